@@ -81,7 +81,7 @@ double worst(const Elements<T>& found, const Formula& formula) {
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-TEMPLATE_TEST_CASE("the CUDA kernels of silu_mul compute its values", "", float, double,
+TEMPLATE_TEST_CASE("the CUDA kernels of silu_mul compute the right values", "", float, double,
                    __nv_bfloat16) {
   for (const auto& [size, shifted] :
        std::vector<std::pair<std::size_t, bool>>{{4000, false}, {4000, true}, {301, false}}) {
@@ -145,7 +145,7 @@ TEMPLATE_TEST_CASE("the CUDA kernel of rope rotates each pair", "", float, doubl
 
 // Tests more rows than one block of partial sums has, with gaps between rows. The widths give a
 // thread one access, two, three, and so many that it keeps no row in registers.
-TEMPLATE_TEST_CASE("the CUDA kernels of rms_norm compute its values", "", float, double,
+TEMPLATE_TEST_CASE("the CUDA kernels of rms_norm compute the right values", "", float, double,
                    __nv_bfloat16) {
   using Sum = typename Type<TestType>::Sum;
   constexpr std::size_t kRows = 70;
@@ -243,7 +243,7 @@ void check_modulate(std::size_t width) {
         }) <= 1);
 }
 
-TEST_CASE("the CUDA kernels of modulate compute its values") {
+TEST_CASE("the CUDA kernels of modulate compute the right values") {
   for (const std::size_t width : {std::size_t{304}, std::size_t{301}}) {
     check_modulate<float, float>(width);
     check_modulate<double, double>(width);
@@ -254,8 +254,8 @@ TEST_CASE("the CUDA kernels of modulate compute its values") {
 
 // The 900 classes are split into chunks of 600 and 300, or of 601 and 299. Rows of the odd chunks
 // are not divisible into vectors.
-TEMPLATE_TEST_CASE("the CUDA kernels of cross-entropy compute its values in chunks", "", float,
-                   double) {
+TEMPLATE_TEST_CASE("the CUDA kernels of cross-entropy compute the right values in chunks", "",
+                   float, double) {
   constexpr std::size_t kRows = 5;
   constexpr std::size_t kClasses = 900;
   const std::int64_t target[kRows] = {0, 599, 600, 601, 899};

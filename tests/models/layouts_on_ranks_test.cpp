@@ -257,11 +257,11 @@ constexpr const char* kFour = "[.four_ranks]";
 
 // The ranks of a world start once and run all its cases, because starting LibTorch takes as long as
 // a case.
-TEST_CASE("layouts of two ranks equal one rank under all plans") {
+TEST_CASE("layouts of two ranks give the results of one rank under all plans") {
   CHECK(rematch::testing::failure_of_ranks(2, kTwo, 4 * rematch::testing::kLongForRanks) == "");
 }
 
-TEST_CASE("layouts of four ranks equal one rank under all plans") {
+TEST_CASE("layouts of four ranks give the results of one rank under all plans") {
   CHECK(rematch::testing::failure_of_ranks(4, kFour, 4 * rematch::testing::kLongForRanks) == "");
 }
 

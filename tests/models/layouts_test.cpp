@@ -99,7 +99,7 @@ at::Tensor put_together(const std::vector<at::Tensor>& pieces, const at::Tensor&
 
 }  // namespace
 
-TEST_CASE("ranks hold exactly their slices of the parameters of one rank") {
+TEST_CASE("ranks hold exactly their slices of the parameters that a single rank would hold") {
   for (const LayoutCase& which :
        std::vector<LayoutCase>{{"llama_small", "tp=2", {{"layers", 1}, {"adapter_rank", 3}}},
                                {"llama_small", "fsdp=3", {{"layers", 1}, {"tied", 1}}},
@@ -207,7 +207,7 @@ TEST_CASE("ulysses exchanges queries, keys, values and results, but not text") {
 
 // Embedding, two blocks and head each gather their shards with one collective. In llama these
 // scopes have 1, 9, 9 and 2 weights.
-TEST_CASE("one collective gathers each scope's shards, and one scatters their gradients") {
+TEST_CASE("one collective gathers each scope's shards, and one collective scatters the gradients") {
   const StepOps ops = step_on_meta(spec_of({"llama_small", "fsdp=64", {{"layers", 2}}}, 63));
   CHECK(collectives_of(ops.forward) == Counts{{kGatherShards, 4}, {kWait, 21}});
   CHECK(collectives_of(ops.backward) == Counts{{kScatterShards, 4}, {kWait, 21}});
@@ -245,7 +245,7 @@ TEST_CASE("each rank of a layout runs the same ops and gets every gradient") {
 }
 
 // Wide matrices are cut into 64 pieces, the weights of norms into 8.
-TEST_CASE("one of 64 ranks holds a sixty-fourth of a model with 70 billion parameters") {
+TEST_CASE("each of 64 ranks holds a sixty-fourth of a model with 70 billion parameters") {
   const LayoutCase which{"llama3_70b", "tp=8,sp,fsdp=8", {}};
   const auto elements = [](const Model& model) {
     std::int64_t count = 0;

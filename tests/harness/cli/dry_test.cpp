@@ -29,7 +29,7 @@ Outcome rematch_beside(const std::string& arguments) {
   return run_program(plain.string(), arguments);
 }
 
-TEST_CASE("doctor lists the dry device and states that it counts kernels") {
+TEST_CASE("doctor lists the dry device and says that this device counts kernels") {
   const Json doctor = Json::parse(rematch("doctor --json", "DRY_CUDA_CARD=a100 ").out);
   CHECK(doctor.at("devices").at("cuda") == "ok");
   CHECK(doctor.at("kernel_counting") == "ok");
@@ -93,7 +93,7 @@ TEST_CASE("a dry run works on the second of two devices, but not on a third") {
 
 // A context takes 520 MiB. The model's weights and its optimizer's state fit into the remaining
 // memory, but its activations do not.
-TEST_CASE("running out of memory on a small device is a result with its phase") {
+TEST_CASE("running out of memory on a small device gives a result that names the phase") {
   const Outcome outcome = rematch(
       "run --model llama_small --layers 8 --dim 512 --ffn 2048 --tokens 4096 --batch 16 --policy "
       "none " +
@@ -232,7 +232,9 @@ TEST_CASE("times of a different card are refused") {
                                           "has dry l40s (no kernel runs); "));
 }
 
-TEST_CASE("times of the dry device are refused, with the command that predicts them") {
+TEST_CASE(
+    "a request for times on the dry device is refused, and the error names the command that "
+    "predicts times") {
   const Outcome outcome = rematch("profile " + kTinyLlama + "--device cuda --steps 1");
   CHECK(outcome.code == 2);
   CHECK_THAT(outcome.err, Catch::Contains("has no times"));

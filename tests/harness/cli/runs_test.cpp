@@ -75,7 +75,7 @@ TEST_CASE("run counts, compares bits and writes a valid report") {
   CHECK(control["ratio"] <= control["interval"][1]);
 }
 
-TEST_CASE("a run needs none of its standard streams") {
+TEST_CASE("a run writes its report even without standard streams") {
   const ScratchFolder scratch;
   const std::string command = std::string(binary()) + " run " + kTinyLlama +
                               "--policy none,full --steps 1 --rounds 0 -o " +
@@ -132,7 +132,7 @@ TEST_CASE("a mode of another system runs under that system's schedule") {
              Catch::Contains("this engine only"));
 }
 
-TEST_CASE("a run with fused ops reports them, counts them and holds the predicted bytes") {
+TEST_CASE("a run with fused ops reports and counts the fused ops, and holds the predicted bytes") {
   for (const std::string& model : {kTinyLlama, kTinyDit}) {
     const Outcome outcome = rematch("run " + model +
                                     "--ops fused --policy none,full --schedule both --steps 2 "
@@ -282,7 +282,7 @@ TEST_CASE("bad inputs are refused in one line") {
                     "/no/such/folder");
 }
 
-TEST_CASE("CUDA on a machine without it is refused with the reason") {
+TEST_CASE("device cuda on a machine without CUDA is refused with the reason") {
   const Json doctor = Json::parse(rematch("doctor --json").out);
   const auto state = doctor.at("devices").at("cuda").get<std::string>();
   if (state == "ok") return;
@@ -320,7 +320,7 @@ TEST_CASE("a share skips its points if they exceed the machine's memory") {
   }
 }
 
-TEST_CASE("a point that runs out of memory is a result, and the exit code says so") {
+TEST_CASE("a point that runs out of memory is a result, and the run has a special exit code") {
   const Outcome outcome =
       rematch(kTooLarge + "--policy full --force --json", "ulimit -v 16000000; ");
   CAPTURE(outcome.err);

@@ -289,7 +289,7 @@ TEST_CASE(
 
 // The first job serves a store while it waits for its second rank. The second job takes this store
 // for the store of torchrun's agent.
-TEST_CASE("a lost store ends a job in seconds, with a report that says so") {
+TEST_CASE("a lost store ends a job in seconds, and the report says that the store was lost") {
   const ScratchFolder scratch;
   TwoCommands two;
   two.variables = "TORCHELASTIC_USE_AGENT_STORE=True REMATCH_LAUNCH=of_this_job ";

@@ -99,7 +99,7 @@ TEST_CASE("the error for an unknown subcommand or flag suggests the nearest know
 
 // Thirty names without a space between them. The message quotes at most 120 letters, up to the end
 // of a name. The advice follows.
-TEST_CASE("an error shortens a long value between its names and keeps the advice") {
+TEST_CASE("an error shortens a long value but keeps the names around it and the advice") {
   std::string names = "layers.0.wq";
   for (int layer = 1; layer < 30; ++layer) names += ",layers." + std::to_string(layer) + ".wq";
   for (const auto& [arguments, advice] : std::vector<std::pair<std::string, std::string>>{

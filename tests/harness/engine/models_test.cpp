@@ -84,7 +84,9 @@ ModelStep run_closures(ModelInstance& instance, const ClosurePolicy& policy) {
   return step;
 }
 
-TEST_CASE("whole_region executes and holds the same as the closure oracle on real blocks") {
+TEST_CASE(
+    "whole_region executes the same ops and holds the same bytes as the closure oracle on real "
+    "blocks") {
   for (const ModelCase& which : cases()) {
     const Trace trace = ModelInstance(which).trace();
     for (std::uint32_t seed = 0; seed < num_seeds(8); ++seed) {

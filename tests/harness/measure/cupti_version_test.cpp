@@ -5,7 +5,7 @@
 namespace rematch {
 namespace {
 
-TEST_CASE("an installed CUPTI reports its version, and a missing one nothing") {
+TEST_CASE("an installed CUPTI reports its version, and without CUPTI there is no version") {
   CHECK(cupti_version(REMATCH_MADE_UP_CUPTI) == "13.0.1");
   CHECK_FALSE(cupti_version("librematch-no-such-library.so").has_value());
 }

@@ -214,8 +214,9 @@ TEST_CASE("steps that differ make the pass invalid even with equal numbers of ke
   device.activity.launches.clear();
   const KernelUse use = attribute(device.activity, calls);
   CHECK_FALSE(use.note);
-  CHECK_THAT(use.invalid.value(), Catch::Contains("step 0 ran 5 kernels, step 1 ran 4") &&
-                                      Catch::Contains("the launches do not explain the difference"));
+  CHECK_THAT(use.invalid.value(),
+             Catch::Contains("step 0 ran 5 kernels, step 1 ran 4") &&
+                 Catch::Contains("the launches do not explain the difference"));
 }
 
 TEST_CASE("copies of an offload are counted separately and unattributed copies are noted") {

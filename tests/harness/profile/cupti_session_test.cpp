@@ -475,7 +475,8 @@ TEST_CASE("another tool, a refusing driver and another version have different er
   fake = {};
   fake.subscribe_result = CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
   CHECK_THAT(refusal(functions), Catch::Contains("MULTIPLE_SUBSCRIBERS") &&
-                                     Catch::Contains("nsys") && Catch::Contains("without that tool"));
+                                     Catch::Contains("nsys") &&
+                                     Catch::Contains("without that tool"));
   check_nothing_is_left();
   fake = {};
   fake.enable_result = CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
@@ -503,7 +504,7 @@ TEST_CASE("an unreadable buffer ends the session with an error") {
   CHECK_THROWS_WITH(session.finish(), Catch::Contains("cannot read its own records"));
 }
 
-TEST_CASE("a missing CUPTI is an error that says so") {
+TEST_CASE("the error without CUPTI says that CUPTI is missing") {
   CHECK_THROWS_WITH(load_cupti("librematch-no-such-cupti.so"),
                     Catch::Contains("CUPTI is missing") && Catch::Contains("comes with LibTorch"));
   CHECK_THROWS_WITH(load_cupti("libc.so.6"), Catch::Contains("CUPTI lacks cuptiGetVersion"));

@@ -68,7 +68,9 @@ TEST_CASE("device activity of several steps becomes a profile's op times") {
   CHECK(profile.forward_kernels == std::vector<std::int32_t>(trace.ops.size(), 1));
 }
 
-TEST_CASE("an op's time includes all its kernels and transfers, and is absent without any") {
+TEST_CASE(
+    "an op's time includes all its kernels and transfers, and is absent if the op has no kernel "
+    "and no transfer") {
   const Trace trace = testing::toy_llama({.layers = 2});
   RecordedSteps recorded(trace);
   recorded.add_step(10);

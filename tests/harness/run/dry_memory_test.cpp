@@ -38,8 +38,9 @@ std::set<Phase> phases_that_run_out(const Point& point) {
   return phases;
 }
 
-TEST_CASE("a device out of memory in forward, recompute or backward gives a result with its phase",
-          "[device]") {
+TEST_CASE(
+    "a device out of memory in forward, recompute or backward gives a result that names the phase",
+    "[device]") {
   REMATCH_NEEDS_CUDA();
   // The model has few parameters, because the host draws them. In each block, feed-forward
   // allocates tensors of 512 MiB.

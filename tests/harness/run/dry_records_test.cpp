@@ -66,7 +66,7 @@ TEST_CASE("an unfinished kernel makes the counts invalid", "[device]") {
   CHECK_THAT(record.kernels->invalid, Catch::Contains("1 kernels or copies had not ended"));
 }
 
-TEST_CASE("copies of an offload are counted with their bytes, and none is unattributed",
+TEST_CASE("copies of an offload are counted with their bytes, and no copy is unattributed",
           "[device]") {
   REMATCH_NEEDS_CUDA();
   const PointRecord kept = counted("full");

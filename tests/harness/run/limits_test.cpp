@@ -33,7 +33,7 @@ TEST_CASE("a GPU's rate limit is the rate of its units at its highest clock") {
   CHECK_FALSE(most_flops_per_second(unknown, "cuda", "bfloat16", 1).has_value());
 }
 
-TEST_CASE("a CPU's rate limit grows with its threads, and meta has none") {
+TEST_CASE("a CPU's rate limit grows with the number of threads, and device meta has no limit") {
   CHECK(most_flops_per_second({}, "cpu", "float32", 2).value() ==
         2 * most_flops_per_second({}, "cpu", "float32", 1).value());
   CHECK_FALSE(most_flops_per_second({}, "meta", "float32", 2).has_value());

@@ -42,7 +42,7 @@ TEST_CASE("a shard is an index below a count") {
   }
 }
 
-TEST_CASE("every point belongs to one shard, whatever their number") {
+TEST_CASE("every point belongs to exactly one shard, for any number of shards") {
   for (int count = 1; count <= 7; ++count) {
     for (std::size_t point = 0; point < 20; ++point) {
       int owners = 0;

@@ -324,7 +324,7 @@ TEST_CASE("silence is counted from a worker's last sign of life, by the observer
   });
 }
 
-TEST_CASE("a comparison that kills its workers is given up, but not one that is returned") {
+TEST_CASE("a comparison that kills its workers is given up, but a returned comparison is not") {
   Interleavings alone({0, 0});
   alone.explore([&] {
     alone.run_together({[&] {
@@ -437,7 +437,7 @@ TEST_CASE("a worker retries a failed comparison once") {
   });
 }
 
-TEST_CASE("a claim is read in whole lines, and a malformed one is refused by name") {
+TEST_CASE("a claim is read in whole lines, and a malformed claim is refused by name") {
   ClaimHolder holder;
   holder.plan = "p";
   holder.host = "node1";

@@ -109,7 +109,7 @@ TEST_CASE("the groups of an option divide the world into disjoint parts") {
   CHECK(parts.at("fsdp").size() == 6);
 }
 
-TEST_CASE("ranks of tp and ulysses share a batch; each rank of ep and fsdp has its own") {
+TEST_CASE("ranks of tp and ulysses share a batch; each rank of ep and fsdp has its own batch") {
   ModelSpec spec = spec_of("moe_small", "ulysses=2,ep=3,fsdp=2");
   CHECK(data_ranks(spec) == 6);
   std::map<std::int64_t, int> ranks_with;

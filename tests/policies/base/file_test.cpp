@@ -80,7 +80,7 @@ TEST_CASE("the error for malformed JSON gives the line and the column") {
   CHECK_NOTHROW(read_json_file(path));
 }
 
-TEST_CASE("a file beyond the limit is refused before it is parsed") {
+TEST_CASE("a file larger than the limit is refused before it is parsed") {
   const ScratchFolder folder;
   put(folder.file("a.json"), "[1, 2, 3]");
   CHECK_NOTHROW(read_json_file(folder.file("a.json"), Bytes{9}));
@@ -97,7 +97,9 @@ TEST_CASE("an object with very many keys reads in linear time") {
 }
 
 // Elements of other lists, and of a list within the list, are not offered.
-TEST_CASE("a list's elements are passed to the consumer one by one and the rest is stored") {
+TEST_CASE(
+    "the elements of a list are passed to the consumer one by one, and the rest of the document is "
+    "stored") {
   const std::string text =
       R"({"points": 0, "a": {"points": [7]}, "list": [1, {"b": [2]}, [[3]], 4], "z": [[5]]})";
   std::vector<std::string> offered;
@@ -119,7 +121,7 @@ TEST_CASE("a list's elements are passed to the consumer one by one and the rest 
   CHECK(offered.empty());
 }
 
-TEST_CASE("an extracted part of a document is checked by the same rules") {
+TEST_CASE("an extracted part of a document is checked by the rules for a whole document") {
   const auto take = [](const Json&, const Json&, std::size_t) { return true; };
   const auto error_of = [&](const std::string& text) -> std::string {
     try {

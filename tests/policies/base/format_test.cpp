@@ -56,7 +56,7 @@ TEST_CASE("text wraps at spaces and keeps long words whole") {
   CHECK(wrap("  spaced   out ", 20) == std::vector<std::string>{"spaced out"});
 }
 
-TEST_CASE("amounts that look equal get more digits beside each other") {
+TEST_CASE("two different amounts that would look equal side by side get more digits") {
   constexpr std::int64_t kKiB = 1024;
   CHECK(format_apart({196 * kKiB}, {195 * kKiB}) == "196 KiB");
   CHECK(format_apart({196 * kKiB}, {196 * kKiB}) == "196 KiB");

@@ -57,7 +57,7 @@ TEST_CASE("members keep their order and are not copied while an object grows") {
   CHECK(object.front().second.get_ref<const Json::array_t&>().data() == elements);
 }
 
-TEST_CASE("a number is read only if it fits the type") {
+TEST_CASE("a number is read only if the type can hold it") {
   const Json json = {1.5, 1.0, "1", std::uint64_t{1} << 63, std::int64_t{1} << 40, true};
   const JsonField list(json);
   CHECK_THROWS_WITH(list.at(0).integer(), Contains("expected a whole number"));

@@ -56,7 +56,7 @@ TEST_CASE("joined parts have a separator only between them") {
 }
 
 // A cell of a CSV line may be empty, including the first one.
-TEST_CASE("an empty part keeps its separators") {
+TEST_CASE("an empty part keeps the separators around it") {
   CHECK(joined(std::vector<std::string>{"", "a", "", "b"}, ",") == ",a,,b");
 }
 
@@ -66,7 +66,7 @@ TEST_CASE("every placeholder is replaced, but not inside inserted text") {
   CHECK(filled_in("none", "{N}", "2") == "none");
 }
 
-TEST_CASE("a number is parsed only if it is the whole text") {
+TEST_CASE("a number is parsed only if the text contains nothing else") {
   CHECK(parse_number<int>("42") == 42);
   CHECK(parse_number<int>("-1") == -1);
   CHECK(parse_number<double>("2.5e-1") == 0.25);

@@ -22,7 +22,7 @@ TEST_CASE("the first, third, fifth and seventh of a Llama block's matmuls are ke
   CHECK(decisions(plan_of("sac_titan_all", toy).types.at(0), kMm) == "SSSSSSS");
 }
 
-TEST_CASE("each region counts anew, so root counts over the whole model") {
+TEST_CASE("counting starts anew in each region, so root counts over the whole model") {
   const Plan plan = plan_of("ops_root", toy_llama({.layers = 2}));
   REQUIRE(plan.types.size() == 1);
   CHECK(decisions(plan.types[0], kMm).substr(0, 14) == "SrSrSrSrSrSrSr");
@@ -78,7 +78,7 @@ std::set<std::string> ops_of(const std::vector<Selector>& selectors) {
 
 // Attention is matched by class and collectives are always kept, so the kept ops of a trace do not
 // show the whole list.
-TEST_CASE("torchtitan's set keeps exactly the ops that its own list names") {
+TEST_CASE("sac_titan's save list has exactly the ops that torchtitan's own list names") {
   const std::vector<std::string> kept = {"aten::addmm",
                                          "aten::bmm",
                                          "aten::_scaled_mm",
@@ -120,7 +120,7 @@ TEST_CASE("torchtitan's set keeps exactly the ops that its own list names") {
   CHECK(ops_of(policy_of("sac_titan_all").save) == listed);
 }
 
-TEST_CASE("the lists of torchtitan's models contain the shared ops and their own") {
+TEST_CASE("the list of each torchtitan model contains the shared ops and the model's own ops") {
   const std::set<std::string> common = {"aten::_scaled_dot_product_flash_attention",
                                         "aten::_scaled_dot_product_efficient_attention",
                                         "aten::_scaled_dot_product_cudnn_attention",

@@ -34,7 +34,7 @@ std::map<std::string, int> on_host(const RegionType& type) {
 
 // A block reads its input and the rotary table. All blocks read the table, and it is not the result
 // of an op.
-TEST_CASE("inputs of regions are kept on the host by their first reader") {
+TEST_CASE("an input of regions is kept on the host by the region that reads it first") {
   const Trace trace = toy_llama();
   const Plan plan = plan_offloaded("offload_inputs(full)", trace);
   REQUIRE(plan.types.size() == 1);
@@ -119,7 +119,7 @@ TEST_CASE("a result that the next region holds is saved, not copied") {
   CHECK(on_host(plan.types.at(0)) == std::map<std::string, int>{{"aten::silu", 1}});
 }
 
-TEST_CASE("a policy that offloads nothing warns about it") {
+TEST_CASE("a policy that offloads nothing gives a warning") {
   const Trace trace = toy_llama();
   CHECK_THAT(refusal_of("offload_saved(full)", trace),
              Catch::Contains("offload_saved(full) offloads nothing of toy_llama"));

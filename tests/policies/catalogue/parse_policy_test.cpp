@@ -35,7 +35,7 @@ TEST_CASE("a policy is printed back in its canonical spelling") {
   CHECK(name_of("skip_list([])") == "skip_list([])");
 }
 
-TEST_CASE("every catalogue name parses, with an argument where it has parameters") {
+TEST_CASE("every catalogue name parses; names with parameters parse with an argument") {
   for (const CatalogueEntry& entry : catalogue()) {
     CAPTURE(entry.name);
     std::string text(entry.name);

@@ -106,7 +106,7 @@ TEST_CASE("a region may be a single op") {
 // toy_llama's attention keeps rsqrt, two of the norm's products, the rotated query and key, the
 // value, and the attention's two results. It keeps the output projection, because the residual add
 // reads it. Nothing reads pow and mean, and mean is written in place.
-TEST_CASE("saving attention of a Llama recomputes only its feed-forward") {
+TEST_CASE("if attention of a Llama is saved, only the feed-forward is recomputed") {
   const Trace trace = toy_llama();
   const Plan plan = plan_of("remat(save=[attention])", trace);
   CHECK(executed_again(trace, plan, Schedule::kWholeRegion) ==
@@ -182,7 +182,7 @@ TEST_CASE("a missing region gives a warning, or an error if all regions are miss
              Catch::Contains("nothing in its regions matches *.moe::any"));
 }
 
-TEST_CASE("a policy file has the same lists") {
+TEST_CASE("a policy file stores both lists of regions") {
   const Trace trace = toy_llama();
   Policy file = policy_of("remat(save=[attention,ffn::matmul],recompute=[ffn::matmul#1])");
   const Plan ours = std::get<Plan>(resolve(file, trace));

@@ -187,7 +187,7 @@ TEST_CASE("alternation counts matches in each region and keeps every second matc
   CHECK(kept(excluding) == "SrrSrSr");
 }
 
-TEST_CASE("exclude overrides every list, and the inverse form keeps all but its list") {
+TEST_CASE("exclude overrides every list, and the inverse form keeps everything except its list") {
   Policy rule = policy("save_mm");
   rule.exclude = {{"*.ffn", "aten::mm", std::nullopt}};
   const RegionType type = resolved(rule, toy_llama()).types.at(0);

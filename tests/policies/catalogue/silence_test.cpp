@@ -91,7 +91,7 @@ TEST_CASE("settings that cancel each other or need another setting are refused")
   });
 }
 
-TEST_CASE("an N below 1 is refused, because systems divide by it or loop forever") {
+TEST_CASE("an N below 1 is refused, because systems divide by N or loop forever") {
   check_refused(
       {{"fastvideo(type=block_skip,n_layer=0)", "from 1"},   // the system raises ZeroDivisionError
        {"fastvideo(type=block_skip,n_layer=-2)", "from 1"},  // the system treats -2 as 2
@@ -116,7 +116,8 @@ TEST_CASE("an N below 1 is refused, because systems divide by it or loop forever
   CHECK(plan_of("deepspeed(activation_checkpoint_interval=0)", toy_llama()).regions.empty());
 }
 
-TEST_CASE("an N beyond the layers is refused, because systems accept it in silence") {
+TEST_CASE(
+    "an N beyond the number of layers is refused, because systems accept such an N in silence") {
   check_refused_by_model(
       {{"titan(selective_ac_option=5)", "use 1 to 4"},  // the system checkpoints no block
        {"torchtune(ac_mode=selective,ac_option=5)",
@@ -155,7 +156,7 @@ TEST_CASE("names without a match are refused, because systems ignore them in sil
   CHECK(is_warned("megatron(recompute_modules=[mlp,moe])", toy, "toy_llama has no moe"));
 }
 
-TEST_CASE("a model without layers is refused, because systems accept it in silence") {
+TEST_CASE("a model without layers is refused, because systems accept such a model in silence") {
   TraceBuilder builder("flat");
   const ValueId x = builder.outside({4, 4}, "float32", /*needs_grad=*/true);
   {

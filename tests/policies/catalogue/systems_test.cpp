@@ -195,7 +195,7 @@ TEST_CASE("a mode of another system has that system's schedule") {
   }
 }
 
-TEST_CASE("a suggested mode differs from the typed one by a misspelled word") {
+TEST_CASE("a suggested mode differs from the typed mode by one misspelled word") {
   CHECK_THAT(rejection_of("titan:fulll"), Catch::Contains("did you mean 'titan:full'?"));
   CHECK_THAT(rejection_of("titn:full"), Catch::Contains("did you mean 'titan:full'?"));
   CHECK_THAT(rejection_of("torchtune(ac_mode=selective,ac_optoin=2)"),
@@ -208,7 +208,7 @@ TEST_CASE("a suggested mode differs from the typed one by a misspelled word") {
   }
 }
 
-TEST_CASE("systems and values have other names too") {
+TEST_CASE("systems and values have aliases") {
   for (const auto& [other, mode] : std::initializer_list<std::pair<const char*, const char*>>{
            {"torchtitan:full", "titan:full"},
            {"titan(mode=full)", "titan:full"},

@@ -61,7 +61,9 @@ TEST_CASE("a trap for other arguments appears only in the list") {
   CHECK(warnings_of("diffusers(skip_layers=[1])", toy_llama()).size() == 1);
 }
 
-TEST_CASE("recomputing core attention as one fused op warns that it gains nothing") {
+TEST_CASE(
+    "a policy that recomputes core attention as one fused op gives a warning that this gains "
+    "nothing") {
   TraceBuilder builder("cored");
   const ValueId x = builder.outside({8, 8}, "float32", /*needs_grad=*/true);
   {
@@ -135,7 +137,7 @@ TEST_CASE("a policy with one region over the model warns that its peak is as hig
 }
 
 // Biased linears are aten::addmm, but the lists that alternate contain aten::mm.
-TEST_CASE("an alternation that counts nothing warns and names the ops it could count") {
+TEST_CASE("the warning for an alternation that counts nothing names the ops that it could count") {
   const Warnings warnings = warnings_of("sac_titan_2024", toy_biased());
   REQUIRE(warnings.size() == 1);
   CHECK_THAT(warnings[0], Catch::Contains("every second of aten::mm") &&

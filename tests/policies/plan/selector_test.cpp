@@ -202,7 +202,9 @@ TEST_CASE("classes, names and scopes select the ops of a Llama") {
   CHECK(picked("head::aten::mm", trace) == Names{"head aten::mm"});
 }
 
-TEST_CASE("a name without an overload means every overload, a name with one only that") {
+TEST_CASE(
+    "a name without an overload means every overload, and a name with an overload means only that "
+    "overload") {
   const Trace trace = toy_llama({.layers = 1});
   // the name matches the residual adds, but not add_.Scalar
   CHECK(num_picked("aten::add", trace) == 2);

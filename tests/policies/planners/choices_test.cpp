@@ -196,7 +196,7 @@ TEST_CASE("sac_discards finds the optimum of PyTorch's program for modules", "[p
 
 // Ten times 0.03 adds up to more than 0.3, but 0.03 can be subtracted from 0.3 ten times. The
 // program must therefore test in only one way whether an item just fits.
-TEST_CASE("best_knapsack fits items by one rule if rounding decides") {
+TEST_CASE("best_knapsack decides in only one way whether an item fits, even if rounding matters") {
   const std::vector<KnapsackItem> items(10, {0.03, 3.0});
   CHECK(best_knapsack(items, 0.3).size() == 9);
 }

@@ -46,7 +46,7 @@ TEST_CASE("a minimum cut takes the smallest edges") {
   CHECK(row.source_side(0, 2) == std::vector<bool>{true, false, false});
 }
 
-TEST_CASE("a zero memory budget recomputes all, and a larger one saves more") {
+TEST_CASE("a zero memory budget recomputes all, and a larger budget saves more") {
   const Trace trace = small_llama();
   const Profile profile = testing::made_up_profile(trace, 1);
   for (const KnapsackSolver solver : {KnapsackSolver::kDp, KnapsackSolver::kIlp}) {

@@ -112,7 +112,9 @@ constexpr std::pair<const char*, const char*> kAttentions[] = {
     {"xformers_flash3::flash_fwd", "xformers_flash3::flash_bwd"},
 };
 
-TEST_CASE("the attention ops of all systems share one class, and their backwards another") {
+TEST_CASE(
+    "the attention ops of all systems share one class, and their backward ops share another "
+    "class") {
   for (const auto& [forward, backward] : kAttentions) {
     CAPTURE(forward, backward);
     CHECK(op_class_of(forward) == OpClass::kAttentionForward);

@@ -106,7 +106,7 @@ TEST_CASE("an op with a data-dependent shape is named even in a valid trace") {
 }
 
 // x[rows] has as many rows as `rows` has numbers. x[mask] has as many rows as the mask has ones.
-TEST_CASE("an index by mask makes the shape depend on data, and an index by row numbers does not") {
+TEST_CASE("an index by mask makes the shape depend on data, but an index by row numbers does not") {
   const auto dependence = [](const char* index_dtype, const char* indexed_dtype) {
     testing::TraceBuilder builder("indexed");
     {

@@ -99,7 +99,7 @@ TEST_CASE("a different peak of a lower rank is a difference") {
         std::vector<std::string>{"ranks.ranks"});
 }
 
-TEST_CASE("points on one rank have no collectives and the table has no such column") {
+TEST_CASE("points on one rank have no collectives, and the table has no column for collectives") {
   PointRecord alone = sample_point();
   alone.steps.pop_back();
   const CompareRecord record = compare(alone, alone);

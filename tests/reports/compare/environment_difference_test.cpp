@@ -24,7 +24,9 @@ TEST_CASE("the differing environment settings are named") {
   CHECK_THAT(record.verdict, Catch::Contains("libtorch_version unknown and 2.12.0"));
 }
 
-TEST_CASE("a variable that changes bits or bytes, or a clock unknown on one side, differs") {
+TEST_CASE(
+    "a variable that changes bits or bytes is a difference, and so is a clock that is unknown on "
+    "one side") {
   using Differences = std::vector<NamedDifference>;
   const auto differences = [](const std::function<void(Environment&)>& change) {
     Provenance other = sample_provenance();

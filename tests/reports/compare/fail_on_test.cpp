@@ -98,7 +98,7 @@ TEST_CASE("a time does not pass if noise leaves open whether it is slower") {
   CHECK(open({7000, 48000, 18000, 18000}).empty());
 }
 
-TEST_CASE("a point that only the base finished leaves its conditions undecided") {
+TEST_CASE("a point that only the base finished leaves the conditions on that point undecided") {
   using testing::report_of;
   const Report base = report_of({timed_point("none", kBase), timed_point("full", kBase)});
   const auto open = [&](const Report& left, const Report& right, FailOn what) {

@@ -58,7 +58,7 @@ double reports_with_alarm(int num_reports, int num_rows, double slowdown,
 
 }  // namespace
 
-TEST_CASE("times differ only beyond their noise and the floor") {
+TEST_CASE("times count as different only beyond their noise and the floor") {
   CHECK(time_verdict(kBase, scaled(1.0)) == CompareVerdict::kSame);
   CHECK(time_verdict(kBase, scaled(1.1)) == CompareVerdict::kSlower);
   CHECK(time_verdict(scaled(1.1), kBase) == CompareVerdict::kFaster);

@@ -119,7 +119,9 @@ TEST_CASE("curves without a common step are an error") {
   CHECK(std::holds_alternative<NoCommonSteps>(gate_curves(base, {base[0], shifted[0]}, {})));
 }
 
-TEST_CASE("a loss that is not finite fails a candidate, and a reference with one sets no limit") {
+TEST_CASE(
+    "a candidate with a loss that is not finite fails, and a reference with such a loss sets no "
+    "limit") {
   const auto base = curves_of("base", {{5, 4}, {5, 4}, {5, 4}});
   auto broken = base;
   broken[1].points[1].loss = std::nullopt;
@@ -134,7 +136,8 @@ TEST_CASE("a loss that is not finite fails a candidate, and a reference with one
 }
 
 // Two runs differ by 0.25, so the envelope is 0.5. The mean loss falls by 0.89.
-TEST_CASE("a reference that does not fall passes nothing, but still fails differences") {
+TEST_CASE(
+    "if the loss of the reference does not fall, no candidate passes, but differences still fail") {
   struct Case {
     Runs references;
     const char* reason;  // reason of the failure; empty if the curves pass

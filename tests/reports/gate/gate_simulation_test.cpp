@@ -214,7 +214,7 @@ TEST_CASE("T1 detects a lasting difference of twelve standard deviations of a st
 
 // If the standard deviation were known, a margin of four of them would reject one gate in a
 // thousand. With a deviation estimated from eight runs, one gate in a hundred is inconclusive.
-TEST_CASE("T2 fails an equal candidate in under 0.1 % with four runs, and passes it in 98.5 %") {
+TEST_CASE("with four runs, T2 fails under 0.1 % of equal candidates and passes 98.5 %") {
   const Verdicts equal = simulate_equivalence(4, 0, 0);
   CHECK(at_most(equal.failed) <= 0.002);
   CHECK(equal.failed <= 0.001);
@@ -225,7 +225,8 @@ TEST_CASE("T2 fails an equal candidate in under 0.1 % with four runs, and passes
 // a true difference of the margin passes one time in twenty. A difference of twice the margin never
 // passes.
 TEST_CASE(
-    "T2 passes a true difference of the margin one time in twenty, and fails twice the margin") {
+    "T2 passes a true difference of the margin one time in twenty, and never passes twice the "
+    "margin") {
   CHECK(std::abs(simulate_equivalence(4, 8, 8).passed - 0.05) < 0.01);
   const Verdicts twice = simulate_equivalence(4, 8, 16);
   CHECK(twice.passed == 0);

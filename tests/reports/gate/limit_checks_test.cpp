@@ -121,7 +121,7 @@ TEST_CASE("collectives that the plan does not predict fail any gate") {
         "issued 90 all_reduce in recompute; the plan predicts 80");
 }
 
-TEST_CASE("slowdown passes or fails only if its whole interval does") {
+TEST_CASE("slowdown passes or fails only if its whole interval passes or fails") {
   using std::chrono::microseconds;
   PointRecord slow = trained_point("full");
   const PointRecord base = trained_point("full");

@@ -27,11 +27,11 @@ TEST_CASE("the schema of reports has exactly the fields around points") {
   check_fields(UnmeasuredComparison{}, report.at("/properties/unmeasured/items"), "unmeasured");
 }
 
-TEST_CASE("the schema of compare records has exactly their fields") {
+TEST_CASE("the schema of compare records has exactly the fields of the C++ structs") {
   check_fields(CompareRecord{}, SchemaPlace("compare"), "compare", {"schema"});
 }
 
-TEST_CASE("the schema of gate records has exactly their fields") {
+TEST_CASE("the schema of gate records has exactly the fields of the C++ structs") {
   check_fields(GateRecord{}, SchemaPlace("gate"), "gate", {"schema"});
 }
 

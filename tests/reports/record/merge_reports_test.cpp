@@ -153,7 +153,8 @@ TEST_CASE("points that no shard measured are missing") {
   CHECK(merged({half.report, shard(1)}).missing.empty());
 }
 
-TEST_CASE("the error for differing environments names the difference, or they are kept apart") {
+TEST_CASE(
+    "different environments give an error that names the difference, unless they are kept apart") {
   const std::vector<Report> reports = {single(sample_point("none")),
                                        single(sample_point("none"), other_machine())};
   const Result refused = merge_reports(reports, MixedEnvironments::kRefuse);

@@ -202,7 +202,7 @@ TEST_CASE("a verdict states the effect of a policy and its obstacles") {
   }
 }
 
-TEST_CASE("the reference is marked as such, and without a reference there is no claim") {
+TEST_CASE("the reference is marked as the reference, and without a reference there is no verdict") {
   const PointRecord none = sample_point("none");
   CHECK(judge_point(none, &none, nullptr).text ==
         "the reference; its peak is in the backward of blocks.7, held by saved activations 40 %, "

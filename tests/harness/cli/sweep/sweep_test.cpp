@@ -309,7 +309,7 @@ TEST_CASE(
   check_usage_error("sweep emit " + sweep.folder + " --engine slrm", "did you mean 'slurm'?");
 }
 
-TEST_CASE("the local script starts workers and returns the worst of their exit codes") {
+TEST_CASE("the local script starts workers and returns their worst exit code") {
   const FinishedSweep sweep;
   const Json& comparison = sweep.plan["comparisons"][0];
   std::filesystem::remove(sweep.report_file(comparison));

@@ -78,20 +78,21 @@ using T = const at::Tensor&;
 
 const std::vector<NamedLayer>& layers_with_hidden_writes() {
   static const std::vector<NamedLayer> all = {
-      {"read after", [](T x, T w) { return at::sin(scaled(at::mm(x, w).clone())); }},
-      {"read before and after",
+      {"a tensor read after the hidden write",
+       [](T x, T w) { return at::sin(scaled(at::mm(x, w).clone())); }},
+      {"a tensor read before and after the hidden write",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          const at::Tensor before = (y + w).sin();
          return before * at::sin(scaled(y)) * y;
        }},
-      {"a view read after",
+      {"a view read after the hidden write",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          scaled(y);
          return at::sin(y.t()) * y.narrow(0, 1, 1);
        }},
-      {"a view made before",
+      {"a view made before the hidden write",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          const at::Tensor turned = y.t();
@@ -100,35 +101,35 @@ const std::vector<NamedLayer>& layers_with_hidden_writes() {
          scaled(y);
          return at::sin(turned) * row.cos() * before;
        }},
-      {"through a view",
+      {"a hidden write through a view",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          const at::Tensor before = (y + w).sin();
          scaled(y.narrow(0, 1, 2));
          return at::sin(y) * before;
        }},
-      {"through a view that was made after a write",
+      {"a hidden write through a view that was made after a write",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w) * 2.0;
          y.add_(w);
          scaled(y.narrow(0, 1, 2), 0.25F);
          return at::sin(y) * at::cos(y.t());
        }},
-      {"twice",
+      {"two hidden writes",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          const at::Tensor before = (y + w).sin();
          const at::Tensor between = (scaled(y) + w).sin();
          return before * between * at::sin(scaled(y, 3.0F));
        }},
-      {"before an op writes in place",
+      {"a hidden write before an op writes in place",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          const at::Tensor between = (scaled(y) + w).sin();
          y.mul_(w);
          return between * at::sin(y);
        }},
-      {"after an in-place op",
+      {"a hidden write after an in-place op",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          y.mul_(2.0);
@@ -136,13 +137,13 @@ const std::vector<NamedLayer>& layers_with_hidden_writes() {
          scaled(y);
          return between * at::sin(y) * at::cos(y.t());
        }},
-      {"by mark_dirty right after an in-place op",
+      {"a hidden write by mark_dirty right after an in-place op",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w) * 1.0;
          y.mul_(2.0);
          return at::sin(SavesWhatItScaled::apply(y) + w);
        }},
-      {"between two in-place ops",
+      {"a hidden write between two in-place ops",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          y.mul_(2.0);
@@ -160,27 +161,27 @@ const std::vector<NamedLayer>& layers_with_hidden_writes() {
          ScalesByPointer::apply(y.narrow(1, 0, 4));
          return before * at::sin(y) * y.cos();
        }},
-      {"without gradient",
+      {"a hidden write without gradient",
        [](T x, T w) {
          const at::Tensor y = no_grad_product(x, w);
          const at::Tensor before = (y + 1.0).sin();
          scaled(y);
          return at::mm(x, w) * y * before * at::cos(y);
        }},
-      {"into a detached tensor",
+      {"a hidden write into a detached tensor",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w).detach();
          scaled(y);
          return at::mm(x, w) * y * at::cos(y);
        }},
-      {"into a detached tensor that was read",
+      {"a hidden write into a detached tensor that was read",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w).detach();
          const at::Tensor before = (y + w).sin();
          scaled(y);
          return at::mm(x, w) * y * at::cos(y) * before;
        }},
-      {"into a tensor after its detach()",
+      {"a hidden write into a tensor after its detach()",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          const at::Tensor detached = y.detach();
@@ -188,35 +189,35 @@ const std::vector<NamedLayer>& layers_with_hidden_writes() {
          scaled(y);
          return at::sin(y) * detached * before;
        }},
-      {"into a piece with a separate version",
+      {"a hidden write into a piece with a separate version",
        [](T x, T w) {
          const std::vector<at::Tensor> halves = at::unsafe_split(at::mm(x, w), 2, 0);
          const at::Tensor before = (halves[0] + halves[1]).sin();
          scaled(halves[1]);
          return at::cat({at::sin(halves[0]), halves[1].cos()}) * at::cat({before, before});
        }},
-      {"after an op wrote into another piece",
+      {"a hidden write after an op wrote into another piece",
        [](T x, T w) {
          const std::vector<at::Tensor> halves = at::unsafe_split(at::mm(x, w), 2, 0);
          halves[0].mul_(0.5);
          scaled(halves[1]);
          return at::sin(at::cat({halves[0], halves[1]}));
        }},
-      {"into a constant",
+      {"a hidden write into a constant",
        [](T x, T w) {
          const at::Tensor ones = at::empty({4, 4});
          ones.fill_(1.0);
          scaled(ones);
          return at::sin(at::mm(x, w) * ones);
        }},
-      {"into an empty tensor with a version change",
+      {"a hidden write into an empty tensor with a version change",
        [](T x, T w) {
          const at::Tensor ones = at::empty({4, 4});
          std::iota(ones.mutable_data_ptr<float>(), ones.mutable_data_ptr<float>() + 16, 1.0F);
          torch::autograd::impl::bump_version(ones);
          return at::sin(at::mm(x, w) * ones);
        }},
-      {"into a part of a larger result",
+      {"a hidden write into a part of a larger result",
        [](T x, T w) {
          const at::Tensor wide = at::mm(x, w).repeat({1, 3});
          const std::vector<at::Tensor> parts = {wide.narrow(1, 0, 4), wide.narrow(1, 4, 4),
@@ -279,13 +280,13 @@ at::Tensor scaled_as_told(const at::Tensor& y, float factor, PointerUse use = Po
 
 const std::vector<NamedLayer>& layers_with_pointers() {
   static const std::vector<NamedLayer> all = {
-      {"once",
+      {"a pointer taken once",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          const at::Tensor before = (y + w).sin();
          return before * at::sin(scaled_as_told(y, 0.5F)) * at::cos(y.t());
        }},
-      {"of a view",
+      {"a pointer of a view",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          const at::Tensor row = y.narrow(0, 1, 1);
@@ -293,13 +294,13 @@ const std::vector<NamedLayer>& layers_with_pointers() {
          scaled_as_told(row, 0.5F);
          return before * y.cos() * row;
        }},
-      {"for two kernels in succession",
+      {"a pointer for two kernels in succession",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          const at::Tensor before = (scaled_as_told(y, 0.5F) + w).sin();
          return before * (scaled_as_told(y, 3.0F) * 1.5).cos();
        }},
-      {"for good",
+      {"a pointer that is kept for good",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          const at::Tensor before = (scaled_as_told(y, 0.5F, PointerUse::kLasting) + w).sin();
@@ -308,7 +309,7 @@ const std::vector<NamedLayer>& layers_with_pointers() {
          scale_by_pointer(y, 0.25F);
          return before * between * y.sin();
        }},
-      {"and an op that writes in place",
+      {"a pointer and an op that writes in place",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          scaled_as_told(y, 0.5F, PointerUse::kLasting);
@@ -317,13 +318,13 @@ const std::vector<NamedLayer>& layers_with_pointers() {
          scale_by_pointer(y, 0.25F);
          return between * y.sin();
        }},
-      {"and nothing written",
+      {"a pointer through which nothing is written",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          note_pointer_taken(y, PointerUse::kLasting);
          return at::sin(y) * y.cos();
        }},
-      {"of an empty tensor",
+      {"a pointer of an empty tensor",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          const at::Tensor numbers = at::empty({4, 4});
@@ -365,14 +366,14 @@ std::vector<at::Tensor> run_opaquely(const std::vector<at::Tensor>& arguments,
 
 const std::vector<NamedLayer>& layers_with_opaque_calls() {
   static const std::vector<NamedLayer> all = {
-      {"that computes",
+      {"an opaque call that computes",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          const auto made =
              run_opaquely({y}, {}, [&] { return std::vector<at::Tensor>{y.sin() * y.exp()}; });
          return made[0].cos() * y;
        }},
-      {"that scales its argument",
+      {"an opaque call that scales its argument",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          const at::Tensor before = (y + w).sin();
@@ -382,7 +383,7 @@ const std::vector<NamedLayer>& layers_with_opaque_calls() {
          });
          return before * made[0].cos() * at::cos(y.t());
        }},
-      {"that scales its argument twice",
+      {"an opaque call that scales its argument twice",
        [](T x, T w) {
          const at::Tensor y =
              run_opaquely({x}, {}, [&] { return std::vector<at::Tensor>{at::mm(x, w)}; })[0];
@@ -395,7 +396,7 @@ const std::vector<NamedLayer>& layers_with_opaque_calls() {
          }
          return before * y.cos();
        }},
-      {"that returns views of its argument and of its result",
+      {"an opaque call that returns views of its argument and of its result",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          const auto made = run_opaquely({y}, {}, [&] {
@@ -404,7 +405,7 @@ const std::vector<NamedLayer>& layers_with_opaque_calls() {
          });
          return made[0].cos() * made[1].repeat({2, 1}).exp() * made[2].sin() * made[3];
        }},
-      {"whose result is written to in place",
+      {"an opaque call whose result is written to in place",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          const at::Tensor z =
@@ -452,7 +453,7 @@ TORCH_LIBRARY_IMPL(rematch_hidden_writes_test, CPU, library) {
 // Layers that write to a constant: a value that the record keeps because replay cannot make it.
 const std::vector<NamedLayer>& layers_with_constants() {
   static const std::vector<NamedLayer> all = {
-      {"that is read and then written in place",
+      {"a constant that is read and then written in place",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          const at::Tensor numbers = filled(1.0F);
@@ -460,9 +461,9 @@ const std::vector<NamedLayer>& layers_with_constants() {
          numbers.mul_(0.25);
          return before * at::cos(y * numbers);
        }},
-      {"that is written in place first",
+      {"a constant that is written in place first",
        [](T x, T w) { return at::cos(at::mm(x, w) * filled(1.0F).mul_(0.25)); }},
-      {"read, then filled",
+      {"a constant that is read, then filled",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          const at::Tensor numbers = filled(1.0F);
@@ -470,7 +471,7 @@ const std::vector<NamedLayer>& layers_with_constants() {
          numbers.fill_(0.25);
          return before * at::cos(y * numbers);
        }},
-      {"that is read and then partly written",
+      {"a constant that is read and then partly written",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          const at::Tensor numbers = filled(1.0F);
@@ -478,14 +479,14 @@ const std::vector<NamedLayer>& layers_with_constants() {
          numbers.narrow(0, 1, 1).mul_(0.25);
          return before * at::cos(y * numbers) * numbers.t();
        }},
-      {"that ops fill in parts",
+      {"a constant that ops fill in parts",
        [](T x, T w) {
          const at::Tensor numbers = at::empty({4, 4});
          numbers.narrow(0, 0, 2).fill_(0.5);
          numbers.narrow(0, 2, 2).copy_(x.detach().narrow(0, 0, 2));
          return at::cos(at::mm(x, w) * numbers);
        }},
-      {"of an op with a side effect",
+      {"a constant of an op with a side effect",
        [](T x, T w) {
          static const auto op =
              c10::Dispatcher::singleton()

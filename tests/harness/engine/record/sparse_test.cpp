@@ -38,7 +38,7 @@ const std::vector<SparseWrite>& writes() {
   static const std::vector<SparseWrite> all = {
       {"none", by_coordinates, [](T, T) {}},
       {"values()", by_coordinates, [](T sparse, T) { sparse.values().mul_(0.5); }},
-      {"the tensor it was made of", by_coordinates, [](T, T values) { values.mul_(2.0); }},
+      {"the tensor that gave the values", by_coordinates, [](T, T values) { values.mul_(2.0); }},
       {"the sparse tensor", by_coordinates, [](T sparse, T) { sparse.mul_(2.0); }},
       {"the sparse tensor and its values", by_coordinates,
        [](T sparse, T values) {
@@ -58,10 +58,10 @@ const std::vector<SparseWrite>& writes() {
          sparse.indices()[1].remainder_(3);
          sparse.values().add_(1.0);
        }},
-      {"indices() of another one", by_coordinates,
+      {"indices() of another sparse tensor", by_coordinates,
        [](T sparse, T) { at::sin(sparse).indices()[1].remainder_(3); }},
       {"values(), by rows", by_rows, [](T sparse, T) { sparse.values().mul_(0.5); }},
-      {"the tensor it was made of, by rows", by_rows, [](T, T values) { values.mul_(2.0); }},
+      {"the tensor that gave the values, by rows", by_rows, [](T, T values) { values.mul_(2.0); }},
       {"the sparse tensor, by rows", by_rows, [](T sparse, T) { sparse.mul_(2.0); }},
       {"col_indices()", by_rows, [](T sparse, T) { sparse.col_indices().remainder_(3); }},
       {"crow_indices()", by_rows,
@@ -87,7 +87,7 @@ Case case_of(const SparseWrite& what) {
   }};
 }
 
-TEST_CASE("a write to a part of a sparse tensor is seen by its readers alone") {
+TEST_CASE("only the readers of a part of a sparse tensor see a write to that part") {
   for (const SparseWrite& what : writes()) {
     CAPTURE(what.name);
     check_equal(case_of(what));

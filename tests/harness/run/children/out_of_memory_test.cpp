@@ -78,7 +78,8 @@ const Dimensions kManyTokens = {{"layers", 2}, {"dim", 32},    {"heads", 2},    
 const Dimensions kManyParameters = {{"layers", 2}, {"dim", 64},    {"heads", 2},  {"kv_heads", 1},
                                     {"ffn", 512},  {"vocab", 512}, {"tokens", 2}, {"batch", 1}};
 
-TEST_CASE("running out of memory in forward, recompute or backward is a result with its phase") {
+TEST_CASE(
+    "running out of memory in forward, recompute or backward gives a result that names the phase") {
   const std::set<Phase> without = phases_that_fail(request_for("none", kManyTokens));
   CHECK(without.count(Phase::kForward) == 1);
   CHECK(without.count(Phase::kRecompute) == 0);
@@ -88,7 +89,7 @@ TEST_CASE("running out of memory in forward, recompute or backward is a result w
   CHECK((with.count(Phase::kBackward) == 1 || without.count(Phase::kBackward) == 1));
 }
 
-TEST_CASE("running out of memory in the optimizer is a result with its phase") {
+TEST_CASE("running out of memory in the optimizer gives a result that names the phase") {
   CHECK(phases_that_fail(request_for("full", kManyParameters)).count(Phase::kOptimizer) == 1);
 }
 

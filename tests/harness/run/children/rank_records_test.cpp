@@ -28,7 +28,7 @@ PointRecord of_rank(int rank, std::int64_t peak) {
   return record;
 }
 
-TEST_CASE("collectives are counted by kind, and waits and other ops are not") {
+TEST_CASE("collectives are counted by kind, and waits and other ops are not counted") {
   OpCounts ops;
   ops[kInForward] = {{"_c10d_functional::all_gather_into_tensor", 2},
                      {"_c10d_functional::all_gather_into_tensor_coalesced", 3},
@@ -81,7 +81,7 @@ TEST_CASE("if ranks have separate batches, the loss is the mean of their losses"
   CHECK(step.gradient_hashes.at("rank3/loss") == bits_of(2.5F));
 }
 
-TEST_CASE("the loss of ranks that share one batch is rank 0's, bit for bit") {
+TEST_CASE("the loss of ranks that share one batch is the loss of rank 0, bit for bit") {
   const PointRecord merged = merge_ranks(with_losses({{"tp", 2}}, {2.0F, 2.0F}));
   CHECK(merged.steps.at(0).loss == 2.0);
   CHECK(merged.steps.at(0).loss_bits == bits_of(2.0F));

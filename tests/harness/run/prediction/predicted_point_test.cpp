@@ -190,7 +190,7 @@ TEST_CASE("experts' products count once per routed token") {
 }
 
 // Cards with similar names, such as NVIDIA H100 PCIe and H100 NVL, have different clocks.
-TEST_CASE("a card has a peak rate only if its data sheet is known, and a CPU has none") {
+TEST_CASE("a card has a peak rate only if its data sheet is known, and a CPU has no peak rate") {
   Environment environment;
   environment.device = "NVIDIA L40S";
   CHECK(sheet_flops_per_second(environment, "cuda", "bfloat16") == 362.05e12);

@@ -70,7 +70,7 @@ int run_turns(
                     [&](const Arm& arm, const Turn& turn) { return machine.measure(arm, turn); });
 }
 
-TEST_CASE("arms alternate so that none always runs first") {
+TEST_CASE("arms alternate so that no arm always runs first") {
   CHECK(order_of_round(0, 3) == std::vector<std::size_t>{0, 1, 2});
   CHECK(order_of_round(1, 3) == std::vector<std::size_t>{2, 1, 0});
   std::vector<Arm> arms = arms_of(2);
@@ -80,7 +80,8 @@ TEST_CASE("arms alternate so that none always runs first") {
 }
 
 TEST_CASE(
-    "a steady machine stops at the minimum number of rounds, an unsteady one at the maximum") {
+    "on a steady machine timing stops at the minimum number of rounds, on an unsteady machine at "
+    "the maximum") {
   std::vector<Arm> arms = arms_of(3);
   Machine steady({1, 1.2, 1.4}, 0.001);
   CHECK(run_turns(arms, steady, {.least = 4, .most = 8, .precision = 0.02}) == 4);

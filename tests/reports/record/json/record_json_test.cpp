@@ -100,7 +100,9 @@ TEST_CASE("the note of a predicted peak is kept and written only if it is not em
 }
 
 // The three points have different structures. The second has a key that this build does not know.
-TEST_CASE("a report read from its text, point by point, equals its document") {
+TEST_CASE(
+    "a report that is read from its text point by point equals the report that is read as a "
+    "whole") {
   Json json = report_to_json(sample_report());
   for (const char* policy : {"alias", "another"}) {
     json["points"].push_back(json["points"][0]);

@@ -22,7 +22,7 @@ TEST_CASE("adjacent narrow figures form columns, with folded figures last") {
                  "<figure id=\"s1-3\"><h3>d</h3>\n</figure>\n"));
 }
 
-TEST_CASE("figures are linked in their order, by names without markup") {
+TEST_CASE("links to figures have the order of the figures, and names without markup") {
   const Part shown{{}, "", "", {{"a", "", ""}, {"<b>", "", ""}}};
   CHECK_THAT(part(shown, "s1"),
              Catch::StartsWith("<p class=\"links\"><a href=\"#s1-0\">a</a>\n<a href=\"#s1-1\">"
@@ -40,7 +40,7 @@ TEST_CASE("a row's text folds if it is longer than a hundred letters") {
   CHECK_THAT(table_of(100), !Catch::Contains("<details"));
 }
 
-TEST_CASE("names break only after punctuation, and a spread has its sign") {
+TEST_CASE("names break only after punctuation, and a spread has a plus-minus sign") {
   const std::string name = "a_policy(first=1,second)";
   const std::string text = grid(
       {{{"name"}, {"known to"}}, "", {{{name, "+- 1.0 %"}, ""}, {{name + "_and_more", "1"}, ""}}});

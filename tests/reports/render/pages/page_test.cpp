@@ -165,7 +165,7 @@ TEST_CASE("a page shows the answers, and folds long tables and all other parts")
   CHECK(is_folded(page, "Executed matmul ops"));
 }
 
-TEST_CASE("a page's title states what its content answers") {
+TEST_CASE("a page's title names the question that its content answers") {
   CHECK(between(page_of(representative_report()), "<h1>", "</h1>").front() ==
         "Which activations to keep");
   const std::string compared = render_page({}, {{"c.json", CompareRecord{}}});
