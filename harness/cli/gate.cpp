@@ -38,10 +38,10 @@ struct GateFlags : RecordFlags {
     app.add_option("--max-loss-difference", max_loss_difference,
                    "Largest difference of the loss at any step, in units of the loss");
     app.add_option("--margin", margin,
-                   "With equivalence: largest difference of mean losses that does not matter, in "
+                   "With equivalence: largest difference of mean losses that is allowed, in "
                    "units of the loss (default: 4 deviations of a run)");
     app.add_option("--window", window,
-                   "With equivalence: number of last steps that a run's mean loss is taken over "
+                   "With equivalence: number of last steps over which a run's mean loss is taken "
                    "(default: the second half)")
         ->default_str("")
         ->check(CLI::Range(1, kMaxSteps));
@@ -250,8 +250,8 @@ void add_gate(CLI::App& app, Action& action) {
       "PASS, FAIL or INCONCLUSIVE for CI: loss parity, peak, slowdown, executed ops", run,
       "Tiers of --loss: bitwise compares the bits of loss, gradient norm, parameters and\n"
       "generators at every step. envelope allows twice the largest difference between two runs\n"
-      "of the reference. It needs at least three such runs; rematch run --repeat-reference makes\n"
-      "four more. If the candidate has four runs too, it allows 2.4 times, for the furthest run.\n"
+      "of the reference, and needs at least three such runs; rematch run --repeat-reference makes\n"
+      "four more. If the candidate has four runs too, envelope allows 2.4 times that difference.\n"
       "equivalence tests mean losses, with four runs on both sides. With --losses a test passes\n"
       "only if the reference's loss falls by more than its noise and more than the test allows.\n"
       "Otherwise a run that learns nothing would pass.\n"

@@ -25,8 +25,8 @@ struct CardMemory {
   Bytes for_tensors() const { return std::max(memory - reserve.total(), Bytes{}); }
 };
 
-// Returns the memory in the data sheet of --device or, without --device, in that of the profile's
-// card. Absent if there is no such sheet. Throws UsageError for --reserve without a card.
+// Returns the memory in the data sheet of --device. Without --device, uses the data sheet of the
+// profile's card. Absent if there is no such sheet. Throws UsageError for --reserve without a card.
 std::optional<CardMemory> card_memory(const PredictFlags& flags, const Trace& trace,
                                       const std::optional<Profile>& profile, int world);
 

@@ -31,11 +31,12 @@ struct ProfileFlags : KernelFlags, OutputFlags {
                    "card's data sheet");
     add_kernel_flags(app);
     app.add_option("--steps", num_steps,
-                   "Number of steps, or with --links of calls, that medians are taken over")
+                   "Number of steps over which medians are taken; with --links, number of calls")
         ->check(CLI::Range(1, kMaxSteps));
-    app.add_option("--measure-layers", measured_layers,
-                   "Run a model of this many layers, and give every layer the times of a measured "
-                   "one of its kind; at least one of each kind is needed (default: all layers)")
+    app.add_option(
+           "--measure-layers", measured_layers,
+           "Run a model of this many layers, and give every layer the times of a measured layer of "
+           "its kind; the measured model must have a layer of each kind (default: all layers)")
         ->check(CLI::Range(1, kMaxLayers));
     app.add_option("--optimizer", optimizer, "adamw, adamw(learning_rate=3e-4) or none");
     add_threads(app, num_threads);
@@ -66,7 +67,8 @@ std::string device_in_words(const Profile& profile) {
 std::string measured_in_words(const Profile& profile) {
   std::string words = "measured";
   if (profile.measured_layers) {
-    words += " on " + std::to_string(*profile.measured_layers) + " layers, the others as these";
+    words += " on " + std::to_string(*profile.measured_layers) +
+             " layers; other layers get the times of these";
   }
   words += ", medians over " + std::to_string(profile.num_steps) + " steps";
   if (!profile.attention_backend.empty()) words += ", attention " + profile.attention_backend;
@@ -125,7 +127,7 @@ Profile measured_profile(const ProfileFlags& flags, const Trace& trace) {
   const DeviceSheet* sheet = sheet_of(measured);
   if (sheet == nullptr || sheet->name != flags.device) {
     throw UsageError("'" + flags.measured_file + "' has times of " + device_in_words(measured) +
-                     ", and the roofline is of " + flags.device +
+                     ", but the roofline is computed for " + flags.device +
                      "; give a profile that was measured on " + flags.device);
   }
   return measured;

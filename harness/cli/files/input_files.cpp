@@ -31,7 +31,7 @@ void require_links(const std::string& path, const std::string& device) {
     return;
   }
   print_warnings({"the links of '" + path + "' were measured on " + links.device +
-                  ", and op times are those of " + device + ": step times mix both"});
+                  ", and op times are from " + device + ": step times mix both"});
 }
 
 NamedLinks read_links(const std::string& path) {
@@ -178,7 +178,7 @@ std::optional<FrontSetting> setting_of_fronts(const std::vector<std::string>& na
       throw UsageError("'" + file + "' is a front of " + std::to_string(found.world) +
                        " ranks, optimizer " + std::string(to_string(found.optimizer)) +
                        " and schedule " + std::string(to_string(found.schedule)) +
-                       ", another one given differs; predict them one by one");
+                       ", but another given front differs; predict the fronts one by one");
     }
     setting = found;
   }
@@ -232,13 +232,13 @@ void require_same_model(const Plan& plan, const std::string& model,
     hold(name, value_of(plan.dimensions, name), value_of(dimensions, name));
   }
   if (differences.empty()) return;
-  throw UsageError(differences + "; leave the model and its flags out, and the plan's are taken");
+  throw UsageError(differences + "; leave the model and its flags out to use the plan's model");
 }
 
 void require_same_trace(const Plan& plan, const std::string& name, const Trace& trace) {
   if (plan.trace_sha256 == trace_sha256(trace)) return;
-  throw UsageError("the plan of " + name + " was made for another trace than this one of " +
-                   trace.model + "; make the plan again");
+  throw UsageError("the plan of " + name + " was made for a different trace of " + trace.model +
+                   "; make the plan again");
 }
 
 }  // namespace rematch

@@ -18,7 +18,7 @@
 namespace rematch {
 
 // Throws UsageError, naming the file, unless `path` holds links from rematch profile --links. The
-// op times are those of `device`. Warns on stderr if the links were measured on another device.
+// op times are from `device`. Warns on stderr if the links were measured on another device.
 // Call this at the start of a command.
 void require_links(const std::string& path, const std::string& device);
 
@@ -45,14 +45,15 @@ std::pair<Report, Report> read_two_reports(const std::string& first, const std::
 // ("front.json#simple"). Throws UsageError. Throws FormatError if the file is malformed.
 Plan require_plan(const std::string& name);
 
-// Does the same. A plan of a front comes with the schedule that it was searched for.
+// Reads plans as require_plan() does. The plan of a front comes with the schedule that the front
+// was searched for.
 GivenPlan require_given_plan(const std::string& name);
 std::vector<GivenPlan> require_given_plans(const std::vector<std::string>& names);
 
 // The settings that a front's plans were searched for.
 struct FrontSetting {
   // The number of ranks for which a trace of the whole model is sharded by an estimate. 1 if the
-  // trace is already that of one rank.
+  // trace already shows one rank.
   int world = 1;
   OptimizerModel optimizer = OptimizerModel::kAdamW;
   Schedule schedule = Schedule::kOnDemand;
@@ -66,7 +67,7 @@ std::optional<FrontSetting> setting_of_fronts(const std::vector<std::string>& na
 // Returns whether `text` names a plan, as require_plan() reads it, rather than a policy.
 bool names_plan(const std::string& text);
 
-// Returns whether rematch can run this model. A stored trace may be that of any other model.
+// Returns whether rematch can run this model. A stored trace may show any other model.
 bool is_preset(const std::string& model);
 
 // Returns null if there is no plan.

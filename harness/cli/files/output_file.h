@@ -8,8 +8,8 @@
 
 namespace rematch {
 
-// Kinds of files, as messages name them. The kind of a JSON file is that of its schema: "report",
-// "front", "plan".
+// Kinds of files, as messages name them. The kind of a JSON file is the kind that its schema names:
+// "report", "front", "plan".
 namespace file_kind {
 inline constexpr std::string_view kReport = "report";
 inline constexpr std::string_view kFront = "front";

@@ -17,7 +17,7 @@ bool is_of_unknown_card(const Profile& profile) {
 // Returns the name of the device whose times the file holds, as the file gives it.
 std::string whose(const Profile& profile) {
   if (!profile.card.empty()) return profile.card;
-  return is_of_unknown_card(profile) ? "a GPU that it does not name" : profile.device;
+  return is_of_unknown_card(profile) ? "a GPU without a name" : profile.device;
 }
 
 std::string problem(const Profile& profile, const std::string& file, const std::string& wanted,

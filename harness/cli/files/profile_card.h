@@ -16,9 +16,9 @@ struct CardInQuestion {
   std::vector<std::string> cards;  // cards of this machine, under their driver's names
 };
 
-// Returns one line if the times of `profile`, read from `file`, are those of another card. The line
-// says whose they are, which card is required, and what to do. Absent if the cards match or the
-// file names no card. A profile of a CPU conflicts only with a card that --device names.
+// Returns one line if the times of `profile`, read from `file`, are from another card. The line
+// names that card and the required card, and says what to do. Absent if the cards match or the file
+// names no card. A profile of a CPU conflicts only with a card that --device names.
 std::optional<std::string> other_card_problem(const Profile& profile, const std::string& file,
                                               const CardInQuestion& wanted);
 

@@ -78,10 +78,11 @@ void MeasureFlags::add_measure_flags(CLI::App& app, const std::string& when) {
   app.add_option("--timed-steps", num_timed_steps,
                  after(when, "Number of timed steps of a round (default: --steps)"))
       ->check(CLI::Range(1, kMaxSteps));
-  app.add_flag("--in-process", in_process,
-               after(when,
-                     "Time all points alternately in one process, and the reference once more in a "
-                     "fresh one, as the control: faster where starting takes longer than a step"));
+  app.add_flag(
+      "--in-process", in_process,
+      after(when,
+            "Time all points alternately in one process, and the reference once more in a fresh "
+            "process, as the control: faster where starting takes longer than a step"));
   app.add_option("--precision", precision,
                  after(when, "Half width of a ratio's interval at which rounds end"));
   app.add_option("--seed", seed, after(when, "Seed of data and random number generators"))
@@ -127,14 +128,14 @@ void add_threads(CLI::App& app, int& num_threads) {
 
 void add_any_card(CLI::App& app, bool& any_card) {
   app.add_flag("--any-card", any_card,
-               "Use the times of --profile even if they are from a card other than the one that "
-               "--device or --doctor names, or this machine's");
+               "Use the times of --profile even if they were measured on a different card than the "
+               "plan is for");
 }
 
 void add_reserve(CLI::App& app, std::string& reserve) {
   app.add_option("--reserve", reserve,
-                 "Memory of the card that tensors cannot have: 2GiB, or 0B to give them all of it "
-                 "(default: by card, for driver and CUDA context, NCCL and fragmentation)");
+                 "Memory of the card that tensors cannot have: 2GiB, or 0B to give tensors all "
+                 "memory (default: by card, for driver and CUDA context, NCCL and fragmentation)");
 }
 
 std::optional<Bytes> parse_reserve(const std::string& text) {
@@ -221,8 +222,8 @@ PredictFlags::PredictFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) 
                  "With --device: times of collectives from rematch profile --links, in place of "
                  "the data sheet's link");
   app.add_option("--profile", profile_file,
-                 "The same from a profile's times; with --round-512 also what kernels allocate "
-                 "themselves, if it was measured on a GPU");
+                 "Also predict how long steps take, from a profile's times; with --round-512 also "
+                 "what kernels allocate themselves, if the profile was measured on a GPU");
   add_any_card(app, any_card);
   add_reserve(app, reserve);
   app.add_flag("--json", json, "Print JSON instead of the table");
@@ -253,19 +254,19 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
   model.add_world(app);
   app.add_option("--budget", budget, "Print the fastest plan whose peak is at most this: 24GiB");
   app.add_option("--free", free,
-                 "Print the fastest plan that fits into this beside parameters and optimizer "
-                 "state: 16GiB; gradients are part of it");
+                 "Print the fastest plan whose peak without parameters and optimizer state is at "
+                 "most this: 16GiB; gradients count");
   app.add_option("--activation-budget", activation_budget,
-                 "Print the fastest plan that fits into this beside parameters, gradients and "
-                 "optimizer state: 16GiB");
+                 "Print the fastest plan whose peak without parameters, gradients and optimizer "
+                 "state is at most this: 16GiB");
   add_reserve(app, reserve);
   app.add_option(
       "--max-slowdown", max_slowdown,
       "Print the plan with the lowest peak at no more than this over the fastest step time: 5%");
   app.add_option("--maximize", maximize,
-                 "tokens_per_second: find the load of a range, --batch 1:64 or --tokens "
-                 "1024:16384, that maximizes it within --budget, or else the device's memory, "
-                 "and the largest load that fits");
+                 "tokens_per_second: in a range, --batch 1:64 or --tokens 1024:16384, find the "
+                 "load with the most tokens per second within --budget, or else within the "
+                 "device's memory, and the largest load that fits");
   app.add_option("--points", num_points, "Number of points to print, chosen from all points found")
       ->check(CLI::Range(2, kMaxPoints));
   app.add_option("--baselines", baselines,
@@ -281,13 +282,14 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
                "Print only the best plan of a simple form: whole blocks or modules, one save list "
                "for all layers or two groups of layers; rematch export writes it for a trainer");
   app.add_flag("--hull", hull,
-               "Search only options on the convex hull of each block's: faster, with fewer plans");
+               "Use only the options of each block that lie on its convex hull: a faster search "
+               "with fewer plans");
   app.add_option("--links", links_file,
                  "From rematch profile --links: with --device h100 the times of collectives, with "
                  "--offload the rates of copies, in place of the data sheet's link");
   app.add_flag("--offload", offload,
-               "Search plans too that leave to the host what blocks hold for backward: region "
-               "inputs, and what regions keep; step times count the copies as if none were hidden");
+               "Also search plans that copy to the host what blocks hold for backward: region "
+               "inputs, and what regions keep; step times assume that compute hides no copy");
   app.add_option("--link-rate", link_rate,
                  "With --offload: rate of copies in each direction, 50GB/s (default: as --links "
                  "measured, else PCIe by the device's data sheet)");

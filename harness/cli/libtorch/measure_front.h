@@ -9,7 +9,7 @@ struct SearchFlags;
 struct FrontRecord;
 
 // Throws UsageError if search --measure cannot measure here. Reasons: the build has no LibTorch,
-// the times are those of another device, or the trace comes without its model.
+// the times are from another device, or the trace comes without its model.
 void require_measurable(const SearchFlags& flags);
 
 // Runs search --measure: runs the chosen points of a front and its baselines as rematch run does.

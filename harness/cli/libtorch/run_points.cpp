@@ -58,8 +58,8 @@ void require_card(const std::string& card) {
 }
 
 // Handles --device cuda-dry: replaces this process with the program that is linked to the dry CUDA
-// device. Returns only if this program is already that one. An empty `card` means h100. Throws
-// UsageError for an unknown card, or if the build has no dry device.
+// device. Returns only if this program is already linked to that device. An empty `card` means
+// h100. Throws UsageError for an unknown card, or if the build has no dry device.
 void continue_on_dry_device(const std::vector<std::string>& command, const std::string& card) {
   if (!card.empty()) require_card(card);
   if (on_dry_device()) return;
@@ -306,7 +306,7 @@ ExitCode compare_variants(const RunFlags& flags, ComparisonSettings settings,
   try {
     variants = require(make_variants(settings.variants, refused));
   } catch (const std::invalid_argument& error) {
-    throw UsageError(error.what());  // the data cannot be used
+    throw UsageError(error.what());  // make_variants() cannot use the data
   }
   print_warnings(warnings_of(variants));
   const std::vector<PlannedPoint> planned = planned_points(settings.variants, variants, refused);

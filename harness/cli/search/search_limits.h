@@ -1,4 +1,4 @@
-// The flags of rematch search that limit memory, and those about copies and links.
+// The flags of rematch search that limit memory, and the flags about copies and links.
 #pragma once
 
 #include <optional>

@@ -30,11 +30,12 @@ void require_maximizable(const SearchFlags& flags) {
     throw UsageError("--maximize needs a range of loads; give --batch 1:64 or --tokens 1024:16384");
   }
   if (!flags.trace_file.empty()) {
-    throw UsageError("--maximize tries several shapes, and a trace is of one; give --model");
+    throw UsageError("--maximize tries several shapes, but a trace has one shape; give --model");
   }
   if (!flags.profile_file.empty() || is_measured_device(flags.device)) {
     throw UsageError(
-        "--maximize needs the times of every load that it tries, and a measured profile is of one: "
+        "--maximize needs the times of every load that it tries, but a measured profile has the "
+        "times of one load: "
         "an op's time does not grow in step with the load; give a data sheet's times with "
         "--device h100");
   }

@@ -27,7 +27,7 @@ struct SweepEmitFlags {
     app.add_option("--workers", job.num_workers, "Number of workers: tasks of the job array")
         ->check(CLI::Range(1, kMaxWorkers));
     app.add_option("--time", time,
-                   "With slurm: time limit of a task, 45min; the task is requeued when it is up");
+                   "With slurm: time limit of a task, 45min; the task is requeued at the limit");
     app.add_option("--gres", job.gres,
                    "With slurm: resources of a task, gpu:h100:1, or none (default: gpu:1 on CUDA)");
     app.add_option("--cpus", job.num_cpus, "With slurm: number of cores of a task")

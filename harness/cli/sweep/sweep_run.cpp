@@ -28,8 +28,8 @@ struct SweepRunFlags {
   explicit SweepRunFlags(CLI::App& app) {
     app.add_option("folder", folder, "Folder of the sweep")->required();
     app.add_option("--for", time,
-                   "Time limit: 40min; no comparison is begun that is predicted to take longer, "
-                   "and a running one is stopped when it is up (default: none)");
+                   "Time limit: 40min; a comparison that is predicted to take longer is not begun, "
+                   "and a running comparison is stopped at the limit (default: none)");
     app.add_option("--gpus", gpus, "all: start a worker for each visible card of this machine");
     app.add_flag("--retry-failed", retry_failed, "Retry each failed comparison once");
     app.add_option("--program", program, "Program that measures (default: this one)");
@@ -49,7 +49,8 @@ std::string program_of(const SweepRunFlags& flags) {
   }
   if (has_libtorch()) return own_executable();
   throw UsageError(
-      "this build has no LibTorch and cannot measure; give a program that can with --program FILE");
+      "this build has no LibTorch and cannot measure; give a program that can measure, with "
+      "--program FILE");
 }
 
 // Returns whether the plan times on a CPU. Only one worker may then measure at a time.

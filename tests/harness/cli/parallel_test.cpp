@@ -218,7 +218,7 @@ TEST_CASE("predict and search use measured links between ranks and name them") {
   }
 
   const std::string split = kSplitLlama + "--parallel tp=2 --device h100 --json ";
-  const auto said = "'" + file + "' were measured on cpu, and op times are those of h100";
+  const auto said = "'" + file + "' were measured on cpu, and op times are from h100";
   const Outcome predicted = rematch("predict " + split + "--policy none,full --links " + file);
   CAPTURE(predicted.err);
   REQUIRE(predicted.code == 0);

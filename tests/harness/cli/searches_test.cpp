@@ -88,7 +88,7 @@ TEST_CASE("a search with offloading takes the copy rate from a file or a flag") 
 TEST_CASE("a search for the largest load refuses times measured for a single load") {
   check_usage_error(
       "search --model llama_small --device cpu --batch 1:8 --maximize tokens_per_second",
-      "a measured profile is of one");
+      "a measured profile has the times of one load");
 }
 
 TEST_CASE("a profile measured on a few layers is valid for the whole model") {
@@ -101,7 +101,8 @@ TEST_CASE("a profile measured on a few layers is valid for the whole model") {
       rematch("profile " + six_layers + "--measure-layers 2 --steps 2 -o " + profile);
   CAPTURE(profiled.err);
   REQUIRE(profiled.code == 0);
-  CHECK_THAT(profiled.err, Catch::Contains("measured on 2 layers, the others as these"));
+  CHECK_THAT(profiled.err,
+             Catch::Contains("measured on 2 layers; other layers get the times of these"));
   CHECK(read_json_file(profile)["measured_layers"] == 2);
   CHECK(rematch("validate " + profile).code == 0);
   CHECK(rematch("search " + six_layers + "--points 2 --profile " + profile).code == 0);

@@ -78,7 +78,7 @@ TEST_CASE("all commands refuse a plan of another trace with the same words") {
   write_json_file(other, trace_to_json(trace));
   for (const std::string command : {"predict --plan ", "describe --plan ", "export "}) {
     check_usage_error(command + plan + " --trace " + other,
-                      "the plan of " + plan + " was made for another trace than this one of ");
+                      "the plan of " + plan + " was made for a different trace of ");
   }
 }
 

@@ -407,7 +407,7 @@ TEST_CASE("a roofline is compared only with times of the same device") {
   };
   measured.device = "cpu";
   store();
-  check_usage_error(against, "has times of cpu, and the roofline is of h100");
+  check_usage_error(against, "has times of cpu, but the roofline is computed for h100");
   measured.device = "h100";
   store();
   CHECK_THAT(rematch(against).err, Catch::Contains("times the roofline"));
@@ -514,7 +514,7 @@ TEST_CASE("times of another card are refused unless allowed") {
 
   measured.card.clear();
   write_json_file(profile, profile_to_json(measured, trace));
-  check_usage_error("search --device h100" + times, "a GPU that it does not name");
+  check_usage_error("search --device h100" + times, "a GPU without a name");
   CHECK(rematch("search" + times).code == 0);
 }
 
