@@ -82,7 +82,9 @@ void require_replaceable(const OutputRequest& request) {
 // no such sockets.
 int lock_of(const std::string& file) {
   std::error_code ignored;
-  const std::string name = "rematch " + sha256_hex(fs::weakly_canonical(file, ignored).string());
+  // weakly_canonical() leaves the name of a new file relative.
+  const fs::path path = fs::weakly_canonical(fs::absolute(file), ignored);
+  const std::string name = "rematch " + sha256_hex(path.string());
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   // The first byte stays zero: the name then exists outside the file system.

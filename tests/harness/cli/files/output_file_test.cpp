@@ -118,5 +118,30 @@ TEST_CASE("a second command for one -o is refused while the first one runs") {
   CHECK(third.code == 0);
 }
 
+// The first search waits for its trace, and both name a new file of their own folder.
+TEST_CASE("commands in two folders may write files of the same name at once") {
+  const Files files;
+  const ScratchFolder here;
+  const ScratchFolder there;
+  const std::string pipe = files.scratch.file("pipe");
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  const std::string search = std::string(binary()) + " search --device h100 -o new.json --trace ";
+  const std::string folder = std::filesystem::canonical(here.file("")).string();
+  const std::string lock = "'@rematch " + sha256_hex(folder + "/new.json") + "'";
+  const Outcome second = run_program(
+      "{",
+      "for try in $(seq 500); do grep -q " + lock + " /proc/net/unix && break; sleep 0.02; done; " +
+          "grep -q " + lock + " /proc/net/unix && cd " + there.file("") + " && " + search +
+          files.trace + "; }",
+      "(cd " + here.file("") + " && " + search + pipe + " >/dev/null 2>&1) & ");
+  CAPTURE(second.err);
+  CHECK(second.code == 0);
+  std::ofstream(pipe) << text_of(files.trace);
+  const Outcome first =
+      run_program("{", "while grep -q " + lock + " /proc/net/unix; do sleep 0.02; done; }");
+  CHECK(first.code == 0);
+  CHECK(std::filesystem::exists(here.file("new.json")));
+}
+
 }  // namespace
 }  // namespace rematch::testing
