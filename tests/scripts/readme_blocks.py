@@ -39,14 +39,18 @@ def blocks(text):
     return [Block(text.count("\n", 0, match.start()) + 1, match["language"], match["body"]) for match in _FENCE.finditer(text)]
 
 
+def section_of(text, line):
+    """Returns the line of the heading above a line."""
+    prose = _FENCE.sub(lambda match: "\n" * match[0].count("\n"), text)  # a comment of a program is no heading
+    return max((number for number, each in enumerate(prose.splitlines(), 1) if each.startswith("#") and number < line), default=0)
+
+
 def commands(text):
     """Returns the commands of a README in order. Also returns the pictures: blocks that show no output of a command or of
     a program in the same section."""
     found, other, program = [], [], None
-    prose = _FENCE.sub(lambda match: "\n" * match[0].count("\n"), text)  # a comment of a program is no heading
-    headings = [number for number, line in enumerate(prose.splitlines(), 1) if line.startswith("#")]
     for block in blocks(text):
-        section = max((line for line in headings if line < block.line), default=0)
+        section = section_of(text, block.line)
         if block.language == "sh":
             found += _split(block)
         elif block.language:

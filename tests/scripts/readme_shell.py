@@ -6,11 +6,16 @@ import shutil
 import subprocess
 import tempfile
 
+# Two steps show every count, byte and bit. Few steps are timed, because no README shows times of this machine.
 _SHORT_RUN = """#!/usr/bin/env bash
-# Two steps show every count, byte and bit. Nothing is timed, because the READMEs show no times that were measured.
-if [[ $1 == run && " $* " != *" --steps "* ]]; then set -- "$@" --steps 2; fi
-if [[ $1 == run && " $* " != *" --rounds "* ]]; then set -- "$@" --rounds 0; fi
-exec {rematch} "$@"
+add() {{ if [[ " ${{words[*]}} " != *" $1 "* ]]; then words+=("$@"); fi; }}
+words=("$@")
+case " $* " in
+  " run "*) add --steps 2; add --rounds 0 ;;
+  " search "*" --measure "*) add --steps 2; add --rounds 1 ;;
+  " profile "*) add --steps 2 ;;
+esac
+exec {rematch} "${{words[@]}}"
 """
 
 

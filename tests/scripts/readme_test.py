@@ -21,6 +21,14 @@ NOT_TYPED = json.loads((ROOT / "tests" / "scripts" / "readme_commands.json").rea
 # Blocks that show no output.
 PICTURES = {"policies/README.md": ["models -> harness/trace"]}
 OMITTED = "..."  # a line of a README that stands for any lines of the output
+# Its answer has measured times, which noise may hide.
+MEASURED = "scripts/rematch compare before.json after.json"
+
+
+# The table below this command repeats figures of its output.
+TABLE_BELOW = "scripts/rematch search --model llama3_8b --tokens 8192 --dtype bf16 --parallel fsdp=8"
+# The columns of the table at the top that are not measured times.
+EXACT_COLUMNS = ("policy", "attention", "matmul", "peak", "vs none")
 
 
 def readmes():
@@ -127,31 +135,131 @@ def is_shown(shown, printed):
     return at == len(lines) or wanted[-1] == OMITTED
 
 
+def cells(line):
+    return [re.sub(r"^`(.*)`$", r"\1", cell.strip()) for cell in line.strip("|").split("|")]
+
+
+def compared(text):
+    """Returns the rows of `rematch compare`, without the step time."""
+    rows = re.findall(r"^(\S+) +(whole_region|on_demand) .*?((?: +same){5})$", text, re.MULTILINE)
+    return [(policy, schedule, same.split()) for policy, schedule, same in rows]
+
+
+def figures_below(text, line):
+    """Returns the sizes and times of the first table below a line."""
+    below = "\n".join(text.splitlines()[line:])
+    table = re.search(r"(?:^\|.*\n)+", below, re.MULTILINE)[0]
+    return re.findall(r"(?<= )([\d.]+) (GiB|ms)(?= \|)", table)
+
+
+def is_printed(figure, unit, printed):
+    """Returns whether the output has the figure, perhaps with more digits."""
+    digits = len(figure.partition(".")[2])
+    return any(f"{float(each):.{digits}f}" == figure for each in re.findall(rf"(?<![\d.])(\d[\d.]*) {unit}\b", printed))
+
+
+def promises(text):
+    """Returns (line, output) for each sentence that says what a command above it prints: it prints `output`."""
+    found = []
+    for match in re.finditer(r"prints\s+`([^`]+)`", text):
+        found.append((text.count("\n", 0, match.start()) + 1, match[1]))
+    return found
+
+
 class TypedTest(unittest.TestCase):
     """Types the commands of each README in order, in a folder of its own."""
 
-    def type_commands_of(self, name):
+    def new_shell(self):
         if os.environ.get("REMATCH_PRESET") not in ("dev", "cuda"):
             self.skipTest("only preset dev has all commands")
         shell = readme_shell.Shell(ROOT)
         self.addCleanup(shell.close)
-        for command in readme_blocks.commands(readmes()[name])[0]:
+        return shell
+
+    def type_commands_of(self, name):
+        shell, text = self.new_shell(), readmes()[name]
+        printed = []  # (line of the command, its output)
+        for command in readme_blocks.commands(text)[0]:
             with self.subTest(line=f"{name}:{command.line}", command=command.text):
                 entry = reason_not_to_type(command)
                 if entry is not None:
+                    printed.append((command.line, (ROOT / entry["see"]).read_text(encoding="utf-8")))
                     self.skipTest(f"{name}:{command.line}: {entry['why']}; see {entry['see']}: {command.text}")
                 if "cuda-dry" in command.text and not (ROOT / "build" / "dev" / "dry_cuda").is_dir():
                     self.skipTest(f"{name}:{command.line}: scripts/setup dry has not run: {command.text}")
                 done = shell.type(command)
+                printed.append((command.line, done.stdout))
+                if command.text.startswith(MEASURED):
+                    self.assertIn(done.returncode, (0, 3, 4), done.stderr)
+                    self.assertEqual(compared(done.stdout), compared(command.shown))
+                    self.assertTrue(compared(done.stdout))
+                    continue
                 self.assertIn(done.returncode, command.exit_codes, done.stdout + done.stderr)
+                if command.text.startswith(TABLE_BELOW):
+                    figures = figures_below(text, command.line)
+                    self.assertEqual(len(figures), 8)
+                    for figure, unit in figures:
+                        self.assertTrue(is_printed(figure, unit, done.stdout), f"{figure} {unit}")
                 if command.shown is not None:
                     self.assertTrue(is_shown(command.shown, done.stdout), f"printed:\n{done.stdout}\nshown:\n{command.shown}")
+        for line, output in promises(text):
+            with self.subTest(line=f"{name}:{line}", prints=output):
+                section = readme_blocks.section_of(text, line)
+                self.assertTrue(any(output in all_printed for at, all_printed in printed if section < at < line))
+
+    def test_the_table_at_the_top_is_what_its_command_prints(self):
+        shell = self.new_shell()
+        command = re.search(r"Reproduce with: `(scripts/rematch run [^`]+)`", TEXT)[1]
+        short = re.sub("--steps 8 --rounds 3", "--steps 2 --rounds 0", " ".join(command.split()))
+        self.assertIn("--rounds 0", short)
+        done = shell.type(readme_blocks.Command(0, short + " -o report.json", columns=200))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        markdown = shell.type(readme_blocks.Command(0, "scripts/rematch render report.json --markdown")).stdout
+        printed, shown = ([cells(line) for line in text.splitlines() if line.startswith("|")] for text in (markdown, TEXT))
+        columns = [printed[0].index(column) for column in EXACT_COLUMNS]
+        rows = {row[columns[0]]: [row[column] for column in columns] for row in printed[2:]}
+        heads = shown[0]
+        self.assertEqual(len(rows), 5)
+        for row in shown[2:2 + len(rows)]:
+            with self.subTest(policy=row[0]):
+                self.assertEqual([row[heads.index(column)] for column in EXACT_COLUMNS], rows[row[0]])
+                self.assertIn(row[-1], ("reference", "equal"))
 
     def test_lines_may_be_omitted_only_where_the_readme_says_so(self):
         for shown, is_right in (("a\nb\nc\n", True), ("a\nb\n", False), ("b\nc\n", False), ("a\n...\nc\n", True), ("...\nc\n", True),
                                 ("a\n...\n", True), ("...\nc\n...\nb\n", False), ("a\nc\n", False), ("...\nb\n...\n", True)):
             with self.subTest(shown=shown):
                 self.assertEqual(is_shown(shown, "a\nb\nc\n"), is_right)
+
+
+class FiguresTest(unittest.TestCase):
+    """Sentences and tables that repeat figures of an output. TypedTest compares that output with what is printed."""
+
+    def test_the_bullets_under_the_front_follow_from_its_rows(self):
+        text = readmes()["policies/search/README.md"]
+        (command,) = [each for each in readme_blocks.commands(text)[0] if each.shown]
+        row = re.compile(r"^(\S+) +([\d.]+) GiB +backward loss +\S+ % +(\d+) ms +([-+][\d.]+) % +\S+ %? +(\d+)$", re.MULTILINE)
+        rows = {name: (float(peak), int(step), slower, int(ops)) for name, peak, step, slower, ops in row.findall(command.shown)}
+        peak, step, slower, ops = ({name: values[at] for name, values in rows.items()} for at in range(4))
+        last, knee = max(name for name in rows if name.isdigit()), "5"
+        said = " ".join(text[text.index(command.shown) + len(command.shown):text.index("\n## What a card has")].split())
+        none = re.search(r"`none`, whose peak is ([\d.]+) GiB and whose step is (\d+) ms", said)
+        for sentence in (
+                f"needs {peak['full'] - peak['0']:.1f} GiB less than `full`",
+                f"Point 1 has the peak of `full` and takes {step['full'] - step['1']} ms less",
+                f"Point 2 has the peak of `attn_only` and takes {step['attn_only'] - step['2']} ms less",
+                f"Point 3 takes {peak['3'] - peak['2']:.1f} GiB more than point 2 and {step['2'] - step['3']} ms less",
+                f"Point 4 is {slower['4'].lstrip('+')} % slower than `none`, and `sac_titan` is {slower['sac_titan'].lstrip('+')} %",
+                f"a GiB saves {(step['0'] - step[knee]) / (peak[knee] - peak['0']):.0f} ms",
+                f"beyond it, {(step[knee] - step[last]) / (peak[last] - peak[knee]):.1f} ms"):
+            self.assertIn(sentence, said)
+        self.assertEqual((peak["1"], peak["2"], peak["4"]), (peak["full"], peak["attn_only"], peak["sac_titan"]))
+        self.assertAlmostEqual(ops["3"] / ops["2"], 2 / 3, delta=0.05)  # "a third fewer ops are repeated"
+        for baseline in ("save_mm", "nth_first(2)", "first_n(16)"):
+            self.assertTrue(peak[knee] <= peak[baseline] and step[knee] < step[baseline])
+        self.assertAlmostEqual(step["6"] / int(none[2]), 1 + float(slower["6"]) / 100, delta=0.001)
+        self.assertAlmostEqual(step[last] / int(none[2]), 1 + float(slower[last]) / 100, delta=0.001)
+        self.assertEqual(ops[last], 0)
 
 
 def _add_a_test_for_each_readme():
