@@ -88,8 +88,8 @@ std::string unmatched_steps(const LossArm& candidate, const LossArm& reference) 
   for (const Steps& run : candidate.runs) longest = std::max(longest, run.size());
   if (longest <= steps || steps == 0) return "";
   const std::string rest = std::to_string(longest - steps);
-  return longest - steps == 1 ? "; its last step has no counterpart"
-                              : "; its last " + rest + " steps have no counterpart";
+  return longest - steps == 1 ? "; the candidate's last step has no counterpart"
+                              : "; the candidate's last " + rest + " steps have no counterpart";
 }
 
 std::string end_of(PointStatus status, const std::string& reason) {

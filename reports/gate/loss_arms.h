@@ -52,7 +52,8 @@ std::string among_runs(const FurthestRun& furthest, const LossArm& arm);
 // Returns why the sides cannot be compared over all steps, or "" if they can.
 std::string obstacle(const LossArm& candidate, const LossArm& reference);
 
-// Returns text such as "; its last 6 steps have no counterpart" if the reference ends earlier, else
+// Returns text such as "; the candidate's last 6 steps have no counterpart" if the reference ends
+// earlier, else
 // "".
 std::string unmatched_steps(const LossArm& candidate, const LossArm& reference);
 

@@ -88,7 +88,7 @@ std::string explain_no_fall(const LossArm& reference, double allowed) {
   if (is_constant(reference.runs)) {
     return "the reference's loss is " + number_text(curve.front()) + " at all " +
            std::to_string(curve.size()) + " steps" + proves_nothing +
-           "check that its optimizer steps and its gradients are not zero";
+           "check that the optimizer steps and that gradients are not zero";
   }
   const Fall clearest = clearest_fall(curve);
   if (clearest.fall <= 0) {

@@ -118,7 +118,7 @@ const std::vector<Row> kLossRows = {
     {"a step more",
      [](Json& report) { full_of(report)["steps"].push_back(step_of(report, 3)); },
      "0000 000 0000000",
-     {{"T0", "its last step has no counterpart"},
+     {{"T0", "the candidate's last step has no counterpart"},
       {"compare", "equal over the 4 steps that both have"}}},
     {"two steps exchanged",
      [](Json& report) { std::swap(step_of(report, 1), step_of(report, 2)); },

@@ -140,7 +140,7 @@ TEST_CASE("each heavy module is a region if all chosen modules are heavy") {
 }
 
 // Megatron-LM's output-discarding checkpoint runs only the module again.
-TEST_CASE("only the light module itself is executed again under either schedule") {
+TEST_CASE("only the light module is executed again, under either schedule") {
   const Trace trace = normed_attention();
   const Plan plan = plan_of("recompute_modules([layernorm])", trace);
   CHECK(first_scopes(plan) == std::vector<std::string>{"blocks.0"});

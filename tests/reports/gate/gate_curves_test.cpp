@@ -148,8 +148,7 @@ TEST_CASE(
       {{{5}, {5}, {5}}, "one step cannot show a falling loss"},
       {{{10.375F, 10.375F}, {10.375F, 10.375F}, {10.375F, 10.375F}},
        "the reference's loss is 10.38 at all 2 steps, so a run that learns nothing would pass; "
-       "check "
-       "that its optimizer steps and its gradients are not zero"},
+       "check that the optimizer steps and that gradients are not zero"},
       {{{4, 5}, {4, 5}, {4, 5}}, "the reference's loss does not fall over 2 steps"},
       {{{5, 4}, {5, 4.75F}, {5, 4}},
        "the reference's loss falls by 0.75 over 2 steps, and 1.5 is allowed"},

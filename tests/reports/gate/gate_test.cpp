@@ -125,9 +125,10 @@ TEST_CASE("the reason mentions steps that the reference has not run") {
     return check_of(record, "loss_bitwise").reason;
   };
   CHECK(reason(kLosses) == "equal bits over 4 steps");
-  CHECK(reason({5, 4, 3, 2, 1}) == "equal bits over 4 steps; its last step has no counterpart");
+  CHECK(reason({5, 4, 3, 2, 1}) ==
+        "equal bits over 4 steps; the candidate's last step has no counterpart");
   CHECK(reason({5, 4, 3, 2, 9, 9}) ==
-        "equal bits over 4 steps; its last 2 steps have no counterpart");
+        "equal bits over 4 steps; the candidate's last 2 steps have no counterpart");
 }
 
 TEST_CASE("gradients that are all zero do not count as equal") {

@@ -75,7 +75,7 @@ TEST_CASE("a large kept source is consumed before the first demand") {
 // next to the wide value: 90 bytes, and 150 with the gradient. A reduction before the first demand
 // would hold 65 bytes and free nothing. After the first demand, the reduction frees 60 bytes and
 // holds 5.
-TEST_CASE("an intermediate shared with a later demand is consumed after the first") {
+TEST_CASE("an intermediate that a later demand shares is consumed after the first demand") {
   const Case made = reduction_packed_early(60, 5, 30, true, {}, 60);
   CHECK(peak(made.trace, made.type, Schedule::kWholeRegion) == Bytes{95});
   CHECK(peak(made.trace, made.type, Schedule::kOnDemand) == Bytes{150});

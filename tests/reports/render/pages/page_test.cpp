@@ -299,7 +299,9 @@ TEST_CASE("CSV has a column for every dimension, setting and commit") {
   CHECK(num_csv_rows(csv) == 2);
 }
 
-TEST_CASE("a searched front as CSV has a line per point and baseline, predicted and measured") {
+TEST_CASE(
+    "the CSV of a searched front has a line for each point and baseline, with predicted and "
+    "measured figures") {
   std::vector<NamedFront> fronts = {{"f.json", testing::representative_front()}};
   fronts[0].record.ops = "fused";
   fronts[0].record.git_commit = "0123abc";
@@ -347,7 +349,9 @@ CompareRecord two_metrics_and_an_extra() {
   return record;
 }
 
-TEST_CASE("a compare record as CSV has a line per row and metric, and the uncompared points") {
+TEST_CASE(
+    "the CSV of a compare record has a line for each row and metric, and for each uncompared "
+    "point") {
   const std::vector<NamedCompare> compares = {{"c.json", two_metrics_and_an_extra()}};
   const std::string csv = render_csv(compares);
   CHECK(num_csv_rows(csv) == 3);
