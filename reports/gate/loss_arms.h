@@ -53,8 +53,7 @@ std::string among_runs(const FurthestRun& furthest, const LossArm& arm);
 std::string obstacle(const LossArm& candidate, const LossArm& reference);
 
 // Returns text such as "; the candidate's last 6 steps have no counterpart" if the reference ends
-// earlier, else
-// "".
+// earlier, else "".
 std::string unmatched_steps(const LossArm& candidate, const LossArm& reference);
 
 // Returns text such as "ended oom: asked for 1 GiB".

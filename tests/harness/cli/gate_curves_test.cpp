@@ -224,7 +224,7 @@ TEST_CASE("constant curves are inconclusive and the message says what to do") {
     CHECK(outcome.code == 4);
     if (std::string(checks) != "--loss equivalence") {
       CHECK_THAT(outcome.out, Catch::Contains("10.37 at all"));
-      CHECK_THAT(outcome.out, Catch::Contains("check that its"));
+      CHECK_THAT(outcome.out, Catch::Contains("check that the"));
     }
   }
 }
