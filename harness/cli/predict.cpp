@@ -79,8 +79,8 @@ std::vector<GivenPlan> plans_for_trace(const PredictFlags& flags, const Trace& t
   return plans;
 }
 
-// Predicts the steps of plans for `trace`, each under `schedules` or, if there are none, under its
-// own. `profile` must hold the times of `trace`.
+// Predicts the steps of plans for `trace`. Each plan runs under `schedules` or, if the list is
+// empty, under the plan's own schedule. `profile` must hold the times of `trace`.
 std::vector<PredictedStep> predict_from_trace(const Trace& trace,
                                               const std::vector<GivenPlan>& plans,
                                               const std::vector<Schedule>& schedules,

@@ -55,7 +55,7 @@ class ShapeFollower {
   // switches to a shape that has no more ops in it.
   void end_layer(Frame& frame, Recorder& recorder, const std::string& scope);
 
-  // Returns whether the open region has had no op. Another shape may have a region at this scope
+  // Returns whether no op has run in the open region. Another shape may have a region at this scope
   // even if the shape that runs has no region there.
   bool is_empty_pass(const Frame& frame) const;
 

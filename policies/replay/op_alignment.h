@@ -59,7 +59,7 @@ class OpAlignment {
   // Entry i holds the costs of alignments that end before planned op window_ + i. Empty as long as
   // the ops that run are the planned ones in order.
   std::vector<Costs> costs_;
-  std::vector<Costs> before_;     // the costs before the last op
+  std::vector<Costs> before_;     // the costs as they were before the last op
   std::size_t num_in_a_row_ = 0;  // number of expected ops that ran in succession
 };
 

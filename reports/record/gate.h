@@ -24,7 +24,8 @@ inline constexpr std::array<std::string_view, 3> kWords<GateVerdict> = {"PASS", 
 // How much the reference itself varies. The variation limits what a check can detect.
 struct NoiseRecord {
   int reference_runs = 1;                    // if 1, the noise is not measured
-  std::optional<double> largest_difference;  // of the loss, between any two runs at any step
+  std::optional<double> largest_difference;  // largest difference of the loss between any two runs,
+                                             // at any step
   std::string detects;                       // what the check can and cannot detect; may be empty
 };
 

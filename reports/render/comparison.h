@@ -16,7 +16,8 @@ namespace rematch {
 // The pointers point into the report, which must outlive this object.
 struct ComparedPoint {
   const PointRecord* point = nullptr;
-  const PointRecord* none = nullptr;         // preferably of the same schedule; null if absent
+  const PointRecord* none = nullptr;         // if possible, with the same schedule; null if the
+                                             // report has no such point
   const PointRecord* full = nullptr;         // with the same schedule; null if absent
   std::vector<const RepeatRecord*> repeats;  // runs of this point that finished
   Verdict verdict;

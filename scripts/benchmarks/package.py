@@ -1,6 +1,6 @@
 """Compares package rematch with torch.utils.checkpoint, its selective checkpointing and torch_remat, where each keeps
-the same of every layer: step time, executed ops, peak and bits. Each arm has its own process; the arms of one level
-take turns."""
+the same tensors of every layer: step time, executed ops, peak and bits. Each arm has its own process; the arms of one
+level take turns."""
 
 import dataclasses
 import os

@@ -62,7 +62,7 @@ def _times_of(profile):
 
 
 def with_dear_ops_alone(trace, profile):
-    """Returns the profile in units of a thousandth, in which every forward op takes 1 unit unless it is a product or
+    """Returns the profile in units of a thousandth of a nanosecond. Every forward op takes 1 unit, except products and
     attention. The time must not be 0, because the search drops plans that recompute in no time."""
     is_dear = [op["class"] in DEAR_CLASSES for _, op in _ops_of(trace)]
     times = [SMALL_UNITS * time_ns if dear else 1 for dear, time_ns in zip(is_dear, _times_of(profile), strict=True)]

@@ -232,7 +232,7 @@ def compiled_forms(policy):
 
 
 class GraphNotes:
-    """Records which attention each graph that inductor compiles contains, and how many matmuls."""
+    """Records for each graph that inductor compiles which attention ops it contains, and how many matmuls."""
 
     def __init__(self):
         self.graphs = []

@@ -230,7 +230,8 @@ class GraphBuilder {
         const RegionUse& read = reader.reads[i];
         const TracedUse& use = traced.inputs[i];
         const bool is_made_here = graph_.values[read.value].producer.has_value() &&
-                                  !graph_.storages[storage].outside;  // not a view of outside
+                                  !graph_.storages[storage].outside;  // its storage does not come
+                                                                      // from outside the region
         if (storage_of(read) != storage || is_made_here || is_side_argument(traced, use.value)) {
           continue;
         }

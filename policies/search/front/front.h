@@ -185,7 +185,7 @@ class FrontSearch {
   // Returns the figures of any plan for the trace, under the schedule of the search.
   FrontPoint judge(const Plan& plan) const;
 
-  // The answers of the functions below are no worse than the baselines and answers of the last
+  // The functions below return nothing worse than the baselines and the answers of the last call of
   // front().
   //
   // fastest_within() returns nullopt if no plan's peak is low enough. In this case, lowest()

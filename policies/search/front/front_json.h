@@ -18,8 +18,8 @@
 
 namespace rematch {
 
-// The best plan of a simple form (simple_form.h) for the user's question, and its
-// distance from the front. Its schedule is whole_region, because every trainer runs it that way.
+// The best plan of a simple form (simple_form.h) for the user's question, and its distance from the
+// front. Its schedule is whole_region, because every trainer uses this schedule.
 struct SimplePoint {
   FrontPoint point;
   Bytes more_peak;  // the plan's peak minus the lowest peak among points of the front that are no

@@ -17,7 +17,7 @@ struct RegionCandidate {
 };
 
 // Returns cuts of the block. A cut is a set of disjoint candidates, possibly empty, with one option
-// for each. Drops a cut if a kept one holds no more, has no larger transient, and is slower by at
+// for each. Drops a cut if a kept cut holds no more, has no larger transient, and is slower by at
 // most `slack`. Returns only the empty cut once `stop` returns true.
 std::vector<SpanOption> cut_block(SpanPricer& pricer,
                                   const std::vector<RegionCandidate>& candidates,

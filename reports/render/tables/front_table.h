@@ -34,8 +34,8 @@ table::Row point_row(const FrontRecord& record, const std::string& name, const F
 // Returns text such as "whole_region: torch.utils.checkpoint's, which every PyTorch trainer has".
 std::string schedule_words(Schedule schedule);
 
-// Returns the row of the simple plan, named "simple", with its distance from the front. A simple
-// plan is one that a person can type. The record must have one.
+// Returns the row of the simple plan, named "simple", with its distance from the front. A person
+// can type a simple plan. The record must have a simple plan.
 table::Row simple_row(const FrontRecord& record);
 
 // Returns the setting, the answer and the simple plan: the output of search --simple.
@@ -95,8 +95,8 @@ std::string setting_words(const FrontRecord& record);
 std::string ranks_words(const FrontRecord& record);
 
 // Describes the fastest point within the requested limit, or within the device's memory: its
-// number, its figures and what it keeps. Says so if no point is within the limit. Empty if no limit
-// is known.
+// number, its figures and what it keeps. If no point is within the limit, the text says that. Empty
+// if no limit is known.
 std::string lead_words(const FrontRecord& record);
 
 // Returns text such as "The knee, point 5: peak 41.6 GiB, step 785 ms". The text omits what the

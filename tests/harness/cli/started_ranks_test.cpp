@@ -72,7 +72,7 @@ struct TwoCommands {
   std::string variables;
 };
 
-// Starts the same arguments twice, as two ranks. `meanwhile` runs at the same time.
+// Starts two ranks with the same arguments. Runs `meanwhile` at the same time.
 std::vector<Outcome> start_twice(
     const std::string& arguments, Starter starter, const std::string& mark,
     const std::function<void()>& meanwhile = [] {}, const TwoCommands& two = {}) {

@@ -20,7 +20,7 @@ constexpr std::size_t kMib = std::size_t{1} << 20;
 constexpr std::size_t kDeviceBytes = 1024 * kMib;
 constexpr std::size_t kContextBytes = 520 * kMib;
 
-// Set before the first call, as in a user's environment.
+// These variables are set before the first call, as in a user's environment.
 const bool settings_made = [] {
   setenv("DRY_CUDA_DEVICES", "2", 1);
   setenv("DRY_CUDA_MEMORY_BYTES", std::to_string(kDeviceBytes).c_str(), 1);

@@ -87,7 +87,7 @@ class ListedWork final : public NotedBackend<IdleBackend> {
   }
 };
 
-// Quiet Gloo waits for both works, because the inner one holds tensors too.
+// Quiet Gloo waits for both pieces of work, because the inner work holds tensors too.
 TEST_CASE("work of a nested form is handed over as well") {
   const NotesOnBoard notes;
   ListedWork backend(notes.of_rank);

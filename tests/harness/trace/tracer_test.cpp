@@ -73,7 +73,7 @@ at::Tensor with_filled_constant(const at::Tensor& x, const at::Tensor& w) {
   return at::silu(y + at::sin(scale));
 }
 
-// Uses such a constant and frees it before the loss.
+// Uses a constant that no op computes, and frees it before the loss.
 at::Tensor with_short_lived_constant(const at::Tensor& x, const at::Tensor& w) {
   at::Tensor y;
   {

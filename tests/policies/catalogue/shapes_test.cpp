@@ -116,7 +116,7 @@ TEST_CASE("regions inside a region of another shape are merged into that region"
   CHECK(predicted(traces[1], other).recomputed_ops > 0);
 }
 
-// Only sizes differ, and ops do not show them.
+// The shapes differ only in sizes, which the list of ops does not show.
 TEST_CASE("shapes that run the same ops get the plan of the larger shape") {
   const std::vector<Trace> traces = {toy_llama({.tokens = 8}), toy_llama({.tokens = 32}),
                                      toy_biased()};

@@ -27,7 +27,8 @@ CompareVerdict time_verdict(const std::vector<double>& base, const std::vector<d
       .verdict;
 }
 
-// Round medians with a spread of 2 %, twice the floor. Each trial is a whole report.
+// The medians of rounds have a spread of 2 %, which is twice the floor. Each trial is a whole
+// report.
 double reports_with_alarm(int num_reports, int num_rows, double slowdown,
                           const std::function<double(std::mt19937&)>& noise) {
   std::mt19937 bits(5);

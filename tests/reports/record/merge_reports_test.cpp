@@ -177,7 +177,7 @@ TEST_CASE("host names and current clocks may differ") {
   Provenance other = sample_provenance();
   other.environment.hostname = "elsewhere";
   other.environment.sm_clock_mhz = 1980;
-  other.environment.device_uuid = "GPU-other";  // the same kind, perhaps in the same node
+  other.environment.device_uuid = "GPU-other";  // another card of the same kind
   other.environment.variables = {{"OMP_NUM_THREADS", "4"}};
   const Report both =
       merged({single(sample_point("none")), single(sample_point("full"), other)}).report;

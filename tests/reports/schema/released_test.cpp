@@ -216,8 +216,9 @@ constexpr std::string_view kDerivedKey = "predicted_step_time_gap_ns";
 // Returns the current name of a key: traces and profiles of 1.0 call spans segments.
 std::string name_now(const std::string& key) { return key == "segments" ? "spans" : key; }
 
-// Returns the path of what `again` lost or changed of `before`, or "". Keys that a later build adds
-// without a new version are not measured in an older file, so they are null or absent from lists.
+// Returns the path of the first value of `before` that `again` lost or changed, or "". Keys that a
+// later build adds without a new version are not measured in an older file, so they are null or
+// absent from lists.
 std::string first_loss(const Json& before, const Json& again, const std::string& path) {
   if (before.is_object() && again.is_object()) {
     for (const auto& [key, value] : before.items()) {

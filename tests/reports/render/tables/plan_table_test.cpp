@@ -62,7 +62,8 @@ TEST_CASE("a plan is described op by op with totals", "[golden]") {
   check_golden("none.txt", plan_to_text(plan_of("none", trace), trace, "", kAllColumns));
 }
 
-// A kept value of 100 bytes is reduced to 10 and needed last. Another 40 bytes are needed first.
+// A kept value of 100 bytes is reduced to 10 bytes, which backward needs last. Backward first needs
+// another value of 40 bytes.
 TEST_CASE("an order other than lazy is described", "[golden]") {
   testing::TraceBuilder build("reduction", "bool");
   const ValueId x = build.outside({1}, "bool", true);
@@ -116,9 +117,9 @@ Trace latent_layer() {
   return build.finish();
 }
 
-// Counting by hand is easily wrong: "recompute wq, save wkv_a, recompute wkv_b, save wo" and
-// "recompute w1, save w2, recompute w3" are reversed. The policy increments the count before the
-// test, and w3 is called before w2.
+// A count by hand easily gives the opposite, "recompute wq, save wkv_a, recompute wkv_b, save wo"
+// and "recompute w1, save w2, recompute w3", which is wrong. The policy increments the count before
+// the test, and w3 is called before w2.
 TEST_CASE("every second matmul is described with its number and parity", "[golden]") {
   const Trace trace = latent_layer();
   const Plan split = plan_of("sac_split(attn: sac_titan, ffn: sac_titan)", trace);
