@@ -90,8 +90,13 @@ class ReadmeTest(unittest.TestCase):
         self.assertEqual({left for _, _, left in row.findall(done.stdout)}, {"0"})
         # The plan decides how many regions a shape has. The program decides how often each shape runs.
         self.assertIn(shown[:shown.index("\n| 0 ")], done.stdout)
-        self.assertEqual({(shape, passes) for shape, passes, _ in row.findall(done.stdout)},
-                         {(shape, passes) for shape, passes, _ in row.findall(shown)})
+        steps = dict(re.findall(r"shape (\d) ran in (\d+) of the 16 batches", " ".join(README.split())))
+        self.assertEqual(sum(map(int, steps.values())), 16)
+        for table in (done.stdout, shown):
+            rows = row.findall(table)
+            self.assertEqual({shape for shape, _, _ in rows}, set(steps))
+            for shape, passes, _ in rows:
+                self.assertIn(int(passes), [layers * int(steps[shape]) for layers in (1, 2, 3, 4)])
 
     def test_a_wan_of_diffusers(self):
         self.run_program("diffusers")
