@@ -48,9 +48,9 @@ struct GateFlags : RecordFlags {
     app.add_option("--max-peak-bytes", max_peak, "Largest peak of allocated bytes: 24GiB");
     app.add_option("--max-slowdown", max_slowdown,
                    "Largest step time over the reference's: 1.1, or 10%");
-    app.add_option(
-        "--expect", expect,
-        "Executed ops of all steps that are required: attention_forward=600, recompute.matmul=0");
+    app.add_option("--expect", expect,
+                   "Required numbers of executed ops over all steps: attention_forward=600, "
+                   "recompute.matmul=0");
     app.add_flag("--allow-mixed", allow_mixed, "Decide even if the environments differ");
     add_record_flags(app, schema_name(kGateSchema));
   }

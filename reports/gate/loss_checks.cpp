@@ -153,7 +153,7 @@ CheckRecord check_envelope(const LossArm& candidate, const LossArm& reference) {
         std::to_string(reference.runs.size()) +
             (reference.runs.size() == 1 ? " reference run" : " reference runs") + "; at least " +
             std::to_string(kEnvelopeRuns) + " are needed; " +
-            (reference.more_runs.empty() ? "measure it with rematch run --repeat-reference"
+            (reference.more_runs.empty() ? "measure more runs with rematch run --repeat-reference"
                                          : reference.more_runs));
   }
   const double widest = *check.noise->largest_difference;

@@ -179,7 +179,7 @@ Json object_of(const Line& line, const std::string& file) {
     }
   }
   throw FormatError(at_place(file, line.number, 1) +
-                    "is not a JSON object; JSON lines have one in each line: "
+                    "is not a JSON object; JSON lines have one object in each line: "
                     "{\"step\": 0, \"loss\": 2.5}");
 }
 

@@ -48,7 +48,7 @@ def pack(file, build, dry_results, open_list):
         print(f"gpu_queue: {file} would have {size} bytes; at most {MAX_PACKED_BYTES} can go along", file=sys.stderr)
         return 2
     partial.replace(file)
-    print(f"{file}: {size} bytes, {len(open_list['open'])} open questions; pass it to --programs")
+    print(f"{file}: {size} bytes, {len(open_list['open'])} open questions; pass this file to --programs")
     return 0
 
 

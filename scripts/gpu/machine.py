@@ -106,7 +106,7 @@ class Machine:
     def obstacle(self, question):
         """Returns why the question cannot be asked here, or None."""
         if self.dry and not question.dry:
-            return "the dry device gives no answer to it"
+            return "the dry device gives no answer to this question"
         for program in question.programs:
             if not shutil.which(program):
                 return f"{program} is not on the PATH"

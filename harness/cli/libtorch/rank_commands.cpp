@@ -53,7 +53,7 @@ std::optional<RankPlace> place_among_commands(int world) {
       "this is rank " + std::to_string(place->rank) + " of " + std::to_string(place->world) +
       " by its environment (WORLD_SIZE or SLURM_NTASKS), and --parallel is a layout of " +
       std::to_string(world) + " ranks; start " + std::to_string(world) +
-      ", or one without torchrun or srun, which starts them itself");
+      " processes, or one process without torchrun or srun, which starts all ranks itself");
 }
 
 ExitCode work_on_ranks(const std::optional<RankPlace>& place, const WorkOnRanks& work) {

@@ -58,7 +58,7 @@ def opaque_module(module: _Module) -> _Module:
         module.register_forward_pre_hook(hooks.enter, with_kwargs=True)
         module.register_forward_hook(hooks.leave, with_kwargs=True, always_call=True)
     else:
-        raise TypeError(f"opaque_module takes a torch.nn.Module or a class of them, this is a {type(module).__name__}")
+        raise TypeError(f"opaque_module takes a torch.nn.Module or a subclass of torch.nn.Module; this is a {type(module).__name__}")
     return module
 
 

@@ -23,8 +23,8 @@ inline constexpr int kMinMeasured = 3;  // the three anchors are always measured
 // uncertainty is the distance from the point's predicted step time to the nearest step time of a
 // chosen point.
 inline constexpr const char* kChoiceRule =
-    "both ends and the knee; then, one by one, the largest product of the area that a point adds "
-    "to those chosen and the distance of its predicted step time from the nearest one chosen";
+    "both ends and the knee; then, one by one, the point with the largest product of the area that "
+    "it adds and the distance of its predicted step time from the nearest chosen point";
 
 // Returns the ascending indices of the anchors. A front with fewer than three points has fewer
 // anchors.

@@ -23,7 +23,7 @@ TEST_CASE("frequencies fall from 1 towards 1 / theta") {
   CHECK(rotary_frequencies(0, 1e4).empty());
 }
 
-TEST_CASE("the table lists the pairs of one axis after the other") {
+TEST_CASE("the table lists all pairs of the first axis, then all pairs of the next axis") {
   const RotaryTable table = make_rotary_table({{{0, 5}, {1.0}}, {{3, 2}, {0.5, 0.25}}}, at::kCPU);
   REQUIRE(table.cosine.sizes() == at::IntArrayRef({2, 1, 3}));
   const double angles[] = {0.0, 1.5, 0.75, 5.0, 1.0, 0.5};

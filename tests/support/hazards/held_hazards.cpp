@@ -63,7 +63,7 @@ std::vector<Hazard> held_hazards() {
                at::_foreach_mul_(list, 2.0);
                return y + before.sin();
              }),
-      hazard("a list of own and outside tensors", kSquare,
+      hazard("a list of the layer's own tensors and of outside tensors", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]).detach();
                const at::Tensor before = p.buffers[0] * 2.0 + y;

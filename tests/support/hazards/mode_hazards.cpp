@@ -25,7 +25,7 @@ std::vector<Hazard> without_gradients() {
                }
                return y.sin() * gate;
              }),
-      hazard("a section with grad mode inside one without", kSquare,
+      hazard("a section with grad mode inside a section without grad mode", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                at::NoGradGuard no_grad;
                const at::Tensor scale = x.sin();
@@ -36,7 +36,7 @@ std::vector<Hazard> without_gradients() {
                at::AutoGradMode on(true);
                return y.cos() * mask;
              }),
-      hazard("a scope without grad mode among others", kSquare,
+      hazard("a scope without grad mode among scopes with grad mode", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                at::Tensor teacher;
                {

@@ -194,7 +194,7 @@ std::vector<Hazard> generators() {
                const at::Tensor y = NoisyGradient::apply(at::dropout(at::mm(x, p[0]), 0.3, true));
                return at::dropout(y.sin(), 0.2, true);
              }),
-      hazard("a kept random op between recomputed ones", {{16, kDim}, {kDim, 16}},
+      hazard("a kept random op between recomputed random ops", {{16, kDim}, {kDim, 16}},
              [](const at::Tensor& x, const Parts& p) {
                at::Tensor y = at::dropout(at::linear(x, p[0]), 0.3, true);
                y = at::dropout(at::relu(y), 0.3, true);

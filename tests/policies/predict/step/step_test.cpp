@@ -46,7 +46,7 @@ TEST_CASE("an optimizer's bytes follow from the parameters' sizes") {
 // two bytes per element and two float32 scales per block. One more element begins a 17th block.
 // Below 4096 elements, there are two float32 moments. torch.optim.SGD keeps its momentum in the
 // parameter's dtype, and keeps nothing without momentum.
-TEST_CASE("predicted-only optimizers have the state that their sources state") {
+TEST_CASE("optimizers that rematch only predicts have the state that their sources describe") {
   Trace trace;
   trace.parameters = {{10, "bfloat16", 2}, {30, "float32", 1}};
   const auto state = [&](OptimizerModel optimizer) {

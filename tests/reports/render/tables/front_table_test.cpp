@@ -78,7 +78,7 @@ TEST_CASE("the point that fits the device leads, and larger rows say that they e
 
 // Tensors get 100 of 148 MiB; point 3 takes 96 of them. Points 4 and 5 and the baselines `none`,
 // `nth_first(2)` and `first_n(2)` do not fit.
-TEST_CASE("the device's reserve is stated, and subtracted before a point leads") {
+TEST_CASE("the device's reserve is stated, and is subtracted before the leading point is chosen") {
   FrontRecord record = predicted_front();
   record.reserve = MemoryReserve{Bytes{8 << 20}, Bytes{16 << 20}, Bytes{24 << 20}, std::nullopt};
   CHECK(lead_words(record).starts_with(
