@@ -2,6 +2,7 @@
 Every command of every README is typed, and must print what the README shows. readme_commands.json lists the commands that
 are not typed here, why not, and what runs them instead."""
 
+import dataclasses
 import itertools
 import json
 import os
@@ -121,6 +122,13 @@ class BlocksTest(unittest.TestCase):
             readme_blocks.commands("```sh\nfor i in 1; do\n```\n")
 
 
+def listing(command):
+    """Returns the same command, but it lists the tests that it would run. Returns None for other commands."""
+    listed = re.sub(r"ctest (--preset dev|--test-dir build/dev)", "ctest -N --test-dir tests_of_dev", command.text)
+    listed = re.sub(r"^build/dev/tests/\S+_test", r"\g<0> --list-tests", listed)
+    return None if listed == command.text else dataclasses.replace(command, text=listed)
+
+
 def is_shown(shown, printed):
     """Returns whether the README shows the output. A line `...` of the README stands for any lines."""
     wanted, lines = shown.splitlines(), printed.splitlines()
@@ -174,6 +182,9 @@ class TypedTest(unittest.TestCase):
             self.skipTest("only preset dev has all commands")
         shell = readme_shell.Shell(ROOT)
         self.addCleanup(shell.close)
+        # ctest writes its logs to its own folder. The logs of the run that this test is a part of must stay.
+        (shell.folder / "tests_of_dev").mkdir()
+        (shell.folder / "tests_of_dev" / "CTestTestfile.cmake").write_text(f'subdirs("{ROOT / "build" / "dev"}")\n')
         return shell
 
     def type_commands_of(self, name):
@@ -187,6 +198,9 @@ class TypedTest(unittest.TestCase):
                     self.skipTest(f"{name}:{command.line}: {entry['why']}; see {entry['see']}: {command.text}")
                 if "cuda-dry" in command.text and not (ROOT / "build" / "dev" / "dry_cuda").is_dir():
                     self.skipTest(f"{name}:{command.line}: scripts/setup dry has not run: {command.text}")
+                if listing(command) is not None:
+                    self.assertRegex(shell.type(listing(command)).stdout, r"Total Tests: [1-9]|\n[1-9]\d* matching test case")
+                    continue
                 done = shell.type(command)
                 printed.append((command.line, done.stdout))
                 if command.text.startswith(MEASURED):

@@ -91,6 +91,12 @@ class SampleTest(unittest.TestCase):
         for line in first.splitlines():
             self.assertRegex(line, r"^(# (comments|strings), seed 7|policies/\S+:[0-9]+: .+)$")
 
+    def test_sentences_of_readmes_are_drawn_alone(self):
+        heading, *lines = self.draw("7", "--of", "readmes", "--count", "30").stdout.splitlines()
+        self.assertEqual((heading, len(lines)), ("# readmes, seed 7", 30))
+        for line in lines:
+            self.assertRegex(line, r"^(\S+/)?(README|CONTRIBUTING)\.md:[0-9]+: .+$")
+
     def test_bad_input_gets_one_line(self):
         for arguments, message in ((["7", "--count", "0"], "--count is 0; it must be at least 1"),
                                    (["7", "--under", "nowhere"], "--under nowhere has no files")):
