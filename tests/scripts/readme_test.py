@@ -69,11 +69,16 @@ class ReadmeTest(unittest.TestCase):
         for line in lines:
             self.assertRegex(line, r"^- A .+: .*[uU]se ")
 
-    def test_every_linked_file_exists(self):
-        links = re.findall(r"\]\(([^)#]+)[^)]*\)", TEXT)
-        self.assertGreater(len(links), 15)
-        for link in links:
-            self.assertTrue((ROOT / link).exists(), link)
+    def test_every_link_of_every_readme_leads_to_a_file_and_a_heading(self):
+        links = [(name, *link) for name, text in readmes().items() for link in re.findall(r"\]\(([^)#:]*)(?:#([^)]+))?\)", text)]
+        self.assertGreater(len(links), 60)
+        for name, target, anchor in links:
+            with self.subTest(readme=name, link=f"{target}#{anchor}"):
+                path = (ROOT / name).parent / target if target else ROOT / name
+                self.assertTrue(path.exists())
+                if anchor:
+                    headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+                    self.assertIn(anchor, [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings])
 
 
 class BlocksTest(unittest.TestCase):
