@@ -81,6 +81,19 @@ class ReadmeTest(unittest.TestCase):
                     self.assertIn(anchor, [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings])
 
 
+class PathsTest(unittest.TestCase):
+    def test_every_file_that_a_readme_names_with_its_folder_exists(self):
+        """A README may name a file from its own folder, from the root, or from a folder that the sentence is about."""
+        tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+        ends = {"/".join(parts[at:]) for parts in (name.split("/") for name in tracked) for at in range(len(parts))}
+        named = [(name, path) for name, text in readmes().items() for path in re.findall(r"`([\w./-]+/[\w-]+\.\w+)`", text)
+                 if not re.search(r"\b(NAME|ID)\b|NAME_|^(rematch\.|/)|^(build|results)/", path)]
+        self.assertGreater(len(named), 150)
+        for name, path in named:
+            with self.subTest(readme=name):
+                self.assertTrue(path.removeprefix("./") in ends or (ROOT / name).parent.joinpath(path).exists(), path)
+
+
 class BlocksTest(unittest.TestCase):
     def test_every_block_is_commands_output_or_a_known_picture(self):
         for name, text in readmes().items():
