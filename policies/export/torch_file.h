@@ -38,9 +38,9 @@ struct TorchRegions {
 
 // Returns the regions of the plan, or Rejected, with the region's name, if torch cannot run a
 // region. Torch cannot run a region that is not a whole module, is recomputed on demand, or
-// offloads. It also cannot run one that writes to a tensor from outside, that has hidden effects,
-// or that draws again after a draw whose result is kept. `schedule` is the schedule that the plan
-// was made for. Throws std::invalid_argument if the plan was made for another model.
+// offloads. It also cannot run a region that writes to a tensor from outside, that has hidden
+// effects, or that draws again after a draw whose result is kept. `schedule` is the schedule that
+// the plan was made for. Throws std::invalid_argument if the plan was made for another model.
 std::variant<TorchRegions, Rejected> torch_regions(const Trace& trace, const Plan& plan,
                                                    Schedule schedule);
 

@@ -119,7 +119,8 @@ struct TimeRecord {
   // True if the steps were timed with kernels that repeat their bits, false if they were timed with
   // the fastest kernels. Absent if the fastest kernels repeat their bits.
   std::optional<bool> repeatable_bits;
-  std::string attention_backend;  // set on CUDA if it differs from the identity's; else empty
+  std::string attention_backend;  // set on CUDA if the steps were timed with another backend than
+                                  // the identity's backend; else empty
   // The device allocator's peaks while steps were timed. These steps may run different kernels than
   // the memory pass. Absent on a device without such an allocator.
   std::optional<Bytes> peak_requested;

@@ -71,8 +71,8 @@ Profile profile_here(const ProfileSettings& settings, const Trace& trace) {
   training.optimizer = parse_optimizer(settings.optimizer);
   require_memory(settings, training.optimizer, trace);
   training.device = device_named(settings.device);
-  // CUDA's libraries read the environment's variables when they are first used. This holds in this
-  // process as in a child.
+  // CUDA's libraries read the environment's variables when they are first used. This is true in
+  // this process and in a child.
   prepare_children();
   if (settings.num_threads > 0) at::set_num_threads(settings.num_threads);
   training.determinism = use_kernels(settings);

@@ -23,8 +23,8 @@ void require_one_budget(const SearchFlags& flags);
 void take_free_memory(const SearchFlags& flags, const SearchSpace& space, const Trace& trace,
                       FrontRecord& record);
 
-// Sets the reserve of the device's memory: --reserve, or the usual one. Subtracts --reserve from
-// the budget. Throws UsageError if nothing is left.
+// Sets the reserve of the device's memory: --reserve, or the usual reserve. Subtracts --reserve
+// from the budget. Throws UsageError if nothing is left.
 void take_reserve(const SearchFlags& flags, const Trace& trace, FrontRecord& record);
 
 // Returns the number of communicators of one rank.

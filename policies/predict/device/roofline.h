@@ -43,7 +43,7 @@ Bytes optimizer_moved_bytes(const Trace& trace);
 
 // Compares a trace's roofline with a measured profile of the same trace.
 struct RooflineError {
-  double step_time_ratio = 0;  // measured step time divided by the roofline's
+  double step_time_ratio = 0;  // measured step time divided by the roofline's step time
   // the same ratio per forward op, median over the ops that have a roofline time
   double median_op_ratio = 0;
 };

@@ -139,8 +139,8 @@ struct Front {
   std::chrono::nanoseconds time_gap{};
   Bytes transient_gap;
   FrontPoint nothing_recomputed;  // plan without regions, which also keeps gathered parameters
-  // The plan of the policy `none`, if it differs from nothing_recomputed. In that case, it makes
-  // blocks gather their parameters again in backward.
+  // The plan of the policy `none`, if it differs from nothing_recomputed. In that case, the plan
+  // makes blocks gather their parameters again in backward.
   std::optional<FrontPoint> none;
   // Returns the point with which "vs none" compares.
   const FrontPoint& reference() const { return none ? *none : nothing_recomputed; }

@@ -107,7 +107,7 @@ using PlanOfLoad = std::function<std::optional<LoadPlan>(std::int64_t load)>;
 inline constexpr std::int64_t kLoadsAtOnce = 16;
 // Fills in `tried` and the answers for the record's range. Among equally good loads, the smallest
 // is the best. Once `is_stopped` returns true, tries no more loads and ignores the result of the
-// latest one.
+// latest load.
 void try_loads(const PlanOfLoad& plan_of, const std::function<bool()>& is_stopped,
                LoadsRecord& record);
 

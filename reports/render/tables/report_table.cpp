@@ -50,7 +50,7 @@ std::string change_cell(const ComparedPoint& compared) {
   return peak && none ? format_change(none->count, peak->count) : kNotMeasured;
 }
 
-// Returns the ratio to the reference, or for the reference itself its time.
+// Returns the ratio to the reference. For the reference itself, returns its time.
 std::string step_cell(const PointRecord& point) {
   if (!point.time) return kNotMeasured;
   if (point.time->ratio && point.policy != point.time->ratio->reference) {

@@ -120,7 +120,7 @@ TEST_CASE("the previous engine is asked for hooks outside regions, but not insid
   const int checkpointed = growth(asked, [&] { run_engine(network(), plan, Schedule::kOnDemand); });
   CHECK(plain > 0);
   CHECK(checkpointed < plain);
-  // The other requests come from the loss, which is outside all regions.
+  // The remaining requests come from the loss, which is outside all regions.
   const at::Tensor output = at::ones({6, 8}).requires_grad_();
   CHECK(checkpointed == growth(asked, [&] { loss_of(output); }));
 }

@@ -49,7 +49,7 @@ TEST_CASE("named tensors are the same with fused ops, and half as wide in bfloat
   }
 }
 
-// A part passes on the sum of a product and its adapter's product. Neither product is kept.
+// The next op reads the sum of a product and of its adapter's product. Neither product is kept.
 TEST_CASE("named tensors are the same with adapters") {
   for (MatrixModel model : matrix_models()) {
     if (model.preset != "llama_small") continue;

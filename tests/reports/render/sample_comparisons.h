@@ -12,7 +12,7 @@ namespace rematch::testing {
 // markup.
 Report representative_report();
 
-// Arbitrary figures by seed: equal ones, huge ones, missing ones, up to 40 points.
+// Makes arbitrary figures from the seed for up to 40 points: equal, huge and missing figures.
 Report random_report(std::uint32_t seed);
 
 // One comparison with this many points, each with what a measured report contains.

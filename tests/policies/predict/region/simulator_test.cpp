@@ -105,8 +105,8 @@ TEST_CASE("without early stop, whole_region runs a region to its end, and on_dem
 }
 
 // Slot c is dropped without a demand, so on_demand never makes it. Slot b is dropped too. At the
-// demand of a, only slot a is therefore alive. The kept b (20) is released at once: 20, then 0,
-// then a: 10.
+// demand of a, only slot a is therefore alive. The kept b, 20 bytes, is released at once. Then a is
+// made, 10 bytes.
 TEST_CASE("a slot that is dropped without a demand releases its value") {
   Trace trace = chain();
   trace.backward = {release(3_pack), release(2_pack), demand(1_pack),
