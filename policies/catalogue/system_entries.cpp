@@ -280,7 +280,7 @@ constexpr SystemEntry kEntries[] = {
     {"diffusers", "diffusers(every=N)", "nth_first({N})",
      "proposed: recomputes the blocks with i % N == 0", ""},
     {"diffusers", "diffusers(skip_every=N)", "skip_nth({N})",
-     "proposed: recomputes all blocks except every N-th",
+     "proposed: recomputes all blocks except every N-th block",
      "the proposal does not say which layer of N is skipped"},
     {"diffusers", "diffusers(skip_layers=L)", "skip_list({L})",
      "proposed: recomputes all blocks except the listed blocks",

@@ -100,9 +100,8 @@ CheckRecord check_bitwise(const LossArm& candidate, const LossArm& reference) {
     if (!own) continue;
     return decide(check, GateVerdict::kInconclusive,
                   "refused: run " + std::to_string(run + 1) +
-                      " of the reference differs from its "
-                      "first at " +
-                      at(*own) + "; use --loss envelope");
+                      " of the reference differs from the first run at " + at(*own) +
+                      "; use --loss envelope");
   }
   const std::string why = obstacle(candidate, reference);
   for (std::size_t run = 0; run < candidate.runs.size() && !reference.runs.empty(); ++run) {

@@ -99,8 +99,9 @@ std::string explain_no_fall(const LossArm& reference, double allowed) {
   const std::string falls =
       "the reference's loss falls by " + number_text(clearest.fall) + over_steps(curve);
   if (clearest.fall <= error) {
-    return falls + ", within " + number_text(error) + ", four standard errors of its scatter" +
-           proves_nothing + "give curves that begin where it still falls, or more steps";
+    return falls + ", within " + number_text(error) +
+           ", four standard errors of the loss's scatter" + proves_nothing +
+           "give curves that begin where it still falls, or more steps";
   }
   if (clearest.fall <= allowed) {
     return falls + ", and " + number_text(allowed) + " is allowed" + proves_nothing +

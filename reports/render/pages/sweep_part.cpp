@@ -49,7 +49,7 @@ std::vector<Tile> sweep_tiles(const SweepModel& model) {
   std::vector<Tile> tiles = {
       {"comparisons", format_part(model.shapes.size(), num_planned), "With a report"}};
   if (finished.all > 0) {
-    tiles.push_back({"points", finished.words(), "Finished, of those that were started"});
+    tiles.push_back({"points", finished.words(), "Finished, of all points that were started"});
   }
   const BestSaving best = best_saving(model);
   if (best.shape == nullptr) return tiles;

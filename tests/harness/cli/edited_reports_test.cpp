@@ -188,7 +188,7 @@ const std::vector<Row> kLossRows = {
      "0440 000 0000000",
      {{"T1", "1 reference run; at least 3 are needed"}, {"threshold", "noise: not measured"}},
      true},
-    {"the reference's loss not a number",
+    {"a loss of the reference that is not a number",
      [](Json& report) { set_loss(step_of(report, 1), std::nanf("")); },
      "4444 000 0000300",
      {{"T0", "refused: run 2 of the reference differs"},
@@ -219,7 +219,7 @@ const std::vector<Row> kFigureRows = {
        ops["recompute"].erase("aten::mm");
      },
      "0000 000 0003000",
-     {{"compare", "the same number of ops, but different ones: aten::mm in forward"}}},
+     {{"compare", "the same number of ops, but other counts by name: aten::mm in forward"}}},
     {"a class's prediction",
      [](Json& report) { full_of(report)["predicted_counts"]["recompute"]["matmul"] = 161; },
      "3333 333 0000000",

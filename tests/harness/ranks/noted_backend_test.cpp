@@ -88,7 +88,7 @@ class ListedWork final : public NotedBackend<IdleBackend> {
 };
 
 // Quiet Gloo waits for both pieces of work, because the inner work holds tensors too.
-TEST_CASE("work of a nested form is handed over as well") {
+TEST_CASE("the work object of a nested form is handed over too") {
   const NotesOnBoard notes;
   ListedWork backend(notes.of_rank);
   at::Tensor x = at::ones({4});

@@ -166,7 +166,7 @@ TEST_CASE("kernels are compared per step, by class if the sums are equal, and on
   forward.erase("unknown");
   CHECK(kernels_of(other).verdict == CompareVerdict::kDifferent);
   CHECK(kernels_of(other).note ==
-        "the same number of kernels, but different ones: copy in forward");
+        "the same number of kernels, but other counts by name: copy in forward");
 
   forward["copy"] += 4;
   CHECK(kernels_of(other).verdict == CompareVerdict::kHigher);

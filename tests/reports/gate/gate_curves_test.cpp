@@ -155,7 +155,7 @@ TEST_CASE(
       // The reference's loss varies by 1 from step to step, and no part of it is far above the
       // rest.
       {{{5, 4, 5, 4, 5, 4, 5, 4}, {5, 4, 5, 4, 5, 4, 5, 4}, {5, 4, 5, 4, 5, 4, 5, 4}},
-       "four standard errors of its scatter"},
+       "four standard errors of the loss's scatter"},
       // The loss varies as much, but it falls clearly after the first step.
       {{{50, 4, 5, 4, 5, 4, 5, 4}, {50, 4, 5, 4, 5, 4, 5, 4}, {50, 4, 5, 4, 5, 4, 5, 4}}, ""},
   };

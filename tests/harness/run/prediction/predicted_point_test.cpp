@@ -56,7 +56,7 @@ TEST_CASE("counts of all steps equal the predicted counts exactly, or the point 
 }
 
 // See Note [One op, two names]: a trace on meta has only views, but a step has aliases too.
-TEST_CASE("an op under an alias is the predicted op") {
+TEST_CASE("an op that runs under an alias counts as the predicted op") {
   Variant variant = variant_of_three();
   variant.predicted_counts.by_op[kRecompute]["aten::view"] = 5;
   PointRecord equal = counted({{"aten::_reshape_alias", 4}, {"aten::mm", 6}, {"aten::view", 6}});

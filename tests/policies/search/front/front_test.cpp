@@ -110,7 +110,7 @@ TEST_CASE("each run of a layer that runs twice has its own choice") {
   }
 }
 
-TEST_CASE("the front has a point no worse than each known policy") {
+TEST_CASE("for each known policy the front has a point that is no worse") {
   const Trace trace = small_llama();
   const Profile profile = profile_of(trace);
   for (const Schedule schedule : {Schedule::kOnDemand, Schedule::kWholeRegion}) {
