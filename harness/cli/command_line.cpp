@@ -43,7 +43,7 @@ std::string name_of(const CLI::App& command) {
   return (is_nested ? name_of(*parent) + " " : "") + command.get_name();
 }
 
-// Describes the first unknown flag or word and suggests the nearest known one.
+// Describes the first unknown flag or word and suggests the nearest known name.
 std::string describe_leftover(const CLI::App& app) {
   const CLI::App* innermost = &app;
   while (!innermost->get_subcommands().empty()) innermost = innermost->get_subcommands().front();

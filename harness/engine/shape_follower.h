@@ -75,7 +75,7 @@ class ShapeFollower {
   const Checkpoint::Prepared& prepared_;
   std::size_t next_ = 0;  // the open region or, if no region is open, the next region
   // A region for each other shape that has had the same ops since the forward pass began. Each is
-  // the open region of its shape or, if no region is open, the next one.
+  // the open region of its shape or, if no region is open, the next region of its shape.
   std::vector<std::size_t> rivals_;
   // The values of next_ and rivals_ before the region opened. An empty pass restores them.
   std::size_t next_before_ = 0;

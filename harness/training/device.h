@@ -14,7 +14,7 @@
 namespace rematch {
 
 // Returns `name` if the device can be used. Names are "cpu", "meta", "cuda", "cuda:1" and
-// "cuda-dry". Rejects an unknown device, and suggests the nearest known one. Rejects CUDA in four
+// "cuda-dry". Rejects an unknown device, and suggests the nearest known name. Rejects CUDA in four
 // cases: a build without CUDA, no driver, a driver older than CUDA 13 needs, or no such device.
 std::variant<std::string, Rejected> usable_device(std::string_view name);
 

@@ -18,7 +18,7 @@ namespace rematch::kernels {
 namespace {
 
 constexpr std::int64_t kHeadDimMultiple = 8;
-// The memory-efficient kernel pads the rows of its logsumexp to a multiple of this.
+// The memory-efficient kernel pads the rows of its logsumexp to a multiple of this number.
 constexpr std::int64_t kLogsumexpMultiple = 32;
 // The rows of the memory-efficient kernel's mask start at multiples of this many elements.
 constexpr std::int64_t kMaskMultiple = 16;

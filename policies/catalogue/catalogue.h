@@ -41,7 +41,7 @@ const std::vector<CatalogueEntry>& catalogue();
 
 // Parses one policy: a catalogue name with arguments, `nth_last(2)`, a system's spelling
 // (systems.h), or the path of a JSON policy file (which ends in .json). Rejects an unknown name and
-// suggests the nearest known one.
+// suggests the nearest known name.
 std::variant<Policy, Rejected> parse_policy(std::string_view text);
 
 // A requested policy, and the reason why it cannot be applied to the model.

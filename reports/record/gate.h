@@ -14,7 +14,7 @@
 
 namespace rematch {
 
-// The verdict of a gate or of one of its checks. If there are several verdicts, the worst one
+// The verdict of a gate or of one of its checks. If there are several verdicts, the worst verdict
 // counts.
 enum class GateVerdict : std::uint8_t { kPass, kInconclusive, kFail };
 template <>

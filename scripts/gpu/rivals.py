@@ -123,7 +123,7 @@ def wrong_card(report):
 
 
 def untimed_variants(report):
-    """Returns variants that were timed under none of our policies, although one was possible."""
+    """Returns a line with reasons for each variant that was timed under none of its policies."""
     problems = []
     for variant in dict.fromkeys(rival["variant"] for rival in rivals_of(report)):
         rivals = [rival for rival in rivals_of(report) if rival["variant"] == variant]

@@ -22,7 +22,7 @@ NOT_TYPED = json.loads((ROOT / "tests" / "scripts" / "readme_commands.json").rea
 # Blocks that show no output.
 PICTURES = {"policies/README.md": ["models -> harness/trace"]}
 OMITTED = "..."  # a line of a README that stands for any lines of the output
-# Its answer has measured times, which noise may hide.
+# The answer of this command has measured times, whose difference noise may hide.
 MEASURED = "scripts/rematch compare before.json after.json"
 
 

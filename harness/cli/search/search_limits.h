@@ -49,7 +49,7 @@ void require_link_flags(const SearchFlags& flags);
 // collectives from it. Throws UsageError if the links are for other ranks than the trace.
 Profile sheet_times(const SearchFlags& flags, const Trace& trace);
 
-// Returns the link to the host by the data sheet of --device; absent if it has none.
+// Returns the link to the host by the data sheet of --device; absent if the data sheet has no link.
 std::optional<HostLink> sheet_link(const SearchFlags& flags);
 
 // Sets the link to the host from --links, --link-rate or the data sheet of `device`. Throws

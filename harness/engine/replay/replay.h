@@ -37,7 +37,7 @@ class Replay {
 
   // Runs every planned op, in recorded order.
   void run_all();
-  // The same without notifying the observer of ops, for a part of forward.
+  // Like the function above, but for a part of forward, and without notifying the observer of ops.
   void run_unobserved();
 
   // Runs the planned ops that `wanted` still needs. `wanted` must be one of the saved tensors for

@@ -13,9 +13,9 @@ namespace rematch {
 
 // `measured` belongs to `few`; `many` is the same model with more layers. Every layer takes as long
 // as a measured layer with the same ops and shapes. The first and last layers use the measured
-// layer at the same distance from that end. The other layers use the middle measured layer. Time
-// between ops scales with the number of ops, and the optimizer's time with the number of parameter
-// elements. Returns Rejected if a layer has no measured counterpart.
+// layer at the same distance from the same end. The other layers use the middle measured layer.
+// Time between ops scales with the number of ops, and the optimizer's time with the number of
+// parameter elements. Returns Rejected if a layer has no measured counterpart.
 std::variant<Profile, Rejected> project_profile(const Profile& measured, const Trace& few,
                                                 const Trace& many, int measured_layers);
 

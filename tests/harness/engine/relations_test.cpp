@@ -192,8 +192,8 @@ TEST_CASE("bytes after forward are linear in the number of blocks without checkp
   CHECK(after("none") == full + 8 * per_block - modulation);
 }
 
-// Backward starts with the last block and rebuilds it at once. The only gain is the memory that the
-// head's backward holds before that, a small part of the block.
+// Backward starts with the last block and rebuilds it at once. The only gain is in the backward of
+// the head, before the block is rebuilt, and is a small part of the block's memory.
 TEST_CASE("checkpointing the last block saves nothing at the peak") {
   const EightLayers f;
   CHECK(f.run("full").peak_bytes == f.run("first_n(7)").peak_bytes);

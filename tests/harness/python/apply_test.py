@@ -123,8 +123,8 @@ class Case(unittest.TestCase):
         return [str(each.message) for each in caught]
 
     def assert_trains(self, step, model=None, per_step=1, around=contextlib.nullcontext):
-        """`step(model)` runs backward and returns the loss. Checks that its bits are the bits without a plan, and that
-        each step recomputes as many ops as `per_step` calls of the model under the plan."""
+        """`step(model)` runs backward and returns the loss. Checks that the loss has the bits of the loss without a
+        plan, and that each step recomputes as many ops as `per_step` calls of the model under the plan."""
         model = model or self.model
         expected, none = train(copy.deepcopy(model), step)
         self.assertEqual(none, 0)

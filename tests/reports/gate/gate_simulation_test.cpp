@@ -212,8 +212,8 @@ TEST_CASE("T1 detects a lasting difference of twelve standard deviations of a st
   CHECK(simulate_envelope(growing, 4, 12, 2000, 4).failed > 0.99);
 }
 
-// If the standard deviation were known, a margin of four of them would reject one gate in a
-// thousand. With a deviation estimated from eight runs, one gate in a hundred is inconclusive.
+// If the standard deviation were known, a margin of four standard deviations would reject one gate
+// in a thousand. With a deviation estimated from eight runs, one gate in a hundred is inconclusive.
 TEST_CASE("with four runs, T2 fails under 0.1 % of equal candidates and passes 98.5 %") {
   const Verdicts equal = simulate_equivalence(4, 0, 0);
   CHECK(at_most(equal.failed) <= 0.002);

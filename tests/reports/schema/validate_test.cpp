@@ -126,7 +126,7 @@ TEST_CASE("unknown keys pass, unknown kinds and versions do not") {
   CHECK_THAT(validate(Json::array()).value(), Catch::Contains("expected a JSON object"));
 }
 
-// Each file is the good one with a single mistake.
+// Each file is the good file with a single mistake.
 TEST_CASE("committed bad files are refused in one line with the place") {
   CHECK(error_of_file("point.json") == "valid");
   struct Bad {

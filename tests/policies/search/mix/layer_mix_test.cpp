@@ -32,8 +32,8 @@ struct Variety {
   bool offload = false;
 };
 
-// Uses few amounts, so that some are equal. An option without a region passes on the offloaded
-// bytes of the options before it.
+// Uses few amounts, so that some amounts are equal. An option without a region passes on the
+// offloaded bytes of the options before it.
 void offload_some(Dice& dice, LayerOption& option) {
   option.transient_beside = {dice.below(static_cast<int>(option.transient.count) + 1)};
   option.passes_on = dice.below(3) == 0;
