@@ -16,7 +16,8 @@ namespace {
 std::string used_by(const CatalogueEntry& entry) { return joined(systems_with(entry.name)); }
 
 Json to_json() {
-  Json json = {{"policies", Json::array()}, {"models", Json::array()}};
+  Json json = {
+      {"schema", "rematch.list/1.0"}, {"policies", Json::array()}, {"models", Json::array()}};
   for (const CatalogueEntry& entry : catalogue()) {
     json["policies"].push_back({{"name", entry.name},
                                 {"parameters", entry.parameters},

@@ -100,8 +100,9 @@ std::string setting_words(const Trace& trace, const FrontSetting& setting) {
     words += "; each of " + std::to_string(world_size(trace.dimensions)) + " ranks: " + layout;
   }
   if (setting.world > 1) {
-    words += "; one of " + std::to_string(setting.world) +
-             " ranks, estimated: gathered parameters among `other`, communication not counted";
+    words +=
+        "; one of " + std::to_string(setting.world) +
+        " ranks, estimated: gathered parameters count as temporaries, communication not counted";
   }
   return words;
 }

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <csignal>
+#include <ctime>
 #include <utility>
 
 namespace rematch {
@@ -35,6 +36,31 @@ InterruptGuard::~InterruptGuard() {
 std::optional<int> InterruptGuard::signal() {
   if (noted_signal == 0) return std::nullopt;
   return noted_signal;
+}
+
+namespace {
+
+sigset_t interrupts() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  return signals;
+}
+
+}  // namespace
+
+void hold_interrupts() {
+  const sigset_t signals = interrupts();
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+}
+
+std::optional<int> take_held_interrupt() {
+  const sigset_t signals = interrupts();
+  constexpr timespec kNoWait{};
+  const int taken = sigtimedwait(&signals, nullptr, &kNoWait);
+  sigprocmask(SIG_UNBLOCK, &signals, nullptr);
+  return taken > 0 ? std::optional(taken) : std::nullopt;
 }
 
 Interrupted::Interrupted(int signal_number, std::string remains)

@@ -27,6 +27,15 @@ class InterruptGuard {
   std::vector<struct sigaction> previous_;  // the action of each signal before this guard
 };
 
+// Blocks SIGINT and SIGTERM. Call this before execv() into a program whose main() calls
+// take_held_interrupt(). A signal that arrives before that main() then ends the program with a
+// message.
+void hold_interrupts();
+
+// Unblocks SIGINT and SIGTERM. Returns the signal that arrived while they were blocked, if any. The
+// process has then not been ended by that signal.
+std::optional<int> take_held_interrupt();
+
 // Thrown by work that the user interrupted. Carries the signal to main(), which prints which part
 // of the work is kept and exits with 128 + signal.
 struct Interrupted : std::runtime_error {

@@ -16,7 +16,7 @@ namespace {
 // An assumed CPU of a few cores, at LibTorch's speed. Its figures are fixed, so that a plan is the
 // same on every machine.
 constexpr DeviceSheet kSomeCpu{.name = "cpu",
-                               .source = "a guess",
+                               .source = "an estimate",
                                .memory = Bytes{std::int64_t{16} << 30},
                                .bfloat16_flops_per_second = 2e10,
                                .float32_flops_per_second = 4e10,

@@ -16,6 +16,11 @@ using preset::Dimensions;
 // The axes, from the fastest-varying to the slowest-varying axis: see Note [Ranks of a layout].
 constexpr std::array<std::string_view, 4> kAxes = {"tp", "ulysses", "ep", "fsdp"};
 
+// Layouts of other systems. Their names are so short that the nearest supported name has another
+// meaning: cp and tp.
+constexpr std::array<std::string_view, 11> kOtherLayouts = {
+    "cp", "pp", "dp", "vpp", "etp", "edp", "hsdp", "ddp", "zero", "dp_shard", "dp_replicate"};
+
 bool is_switch(const DimensionEntry& entry) { return entry.minimum == 0; }
 
 std::int64_t size_of(const Dimensions& dimensions, std::string_view axis) {
@@ -29,10 +34,12 @@ Checked parse_part(std::string_view part, Dimensions& layout) {
   const std::string name(part.substr(0, equals));
   const DimensionEntry* entry = preset::find_entry(layout_entries(), name);
   if (entry == nullptr) {
-    const bool is_planned = name == "cp" || name == "pp" || name == "dp";
-    return Rejected{(is_planned ? "layout part '" + name + "' is not supported"
-                                : "layout has an unknown part '" + name + "'") +
-                    did_you_mean(name, preset::names_of(layout_entries()))};
+    const std::vector<std::string_view> known = preset::names_of(layout_entries());
+    if (std::find(kOtherLayouts.begin(), kOtherLayouts.end(), name) != kOtherLayouts.end()) {
+      return Rejected{"layout part '" + name + "' is not supported; supported are " +
+                      joined(known)};
+    }
+    return Rejected{"layout has an unknown part '" + name + "'" + did_you_mean(name, known)};
   }
   if (layout.contains(name)) return Rejected{"layout: " + name + " appears twice"};
   if (is_switch(*entry)) {

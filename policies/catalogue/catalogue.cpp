@@ -57,8 +57,11 @@ std::string unknown(std::string_view text, std::string_view name) {
   if (const auto spelling = nearest_spelling(text); spelling && !nearest_name(name, names)) {
     return "unknown policy " + in_quotes(text) + "; did you mean '" + *spelling + "'?";
   }
-  return "unknown policy " + in_quotes(name) + did_you_mean(name, names) +
-         " `rematch list` and `rematch list --systems` show all; a policy file ends in .json";
+  const auto nearest = nearest_name(name, names);
+  return "unknown policy " + in_quotes(name) +
+         (nearest ? "; did you mean '" + *nearest + "'? See" : "; see") +
+         " rematch list for policies and rematch list --systems for modes of other systems; a "
+         "policy file ends in .json";
 }
 
 // Rejects a file that has the name of a different policy. Reports show a policy only by its name,

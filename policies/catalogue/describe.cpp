@@ -110,6 +110,7 @@ Json describe_json(const Plan& plan, const Trace& trace, std::string_view note) 
     types.push_back(type_json(plan, i, facts.types[i]));
   }
   Json json = {
+      {"schema", "rematch.description/1.0"},
       {"policy", plan.policy},
       {"model", plan.model},
       {"plan_sha256", plan_sha256(plan)},

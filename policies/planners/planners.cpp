@@ -52,25 +52,40 @@ std::optional<Resolved> resolve_planner(std::string_view call, const Trace& trac
   return std::nullopt;
 }
 
-Resolved resolve_policy(std::string_view call, const Trace& trace) {
-  auto policy = parse_policy(call);
-  if (auto* rejected = std::get_if<Rejected>(&policy)) return std::move(*rejected);
-  return resolve(std::get<Policy>(policy), trace, NoEffect::kAllow);
+// Appends the plan of one policy to `plans`, or the policy to `refused`. Returns Rejected if `call`
+// names no policy.
+std::optional<Rejected> add_policy(std::string_view call, const Trace& trace,
+                                   std::vector<Plan>& plans, std::vector<RefusedPolicy>& refused) {
+  auto parsed = parse_policies(call, refused);
+  if (auto* rejected = std::get_if<Rejected>(&parsed)) return std::move(*rejected);
+  for (const Policy& policy : std::get<std::vector<Policy>>(parsed)) {
+    Resolved plan = resolve(policy, trace, NoEffect::kAllow);
+    if (const auto* rejected = std::get_if<Rejected>(&plan)) {
+      refused.push_back({policy.name, rejected->message});
+    } else {
+      plans.push_back(std::get<Plan>(std::move(plan)));
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace
 
 std::variant<std::vector<Plan>, Rejected> resolve_baselines(std::string_view list,
                                                             const Trace& trace,
-                                                            const Profile& profile) {
+                                                            const Profile& profile,
+                                                            std::vector<RefusedPolicy>& refused) {
   const auto calls = split_at_commas(list);
   if (!calls) return Rejected{"the brackets of " + in_quotes(list) + " are unbalanced"};
   std::vector<Plan> plans;
   for (std::string_view call : *calls) {
     auto planned = resolve_planner(call, trace, profile);
-    Resolved plan = planned ? std::move(*planned) : resolve_policy(call, trace);
-    if (auto* rejected = std::get_if<Rejected>(&plan)) return std::move(*rejected);
-    plans.push_back(std::get<Plan>(std::move(plan)));
+    if (!planned) {
+      if (auto rejected = add_policy(call, trace, plans, refused)) return *std::move(rejected);
+      continue;
+    }
+    if (auto* rejected = std::get_if<Rejected>(&*planned)) return std::move(*rejected);
+    plans.push_back(std::get<Plan>(*std::move(planned)));
   }
   return plans;
 }

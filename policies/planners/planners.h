@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "policies/base/rejected.h"
+#include "policies/catalogue/catalogue.h"
 #include "policies/plan/plan.h"
 #include "policies/trace/profile.h"
 #include "policies/trace/trace.h"
@@ -16,10 +17,12 @@
 namespace rematch {
 
 // Resolves a user's comma-separated list of planners and catalogue policies. Returns Rejected for
-// the first entry that is neither a planner nor a policy, or that cannot be applied to this model.
+// the first entry that is neither a planner with a budget nor a policy. Collects policies that
+// cannot be applied to this model in `refused`.
 std::variant<std::vector<Plan>, Rejected> resolve_baselines(std::string_view list,
                                                             const Trace& trace,
-                                                            const Profile& profile);
+                                                            const Profile& profile,
+                                                            std::vector<RefusedPolicy>& refused);
 
 // Returns the plans of each planner at a few budgets, without duplicates. Omits budgets that have
 // no plan.

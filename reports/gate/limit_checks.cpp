@@ -10,6 +10,7 @@
 #include "policies/trace/op_class.h"
 #include "reports/gate/check_record.h"
 #include "reports/record/amount_of.h"
+#include "reports/record/unplanned_counts.h"
 #include "reports/statistics/statistics.h"
 
 namespace rematch {
@@ -115,24 +116,6 @@ std::optional<Estimate> slowdown(const PointRecord& point, const PointRecord& re
   return has_pairs ? paired_ratio(above, below) : ratio_of_medians(above, below);
 }
 
-// Returns text such as "executed 9 matmul in recompute; the plan predicts 8", or "" if no count
-// differs.
-template <class Names, class Counts>
-std::string first_unplanned(const char* verb, const Names& names, const Counts& measured,
-                            const Counts& predicted) {
-  for (const Phase phase : kPhases) {
-    for (const auto& each : names) {
-      const typename Counts::value_type::key_type name(each);
-      const std::int64_t own = amount_of(measured, phase, name);
-      const std::int64_t wanted = amount_of(predicted, phase, name);
-      if (own == wanted) continue;
-      return std::string(verb) + " " + std::to_string(own) + " " + name_text(name) + " in " +
-             std::string(to_string(phase)) + "; the plan predicts " + std::to_string(wanted);
-    }
-  }
-  return "";
-}
-
 }  // namespace
 
 CheckRecord check_peak(const PointRecord& point, Bytes limit) {
@@ -217,20 +200,9 @@ CheckRecord check_slowdown(const PointRecord& point, const PointRecord& referenc
 
 std::optional<CheckRecord> check_prediction(const PointRecord& point) {
   if (point.status != PointStatus::kOk) return std::nullopt;
-  std::string problem;
-  if (point.counts && point.predicted_counts) {
-    problem =
-        first_unplanned("executed", kAll<OpClass>, point.counts->by_class, *point.predicted_counts);
-  }
-  if (problem.empty() && point.ranks && point.ranks->predicted_collectives) {
-    problem = first_unplanned("issued", all_words<CollectiveKind>(), point.ranks->collectives,
-                              *point.ranks->predicted_collectives);
-  }
-  if (problem.empty() && point.effect && point.effect->counts_equal_prediction == false) {
-    problem = "executed ops differ from the prediction: " + point.effect->detail;
-  }
-  if (problem.empty()) return std::nullopt;
-  return decided("predicted_counts", GateVerdict::kFail, problem);
+  const std::optional<std::string> problem = unplanned_counts(point);
+  if (!problem || problem->empty()) return std::nullopt;
+  return decided("predicted_counts", GateVerdict::kFail, *problem);
 }
 
 }  // namespace rematch

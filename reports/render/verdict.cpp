@@ -6,6 +6,7 @@
 
 #include "policies/base/format.h"
 #include "reports/record/amount_of.h"
+#include "reports/record/unplanned_counts.h"
 #include "reports/render/noise.h"
 
 namespace rematch {
@@ -100,9 +101,8 @@ std::optional<Verdict> judge_validity(const PointRecord& point) {
                                                   " got no gradient"};
     }
   }
-  if (point.effect && point.effect->counts_equal_prediction == false) {
-    return Verdict{VerdictKind::kMiscounted,
-                   "WRONG COUNTS: executed ops differ from the plan: " + point.effect->detail};
+  if (const auto problem = unplanned_counts(point); problem && !problem->empty()) {
+    return Verdict{VerdictKind::kMiscounted, "WRONG COUNTS: " + *problem};
   }
   return std::nullopt;
 }
@@ -171,7 +171,10 @@ std::string describe_holders(const HeldBytes& held, Bytes peak) {
   for (const auto& [holder, bytes] : holders) {
     if (bytes.count == 0 || share(explained, peak) >= kMaxShareOfPeak) break;
     text += text.empty() ? "" : ", ";
-    text += as_words(to_string(holder)) + " " + format_percent(share(bytes, peak));
+    // These bytes are the batch, the logits and the results that backward does not need.
+    const bool is_other = holder == Holder::kOther;
+    text += is_other ? "temporaries" : as_words(to_string(holder));
+    text += " " + format_percent(share(bytes, peak));
     explained += bytes;
   }
   return text;

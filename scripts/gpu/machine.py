@@ -21,7 +21,7 @@ RELEASE_FILE = "torch_release.txt"
 
 # Paths of the programs: the programs of preset cuda, and the programs of preset dev for the dry device.
 PROGRAMS = {
-    "rematch": "harness/cli/rematch",
+    "rematch": "harness/cli/rematch-libtorch",
     "engine_cuda_test": "tests/harness/engine/engine_cuda_test",
     "run_cuda_test": "tests/harness/run/run_cuda_test",
     "attention_cuda_test": "tests/kernels/attention_cuda_test",

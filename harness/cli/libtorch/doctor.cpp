@@ -75,7 +75,8 @@ ExitCode doctor(bool json) {
   if (json) {
     Json devices = Json::object();
     for (const char* name : {"cpu", "meta", "cuda"}) devices[name] = device_state(name);
-    const Json all = {{"engine", engine},
+    const Json all = {{"schema", "rematch.doctor/1.0"},
+                      {"engine", engine},
                       {"devices", std::move(devices)},
                       {"kernel_counting", kernel_counting_state()},
                       {"environment", to_value(environment)}};

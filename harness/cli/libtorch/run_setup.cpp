@@ -84,8 +84,9 @@ void prepare_children() { setenv("OMP_WAIT_POLICY", "passive", /*overwrite=*/0);
 void prepare_timing(char** arguments) {
   if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;
   prepare_children();
-  execv(own_executable().c_str(),
-        arguments);  // if the restart fails, idle threads spin and times are longer
+  hold_interrupts();
+  execv(own_executable().c_str(), arguments);
+  static_cast<void>(take_held_interrupt());  // without the restart, times are longer
 }
 
 std::string shell_line(const std::vector<std::string>& command) {

@@ -31,7 +31,8 @@ ExitCode predict_model(const PredictFlags&) { refuse("predict --model"); }
 
 ExitCode doctor(bool json) {
   if (json) {
-    print_json(Json({{"engine", nullptr}, {"devices", Json::object()}}));
+    print_json(
+        Json({{"schema", "rematch.doctor/1.0"}, {"engine", nullptr}, {"devices", Json::object()}}));
   } else {
     print(std::string("rematch ") + REMATCH_VERSION +
           ", built without LibTorch: policies, plans and reports; no models\n");

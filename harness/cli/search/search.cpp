@@ -134,11 +134,17 @@ std::vector<Plan> known_baselines(const Trace& trace, const Profile& profile) {
 }
 
 // Resolves the baselines that the user named. This runs before the search, so that a wrong name is
-// reported at once.
+// reported at once. Warns of baselines that the model cannot have, and sets `is_any_refused`.
 std::vector<Plan> named_baselines(const SearchFlags& flags, const Trace& trace,
-                                  const Profile& profile) {
+                                  const Profile& profile, bool& is_any_refused) {
   if (flags.baselines.empty()) return {};
-  return require(resolve_baselines(flags.baselines, trace, profile));
+  std::vector<RefusedPolicy> refused;
+  std::vector<Plan> plans = require(resolve_baselines(flags.baselines, trace, profile, refused));
+  for (const RefusedPolicy& policy : refused) {
+    print_warnings({"baseline " + policy.name + " is left out: " + policy.reason});
+  }
+  is_any_refused = !refused.empty();
+  return plans;
 }
 
 // Adds the budget or slowdown that the user asked for to the record.
@@ -279,6 +285,7 @@ struct Searched {
   // With --for TRAINER: the trainer's modes, and the best plan of the front within the same limit.
   std::vector<TrainerMode> modes;
   std::optional<FrontPoint> exact;
+  bool is_baseline_refused = false;
 };
 
 Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRecord& asked,
@@ -291,7 +298,8 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
   say_roofline_error(trace, profile);
   add_host_link(flags, device_of(profile), space);
   if (flags.num_measured != 0) require_times_of_this_device(flags, profile);
-  std::vector<Plan> baselines = named_baselines(flags, trace, profile);
+  bool is_baseline_refused = false;
+  std::vector<Plan> baselines = named_baselines(flags, trace, profile, is_baseline_refused);
   FrontRecord record = make_front_record(trace, profile, space.optimizer);
   record.world = space.world * static_cast<int>(world_size(trace.dimensions));
   record.layout = layout_text(trace.dimensions);
@@ -315,12 +323,12 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
   std::vector<FrontPoint> shown = worth_showing(found, record);
   record.front = found.front(static_cast<std::size_t>(flags.num_points), baselines, shown);
   record.answer = answer_of(found, record);
-  if (space.is_stopped()) return {std::move(record), "", {}, {}};
+  if (space.is_stopped()) return {std::move(record), "", {}, {}, is_baseline_refused};
   const Bytes lowest = found.lowest().figures.peak;
   const std::optional<Bytes> limit = limit_of(record);
   if (limit && lowest > *limit) {
     std::string line = no_plan_fits(flags, trace, record, *limit, lowest);
-    return {std::move(record), std::move(line), {}, {}};
+    return {std::move(record), std::move(line), {}, {}, is_baseline_refused};
   }
   record.simple = find_simple(trace, profile, space, record, found);
   if (record.simple) {
@@ -337,7 +345,7 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
       record.answer = answer_of(found, record);
     }
   }
-  Searched searched{std::move(record), "", {}, {}};
+  Searched searched{std::move(record), "", {}, {}, is_baseline_refused};
   if (const TrainingSystem* trainer = system_of_target(flags.target)) {
     searched.modes = judge_modes(*trainer, trace, profile, space, sheet_link(flags));
     for (TrainerMode& each : searched.modes) {
@@ -422,7 +430,9 @@ ExitCode search(const SearchFlags& flags) {
   print_front(flags, record);
   print_hints(search_hints(flags, record));
   if (measured != ExitCode::kOk) return measured;
-  return verdict_of(flags, record.front);
+  const ExitCode verdict = verdict_of(flags, record.front);
+  const bool is_incomplete = verdict == ExitCode::kOk && searched.is_baseline_refused;
+  return is_incomplete ? ExitCode::kSomePointsFailed : verdict;
 }
 
 }  // namespace

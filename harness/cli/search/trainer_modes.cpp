@@ -72,7 +72,7 @@ std::vector<std::size_t> best_of_versions(const std::vector<TrainerMode>& modes,
 table::Grid modes_grid(const FrontRecord& record, const std::vector<TrainerMode>& modes,
                        const std::optional<FrontPoint>& exact) {
   constexpr std::size_t kMaxRows = 12;
-  table::Grid grid = points_grid(record, {});
+  table::Grid grid = empty_points_grid(record);
   grid.rows.push_back(point_row(record, "none", record.front.reference(), {}));
   int row = 0;
   for (const TrainerMode* mode : modes_worth_having(modes, kMaxRows)) {

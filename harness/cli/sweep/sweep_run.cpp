@@ -182,7 +182,7 @@ ExitCode run(const SweepRunFlags& flags) {
 void add_sweep_run(CLI::App& sweep, Action& action) {
   add_command<SweepRunFlags>(
       sweep, action, "run",
-      "A worker: measures one comparison after another until none is left for it", run,
+      "Starts a worker, which measures one comparison after another until none is free", run,
       "Examples:\n"
       "  rematch sweep run results/wan\n"
       "  rematch sweep run results/wan --for 40min\n"

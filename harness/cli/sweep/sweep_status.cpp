@@ -111,6 +111,8 @@ std::chrono::milliseconds time_left_for(const std::vector<Row>& rows, std::int64
   return std::max(longest, time_left(rows) / num_workers);
 }
 
+Json nanoseconds_json(std::chrono::nanoseconds time) { return time.count(); }
+
 Json to_json(const ComparisonPlan& plan, const std::vector<Row>& rows) {
   Json comparisons = Json::array();
   for (const Row& row : rows) {
@@ -123,17 +125,18 @@ Json to_json(const ComparisonPlan& plan, const std::vector<Row>& rows) {
                            {"generation", row.judged.generation},
                            {"host", is_held && holder ? Json(holder->host) : Json(nullptr)},
                            {"pid", is_held && holder ? Json(holder->pid) : Json(nullptr)},
-                           {"held_ms", is_held ? Json(row.held.count()) : Json(nullptr)},
+                           {"held_ns", is_held ? nanoseconds_json(row.held) : Json(nullptr)},
                            {"reason", row.judged.reason}});
   }
   Json words = Json::object();
   for (const auto& [state, word] : kStates) words[word] = num_in(state, rows);
   const std::int64_t num_workers = num_in(ClaimState::kHeld, rows);
-  return {{"plan", plan.id},
+  return {{"schema", "rematch.sweep_status/1.0"},
+          {"plan", plan.id},
           {"counts", std::move(words)},
-          {"predicted_time_left_ms", time_left(rows).count()},
-          {"predicted_time_left_of_workers_ms",
-           num_workers > 0 ? Json(time_left_for(rows, num_workers).count()) : Json(nullptr)},
+          {"predicted_time_left_ns", nanoseconds_json(time_left(rows))},
+          {"predicted_time_left_of_workers_ns",
+           num_workers > 0 ? nanoseconds_json(time_left_for(rows, num_workers)) : Json(nullptr)},
           {"comparisons", std::move(comparisons)}};
 }
 

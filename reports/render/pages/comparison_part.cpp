@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "policies/base/format.h"
+#include "reports/record/unplanned_counts.h"
 #include "reports/render/charts/builders.h"
 #include "reports/render/charts/chart.h"
 #include "reports/render/noise.h"
@@ -69,9 +70,8 @@ std::vector<Tile> proof_tiles(const std::vector<ComparedPoint>& points) {
     if (parity && parity->loss_bits_equal && parity->gradient_bits_equal) {
       equal.count(compared.verdict.kind != VerdictKind::kDifferent);
     }
-    const auto& effect = compared.point->effect;
-    if (effect && effect->counts_equal_prediction) {
-      as_predicted.count(*effect->counts_equal_prediction);
+    if (const auto problem = unplanned_counts(*compared.point)) {
+      as_predicted.count(problem->empty());
     }
   }
   return {

@@ -1,5 +1,6 @@
 #include "reports/render/tables/front_table.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <numeric>
@@ -18,6 +19,8 @@ using table::duration_cell;
 using table::Grid;
 using table::kNotMeasured;
 
+constexpr const char* kOverBound = "over bound";
+
 Grid empty_grid(const std::string& name, const FrontRecord& record) {
   const bool is_roofline = record.time_source == ProfileSource::kRoofline;
   return {{{name, Alignment::kLeft},
@@ -28,9 +31,26 @@ Grid empty_grid(const std::string& name, const FrontRecord& record) {
             : is_roofline            ? "step (roofline)"
                                      : "predicted step"},
            {"vs none"},
-           {"over bound", Alignment::kRight, 1},
+           {kOverBound, Alignment::kRight, 1},
            {"recomputed ops", Alignment::kRight, 1}},
           "keeps"};
+}
+
+// A hull of the front has no other bound than the step time without checkpointing. The column then
+// repeats "vs none" in every row, so it is dropped.
+void drop_trivial_bound(const FrontRecord& record, Grid& grid) {
+  const auto is_trivial = [&](const FrontPoint& point) {
+    return point.step_time_bound == record.front.reference().step_time;
+  };
+  for (const FrontPoint& point : record.front.points) {
+    if (!is_trivial(point)) return;
+  }
+  const auto column =
+      std::find_if(grid.columns.begin(), grid.columns.end(),
+                   [](const table::Column& each) { return each.title == kOverBound; });
+  const auto index = column - grid.columns.begin();
+  for (table::Row& row : grid.rows) row.cells.erase(row.cells.begin() + index);
+  grid.columns.erase(column);
 }
 
 std::string next_words(const FrontRecord& record, const FrontFiles& files) {
@@ -83,8 +103,10 @@ table::Row point_row(const FrontRecord& record, const std::string& name, const F
           joined(details, "; ")};
 }
 
+Grid empty_points_grid(const FrontRecord& record) { return empty_grid("point", record); }
+
 Grid points_grid(const FrontRecord& record, const std::vector<std::size_t>& shown) {
-  Grid grid = empty_grid("point", record);
+  Grid grid = empty_points_grid(record);
   for (const std::size_t index : shown) {
     const FrontPoint& point = record.front.points[index];
     const bool is_knee = index == record.front.knee;
@@ -92,6 +114,8 @@ Grid points_grid(const FrontRecord& record, const std::vector<std::size_t>& show
         record, std::to_string(index), point,
         {is_knee ? "the knee: beyond it more bytes save little time" : "", short_saves(point)}));
   }
+  if (record.simple) grid.rows.push_back(simple_row(record));
+  drop_trivial_bound(record, grid);
   return grid;
 }
 
@@ -101,6 +125,7 @@ Grid baselines_grid(const FrontRecord& record) {
     grid.rows.push_back(point_row(record, point.plan.policy, point,
                                   {is_matched ? "" : "no point of the front is as good"}));
   }
+  drop_trivial_bound(record, grid);
   return grid;
 }
 
@@ -119,8 +144,7 @@ std::string front_to_text(const FrontRecord& record, TableFormat format, std::si
   const auto grid_text = [&](const Grid& grid) {
     return table::format_grid(grid, format, width) + "\n";
   };
-  Grid points = points_grid(record, every_point(front));
-  if (record.simple) points.rows.push_back(simple_row(record));
+  const Grid points = points_grid(record, every_point(front));
   std::string text = line(setting_words(record)) + line(lead_words(record)) +
                      line(calibration_warning(record)) +
                      line("Schedule: " + schedule_words(front.schedule) + ".") + "\n" +

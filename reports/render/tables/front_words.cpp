@@ -246,8 +246,10 @@ std::string communication_words(const FrontRecord& record) {
 
 std::string hypervolume_words(const Front& front) {
   std::string words = "Hypervolume " + format_fixed(front.hypervolume, 4);
-  if (front.baselines.empty()) return words;
-  return words + ", of all baselines together " + format_fixed(front.baseline_hypervolume, 4);
+  if (!front.baselines.empty()) {
+    words += ", of all baselines together " + format_fixed(front.baseline_hypervolume, 4);
+  }
+  return words + ": the share of the plane of peak and step time that plans reach; more is better";
 }
 
 }  // namespace rematch

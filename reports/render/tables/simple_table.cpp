@@ -49,7 +49,7 @@ std::string simple_to_text(const FrontRecord& record, std::size_t width, const F
     return words.empty() ? "" : table::format_line(words, TableFormat::kText, width);
   };
   const SimplePoint& simple = *record.simple;
-  table::Grid grid = points_grid(record, {});
+  table::Grid grid = empty_points_grid(record);
   grid.rows.push_back(point_row(record, "none", record.front.reference(), {}));
   grid.rows.push_back(simple_row(record));
   if (const auto lead = lead_point(record)) {

@@ -271,7 +271,9 @@ TEST_CASE("the error for a layout that does not fit gives the numbers") {
   check_usage_error("run " + kTinyLlama + "--parallel tp=3 --policy full", "3");
   check_usage_error("run " + kTinyLlama + "--parallel tensor=2 --policy full", "tensor");
   check_usage_error("run " + kTinyLlama + "--parallel cp=2 --policy full",
-                    "layout part 'cp' is not supported; known: ");
+                    "layout part 'cp' is not supported; supported are tp, ");
+  check_usage_error("run " + kTinyLlama + "--parallel hsdp=2 --policy full",
+                    "layout part 'hsdp' is not supported; supported are tp, ");
   check_usage_error("run " + kSplitLlama + "--parallel tp=2 --pretend-rank 2 --policy full",
                     "the ranks 0 to 1");
   const std::string split = kSplitLlama + "--parallel fsdp=2 ";

@@ -4,6 +4,7 @@
 
 #include "policies/base/file.h"
 #include "policies/base/json.h"
+#include "reports/schema/validate.h"
 #include "tests/harness/cli/command_line.h"
 #include "tests/harness/cli/tiny_models.h"
 #include "tests/support/catch.h"
@@ -202,6 +203,9 @@ TEST_CASE("a refused mode gets a row with the reason, and the other modes are pr
                                                 Catch::Contains("ops_block") &&
                                                 Catch::Contains("full on_demand "));
   const Outcome json = rematch(predict + "none,fastvideo:ops --json");
+  for (const Json& prediction : Json::parse(json.out)) {
+    CHECK(validate(prediction).value_or("valid") == "valid");
+  }
   const Json steps = Json::parse(json.out);
   CHECK(steps[0]["status"] == "ok");
   CHECK(steps[0]["model"] == "wan_small");

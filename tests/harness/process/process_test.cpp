@@ -121,5 +121,12 @@ TEST_CASE(
   CHECK(is_memory_short(MachineMemory(), MachineMemory(), Bytes{1}));
 }
 
+TEST_CASE("a held interrupt waits until it is taken, once") {
+  hold_interrupts();
+  REQUIRE(raise(SIGTERM) == 0);
+  CHECK(take_held_interrupt() == SIGTERM);
+  CHECK_FALSE(take_held_interrupt().has_value());
+}
+
 }  // namespace
 }  // namespace rematch

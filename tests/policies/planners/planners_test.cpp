@@ -79,7 +79,10 @@ TEST_CASE("planners refuse budgets outside 0 to 1") {
 TEST_CASE("baselines are named planners and policies, and other names are refused") {
   const Trace trace = small_llama();
   const Profile profile = testing::made_up_profile(trace, 1);
-  const auto plans_of = [&](const char* list) { return resolve_baselines(list, trace, profile); };
+  std::vector<RefusedPolicy> refused;
+  const auto plans_of = [&](const char* list) {
+    return resolve_baselines(list, trace, profile, refused);
+  };
   const auto plans = plans_of("pytorch_dp(0.5), skip_list([0,2]),sac_ilp(0.9),pytorch_ilp(1)");
   REQUIRE(std::holds_alternative<std::vector<Plan>>(plans));
   std::vector<std::string> names;
@@ -89,13 +92,22 @@ TEST_CASE("baselines are named planners and policies, and other names are refuse
   for (const char* wrong : {"pytorch_dp", "pytorch_dp()", "pytorch_dp(much)", "pytorch_dp(2)",
                             "pytorch_dpx(0.5)", "full,nonsense", ""}) {
     CAPTURE(wrong);
-    const auto refused = plans_of(wrong);
-    REQUIRE(std::holds_alternative<Rejected>(refused));
-    CHECK_FALSE(std::get<Rejected>(refused).message.empty());
+    const auto rejected = plans_of(wrong);
+    REQUIRE(std::holds_alternative<Rejected>(rejected));
+    CHECK_FALSE(std::get<Rejected>(rejected).message.empty());
   }
+  CHECK(refused.empty());
   CHECK(std::get<Rejected>(plans_of("pytorch_dp(much)")).message ==
         "pytorch_dp needs a budget from 0 to 1: write pytorch_dp(0.5), not 'pytorch_dp(much)'");
   CHECK(planner_baselines(trace, profile).size() >= 3);
+
+  // This model has no experts, and no policy here equals the mode of torchtune.
+  const auto rest = plans_of("full,recompute_modules([moe]),torchtune(ac_mode=M),save_mm");
+  REQUIRE(std::holds_alternative<std::vector<Plan>>(rest));
+  CHECK(std::get<std::vector<Plan>>(rest).size() == 2);
+  REQUIRE(refused.size() == 2);
+  CHECK(refused[0].name == "recompute_modules([moe])");
+  CHECK(refused[1].name == "torchtune(ac_mode=M)");
 }
 
 TEST_CASE(

@@ -60,7 +60,7 @@ TEST_CASE("noise is mentioned once below the table, with advice") {
   CHECK(occurrences(text, "; too noisy to measure") == 1);  // one row shows no interval, because
                                                             // the interval is too wide
   CHECK_THAT(text,
-             Catch::Contains("4 of 4 step times are unsure relative to the reference's. Unreliable "
+             Catch::Contains("4 of 4 step times cannot be told from the reference's. Unreliable "
                              "times: 1 with few rounds, 3 noisy (first_n(4) on_demand, "
                              "attn_only on_demand, save_mm on_demand and 1 more)"));
 }

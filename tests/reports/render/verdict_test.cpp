@@ -20,6 +20,12 @@ constexpr Bytes operator""_MiB(unsigned long long count) {
 // activations. Policy `full` recomputes all 8 attention forwards per step and peaks at 70 MiB.
 PointRecord full_point() { return sample_recomputing("full", 8, 30_MiB, 1.23); }
 
+void recompute_as_full(PointRecord& point) {
+  const PointRecord full = full_point();
+  point.counts = full.counts;
+  point.predicted_counts = full.predicted_counts;
+}
+
 void move_to_optimizer(PointRecord& point, Bytes peak) {
   point.memory->peak_allocated = peak;
   point.memory->peak_phase = Phase::kOptimizer;
@@ -81,19 +87,18 @@ TEST_CASE("a verdict states the effect of a policy and its obstacles") {
        "lowers the peak by 40 % for 10 % more time; no policy can go lower: the peak is in the "
        "optimizer, held by parameters 62 %, optimizer 31 %"},
       {"as much recomputed as full, a higher peak",
-       [](auto& point, auto&) { point.counts = full_point().counts; },
-       VerdictKind::kNothingAgainstFull,
+       [](auto& point, auto&) { recompute_as_full(point); }, VerdictKind::kNothingAgainstFull,
        "saves nothing compared with full: as many ops recomputed, a peak 14 % higher"},
       {"as much recomputed as full, the same peak",
        [](auto& point, auto&) {
-         point.counts = full_point().counts;
+         recompute_as_full(point);
          point.memory = full_point().memory;
        },
        VerdictKind::kNothingAgainstFull,
        "saves nothing compared with full: as many ops recomputed, the same peak"},
       {"as much recomputed as full, a lower peak",
        [](auto& point, auto&) {
-         point.counts = full_point().counts;
+         recompute_as_full(point);
          point.memory->peak_allocated = 65_MiB;
        },
        VerdictKind::kLowersPeak, "lowers the peak by 35 % for 10 % more time"},
@@ -164,8 +169,16 @@ TEST_CASE("a verdict states the effect of a policy and its obstacles") {
          point.effect->detail = "recompute matmul: 70 executed, 60 planned";
        },
        VerdictKind::kMiscounted,
-       "WRONG COUNTS: executed ops differ from the plan: recompute matmul: 70 executed, 60 "
+       "WRONG COUNTS: executed ops differ from the prediction: recompute matmul: 70 executed, 60 "
        "planned"},
+      {"edited counts beside the run's claim that they are equal",
+       [](auto& point, auto&) {
+         point.predicted_counts = point.counts->by_class;
+         --(*point.predicted_counts)[static_cast<std::size_t>(Phase::kForward)][OpClass::kMatmul];
+         point.effect->counts_equal_prediction = true;
+       },
+       VerdictKind::kMiscounted,
+       "WRONG COUNTS: executed 640 matmul in forward; the plan predicts 639"},
       {"no effect on purpose",
        [](auto& point, auto&) {
          point.effect = EffectRecord{"none", true, true, ""};

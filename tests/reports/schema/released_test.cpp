@@ -131,6 +131,12 @@ ComparisonPlan sample_sweep_plan() {
   return plan;
 }
 
+// `rematch predict --json` prints a list of these, which no command reads.
+Json sample_prediction() {
+  return Json::parse(R"({"schema": "rematch.prediction/1.0", "model": "llama_small",
+    "policy": "fastvideo:ops", "status": "refused", "reason": "nothing in its regions matches"})");
+}
+
 const std::vector<Format>& formats() {
   static const std::vector<Format> all = {
       {"trace",
@@ -206,6 +212,7 @@ const std::vector<Format>& formats() {
        {"1.0"},
        [] { return plan_to_json(sample_sweep_plan()); },
        [](const Json& json) { return plan_to_json(comparison_plan_from_json(json)); }},
+      {"prediction", {"1.0"}, sample_prediction, [](const Json& json) { return json; }},
   };
   return all;
 }

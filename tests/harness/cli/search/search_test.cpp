@@ -98,6 +98,13 @@ TEST_CASE(
   check_usage_error(search + " --baselines pytorch_dp",
                     "pytorch_dp needs a budget from 0 to 1: write pytorch_dp(0.5)");
   check_usage_error(search + " --baselines 'full,fulll'", "did you mean");
+
+  const Outcome partly = rematch(search + " --baselines 'full,recompute_modules([moe])'");
+  CHECK(partly.code == 5);
+  CHECK_THAT(partly.err, Catch::Contains("baseline recompute_modules([moe]) is left out: "));
+  const Json front = Json::parse(partly.out);
+  REQUIRE(front["baselines"].size() == 1);
+  CHECK(front["baselines"][0]["policy"] == "full");
 }
 
 TEST_CASE("with more ranks each rank holds less, and the front states the number of ranks") {

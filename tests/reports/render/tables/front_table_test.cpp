@@ -76,6 +76,17 @@ TEST_CASE("the point that fits the device leads, and larger rows say that they e
   CHECK(times(text_of(record), "exceeds") == 0);
 }
 
+TEST_CASE("a column of bounds stands only if a bound differs from the step without checkpointing") {
+  FrontRecord record = predicted_front();
+  CHECK(times(text_of(record), "over bound") == 2);  // points and baselines
+  for (FrontPoint& point : record.front.points) {
+    point.step_time_bound = record.front.reference().step_time;
+  }
+  CHECK(times(text_of(record), "over bound") == 0);
+  CHECK(points_grid(record, {0}).rows.front().cells.size() ==
+        points_grid(record, {0}).columns.size());
+}
+
 // Tensors get 100 of 148 MiB; point 3 takes 96 of them. Points 4 and 5 and the baselines `none`,
 // `nth_first(2)` and `first_n(2)` do not fit.
 TEST_CASE("the device's reserve is stated, and is subtracted before the leading point is chosen") {
@@ -221,7 +232,7 @@ TEST_CASE("a stopped search without baselines makes no claim about baselines") {
   record.front.baselines.clear();
   const std::string text = text_of(record);
   CHECK_THAT(text, Catch::Contains("the search was stopped"));
-  CHECK_THAT(text, Catch::Contains("Hypervolume 0.2500\n"));
+  CHECK_THAT(text, Catch::Contains("Hypervolume 0.2500: the share of the plane"));
 }
 
 TEST_CASE("the knee is one short line") {

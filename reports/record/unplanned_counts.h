@@ -1,0 +1,16 @@
+// Compares what a point executed with what its plan predicts. Tables, pages and the gate share this
+// comparison. It reads the counts themselves, because a file may claim anything about them.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "reports/record/point.h"
+
+namespace rematch {
+
+// Returns text such as "executed 9 matmul in recompute; the plan predicts 8", or "" if every count
+// equals its prediction. Absent if the point has no counts to compare.
+std::optional<std::string> unplanned_counts(const PointRecord& point);
+
+}  // namespace rematch
