@@ -104,6 +104,15 @@ std::string local_script(const JobScript& job) {
          with_value(text, "COMMAND", command);
 }
 
+std::string shell_line(const std::vector<std::string>& command) {
+  // The first word is how the user called the program; "rematch" may not be on PATH.
+  std::string line = command.empty() ? "rematch" : shell_word(command.front());
+  for (std::size_t index = 1; index < command.size(); ++index) {
+    line.append(" ").append(shell_word(command[index]));
+  }
+  return line;
+}
+
 std::string shell_word(const std::string& text) {
   const bool is_plain = !text.empty() && text.find_first_not_of(
                                              "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"

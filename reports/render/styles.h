@@ -1,4 +1,5 @@
-// The style sheets of pictures and pages. The build embeds them from the .css files.
+// The style sheets of pictures and pages, and the script of pages. The build embeds them from the
+// .css and .js files.
 #pragma once
 
 #include <string_view>
@@ -9,5 +10,6 @@ namespace rematch {
 
 // Pairs of (file name up to its dot, text).
 const std::vector<std::pair<std::string_view, std::string_view>>& embedded_styles();
+const std::vector<std::pair<std::string_view, std::string_view>>& embedded_scripts();
 
 }  // namespace rematch

@@ -267,7 +267,10 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
                  "tokens_per_second: in a range, --batch 1:64 or --tokens 1024:16384, find the "
                  "load with the most tokens per second within --budget, or else within the "
                  "device's memory, and the largest load that fits");
-  app.add_option("--points", num_points, "Number of points to print, chosen from all points found")
+  app.add_option(
+         "--points", num_points,
+         "Number of points to print, chosen from all points found; the answer and points that "
+         "match baselines are printed too")
       ->check(CLI::Range(2, kMaxPoints));
   app.add_option("--baselines", baselines,
                  "Policies that the front is compared with, separated by commas; also PyTorch's "

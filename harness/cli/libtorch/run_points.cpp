@@ -27,6 +27,7 @@
 #include "harness/run/children/child_point.h"
 #include "harness/run/comparison.h"
 #include "harness/run/shard.h"
+#include "harness/sweep/job_script.h"
 #include "harness/training/device.h"
 #include "models/preset/parallel.h"
 #include "policies/base/file.h"

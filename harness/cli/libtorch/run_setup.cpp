@@ -89,15 +89,6 @@ void prepare_timing(char** arguments) {
   static_cast<void>(take_held_interrupt());  // without the restart, times are longer
 }
 
-std::string shell_line(const std::vector<std::string>& command) {
-  // The first word is how the user called the program; "rematch" may not be on PATH.
-  std::string line = command.empty() ? "rematch" : shell_word(command.front());
-  for (std::size_t index = 1; index < command.size(); ++index) {
-    line.append(" ").append(shell_word(command[index]));
-  }
-  return line;
-}
-
 Provenance make_provenance(const std::vector<std::string>& command, const std::string& device,
                            const std::string& allocator, std::uint64_t seed) {
   Provenance provenance;

@@ -44,9 +44,6 @@ ComparisonSettings settings_of(const SearchFlags& flags, const std::string& devi
 // 1 to 10 s).
 void prepare_children();
 
-// Returns the command as typed, quoted as a shell requires. `command` is argv.
-std::string shell_line(const std::vector<std::string>& command);
-
 Provenance make_provenance(const std::vector<std::string>& command, const std::string& device,
                            const std::string& allocator, std::uint64_t seed);
 

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <array>
 #include <cstdio>
+#include <ctime>
 #include <map>
 #include <string_view>
 
@@ -21,6 +23,7 @@
 #include "harness/measure/source_state.h"
 #include "harness/process/interrupt.h"
 #include "harness/progress/progress.h"
+#include "harness/sweep/job_script.h"
 #include "models/preset/parallel.h"
 #include "policies/base/format.h"
 #include "policies/base/json.h"
@@ -97,6 +100,16 @@ void say_roofline_error(const Trace& trace, const Profile& profile) {
       ", against its roofline: the step takes " + format_fixed(error.step_time_ratio, 2) +
       " times as long, an op of forward in the median " + format_fixed(error.median_op_ratio, 2) +
       " times");
+}
+
+// Returns today's date, such as "2026-11-28".
+std::string day_in_utc() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  std::array<char, 16> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%d", &parts);
+  return text.data();
 }
 
 SearchSpace space_of(const SearchFlags& flags) {
@@ -305,6 +318,8 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
   record.layout = layout_text(trace.dimensions);
   record.host_link = space.offload;
   note_source_state(record);
+  record.date = day_in_utc();
+  record.reproduce = shell_line(flags.command);
   if (const DeviceSheet* sheet = find_device_sheet(flags.device)) {
     // The memory of the card for which plans are searched, even if the times are those of another
     // card.

@@ -177,6 +177,8 @@ void visit_fields(Record& record, Visit visit) {
   visit({"ops", kLater}, record.ops);
   visit({"git_commit", kLater}, record.git_commit);
   visit({"git_dirty", kLater}, record.git_dirty);
+  visit({"date", kLater | kOmitIfEmpty}, record.date);
+  visit({"reproduce", kLater | kOmitIfEmpty}, record.reproduce);
   visit("trace_sha256", record.trace_sha256);
   visit("device", record.device);
   visit({"card", kLater | kOmitIfEmpty}, record.card);

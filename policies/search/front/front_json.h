@@ -39,6 +39,8 @@ struct FrontRecord {
   std::string trace_sha256;
   std::optional<std::string> git_commit;  // commit of the program that searched
   std::optional<bool> git_dirty;
+  std::string date;       // day of the search in UTC, "2026-11-28"; empty in files that do not say
+  std::string reproduce;  // the command line that searched; empty in files that do not say
   std::string device;
   // The card and the attention kernel with which the times were measured, from the profile
   // (profile.h). Empty: the profile does not say.

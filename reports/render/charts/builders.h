@@ -17,11 +17,21 @@
 
 namespace rematch::chart {
 
-// The next three functions, which build fronts, are defined in fronts.cpp.
+// The next four functions, which build fronts, are defined in fronts.cpp.
 
 // Plots measured step time against measured peak. Points are named by their policies.
 Plane measured_front(const std::vector<ComparedPoint>& points,
                      const std::optional<Bytes>& device_limit);
+
+// The points of one report in a chart of several reports.
+struct OverlaidPoints {
+  std::string name;  // of the report, for the legend
+  const std::vector<ComparedPoint>* points = nullptr;
+};
+
+// Plots the measured points of several reports of the same model and setting, a colour for each
+// report.
+Plane overlaid_points(const std::vector<OverlaidPoints>& reports);
 
 // Plots every baseline and the plans of `shown`, which holds indices of points. If a point was
 // measured, a line joins its prediction to its measurement. Points are named by their numbers.

@@ -156,6 +156,26 @@ Plane measured_front(const std::vector<ComparedPoint>& points,
   return plane;
 }
 
+Plane overlaid_points(const std::vector<OverlaidPoints>& reports) {
+  constexpr std::array kPaints = {Paint::kBlue,   Paint::kOrange, Paint::kTeal,
+                                  Paint::kPurple, Paint::kPink,   Paint::kDarkGrey};
+  Plane plane{"Step time against peak memory, of several reports"};
+  for (std::size_t index = 0; index < reports.size(); ++index) {
+    const Paint paint = kPaints.at(index % kPaints.size());
+    plane.legend.push_back({reports[index].name, MarkerKind::kCircle, paint});
+    for (const ComparedPoint& compared : *reports[index].points) {
+      if (!measured_peak(*compared.point) || !measured_step(*compared.point)) continue;
+      Spot spot = spot_of(compared);
+      spot.predicted.reset();
+      spot.kind = MarkerKind::kCircle;
+      spot.paint = paint;
+      spot.hint = reports[index].name + "\n" + spot.hint;
+      plane.spots.push_back(std::move(spot));
+    }
+  }
+  return plane;
+}
+
 Plane searched_front(const FrontRecord& record, const std::vector<std::size_t>& shown) {
   const Front& front = record.front;
   Plane plane{"Predicted and measured step time against peak memory"};

@@ -1,7 +1,9 @@
 #include "reports/render/pages/parts.h"
 
 #include <algorithm>
+#include <cctype>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "policies/base/format.h"
@@ -154,9 +156,29 @@ void add_memory(const std::vector<ComparedPoint>& all, std::vector<Figure>& figu
                      page::legend(chart.legend) + some_open(panels, kMaxOpenPanels, "points")});
 }
 
+// Returns an anchor that stays the same when other points are added: "s0-nth_first-2--on_demand".
+std::string anchor_of_point(const std::string& anchor, const table::Row& row) {
+  std::string name = row.cells[0] + "-" + row.cells[1];
+  std::replace_if(
+      name.begin(), name.end(),
+      [](unsigned char letter) { return std::isalnum(letter) == 0 && letter != '_'; }, '-');
+  return anchor + "-" + name;
+}
+
+// The first of several points with the same anchor gets it.
+table::Grid with_anchors(table::Grid grid, const std::string& anchor) {
+  std::set<std::string> known;
+  for (table::Row& row : grid.rows) {
+    std::string id = anchor_of_point(anchor, row);
+    if (known.insert(id).second) row.id = std::move(id);
+  }
+  return grid;
+}
+
 }  // namespace
 
-Part comparison_part(const PolicyComparison& comparison, const Environment& environment) {
+Part comparison_part(const PolicyComparison& comparison, const Environment& environment,
+                     const std::string& anchor) {
   const std::vector<ComparedPoint>& points = comparison.points;
   Part part;
   part.tiles = peak_tiles(points);
@@ -166,7 +188,7 @@ Part comparison_part(const PolicyComparison& comparison, const Environment& envi
       front_figure(points, chart::memory_limit(comparison, environment), failure_words(comparison)),
       {"Every policy",
        "Attention and matmul: executed in one step, in forward / recompute / backward. " + noise,
-       grid(comparison_grid(comparison)), fold_of(comparison.points.size())}};
+       grid(with_anchors(comparison_grid(comparison), anchor)), fold_of(comparison.points.size())}};
   add_charts(points, part.figures);
   add_memory(points, part.figures);
   return part;

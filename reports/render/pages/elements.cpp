@@ -80,6 +80,10 @@ std::string cell_markup(const std::string& cell) {
 std::string row_words(const table::Row& row) {
   std::string words = std::string("<span") + (row.is_alarming ? " class=\"bad\">" : ">") +
                       prose(capitalized(row.detail)) + "</span>";
+  if (!row.folded.empty()) {
+    return "<details class=\"whole\"><summary>" + words + "</summary><span>" + prose(row.folded) +
+           "</span></details>";
+  }
   if (row.detail.size() <= kLongestWords) return words;
   return "<details class=\"words\"><summary>" + words + "</summary></details>";
 }
@@ -92,7 +96,9 @@ std::string title_beside(const table::Grid& grid, const table::Row& row, std::si
 }
 
 std::string row(const table::Grid& grid, const table::Row& row, CellTitles titles) {
-  std::string text = row.detail.empty() ? "<tbody><tr class=\"alone\">" : "<tbody><tr>";
+  const std::string body = row.id.empty() ? "<tbody>" : "<tbody id=\"" + row.id + "\">";
+  const std::string& target = row.anchor.empty() ? row.id : row.anchor;
+  std::string text = body + (row.detail.empty() ? "<tr class=\"alone\">" : "<tr>");
   for (std::size_t column = 0; column < row.cells.size(); ++column) {
     const bool is_right = grid.columns[column].alignment == table::Alignment::kRight;
     const bool is_short = row.cells[column].size() <= kLongestOnOneLine;
@@ -102,8 +108,8 @@ std::string row(const table::Grid& grid, const table::Row& row, CellTitles title
                         : "<td";
     if (titles == CellTitles::kBesideOnNarrow) text += title_beside(grid, row, column);
     text += '>';
-    const bool is_link = column == 0 && !row.anchor.empty();
-    if (is_link) text += "<a href=\"#" + row.anchor + "\">";
+    const bool is_link = column == 0 && !target.empty();
+    if (is_link) text += "<a href=\"#" + target + "\">";
     text += cell_markup(row.cells[column]) + (is_link ? "</a></td>" : "</td>");
   }
   text += "</tr>\n";

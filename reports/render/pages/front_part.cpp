@@ -73,24 +73,43 @@ std::string front_words(const FrontRecord& record, std::size_t num_shown) {
          " Numbers are the points of the table below.";
 }
 
-std::string points_words(const FrontRecord& record) {
+std::string points_words(const FrontRecord& record, const std::string& file) {
   const std::string lead = lead_words(record);
   return lead + (lead.empty() || lead.ends_with('.') ? " " : ". ") +
-         capitalized(exactness_words(record)) + ".";
+         capitalized(exactness_words(record)) + ". " + next_words(record, {file, ""});
+}
+
+// Adds the whole plan to each row whose line below it is shortened.
+void fold_plan(const FrontPoint& point, table::Row& row) {
+  if (short_saves(point) != point.saves) row.folded = capitalized(point.saves) + ".";
+}
+
+table::Grid points_with_anchors(const FrontRecord& record, const std::vector<std::size_t>& shown,
+                                const std::string& anchor) {
+  table::Grid grid = points_grid(record, shown);
+  for (std::size_t row = 0; row < shown.size(); ++row) {
+    grid.rows[row].id = anchor + "-p" + std::to_string(shown[row]);
+    fold_plan(record.front.points[shown[row]], grid.rows[row]);
+  }
+  if (record.simple) {
+    grid.rows.back().id = anchor + "-simple";
+    fold_plan(record.simple->point, grid.rows.back());
+  }
+  return grid;
 }
 
 }  // namespace
 
-Part front_part(const FrontRecord& record) {
+Part front_part(const FrontRecord& record, const std::string& file, const std::string& anchor) {
   const Front& front = record.front;
   const std::vector<std::size_t> shown = representative_points(front);
   Part part;
   part.tiles = front_tiles(record);
   part.verdict = front.verdict;
-  part.figures = {
-      {"The front: step time against peak memory", front_words(record, shown.size()),
-       picture(draw(chart::searched_front(record, shown)))},
-      {"Points", points_words(record), grid(points_grid(record, shown)), fold_of(shown.size())}};
+  part.figures = {{"The front: step time against peak memory", front_words(record, shown.size()),
+                   picture(draw(chart::searched_front(record, shown)))},
+                  {"Points", points_words(record, file),
+                   grid(points_with_anchors(record, shown, anchor)), fold_of(shown.size())}};
   std::vector<std::size_t> rows = shown;
   rows.resize(std::min(rows.size(), kMaxChartRows));
   const chart::Rows kept = chart::kept_layers(record, rows);

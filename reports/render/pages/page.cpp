@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "policies/base/format.h"
+#include "policies/base/hashing.h"
 #include "policies/base/text.h"
+#include "reports/render/charts/builders.h"
 #include "reports/render/markup.h"
 #include "reports/render/pages/parts.h"
 #include "reports/render/styles.h"
@@ -20,7 +22,7 @@ using page::Part;
 using page::Tile;
 
 constexpr const char* kProvenanceAnchor = "made";
-constexpr const char* kProvenanceHeading = "How it was measured";
+constexpr const char* kProvenanceHeading = "How it was made";
 
 // One part of the page, with a row in the contents.
 struct Section {
@@ -104,6 +106,17 @@ std::string sweep_heading(const SweepModel& model) {
   return heading;
 }
 
+// Returns the values of the sweep's axes at this comparison, such as "tokens 8, batch 1"; "" if
+// nothing varies.
+std::string place_words(const std::vector<SweepModel>& models, const PolicyComparison& comparison) {
+  for (const SweepModel& model : models) {
+    for (const SweepShape& shape : model.shapes) {
+      if (shape.comparison == &comparison && !model.axes.empty()) return shape_words(model, shape);
+    }
+  }
+  return "";
+}
+
 void add_report(const Sources& sources, const NamedReport& source, std::vector<Section>& sections) {
   const std::vector<PolicyComparison> comparisons = compare_policies(source.report);
   const std::vector<SweepModel> models = sweep_models(source.report, comparisons);
@@ -122,11 +135,50 @@ void add_report(const Sources& sources, const NamedReport& source, std::vector<S
                         page::sweep_part(model, anchor, std::move(anchors))});
   }
   if (num_overviews > 0 && !has_parts) return;
+  const bool is_part_of_sweep = num_overviews > 0;
   for (const PolicyComparison& comparison : comparisons) {
     const auto [heading, facts] = heading_and_facts(comparison);
-    sections.push_back({"s" + std::to_string(sections.size()), sources.titled(heading, source.name),
-                        facts,
-                        page::comparison_part(comparison, source.report.provenance.environment)});
+    const std::string place = is_part_of_sweep ? place_words(models, comparison) : "";
+    const std::string anchor = "s" + std::to_string(sections.size());
+    sections.push_back(
+        {anchor, sources.titled(heading + (place.empty() ? "" : ", " + place), source.name), facts,
+         page::comparison_part(comparison, source.report.provenance.environment, anchor)});
+  }
+}
+
+// Adds a part for each comparison that several reports hold, with the points of all of them in one
+// chart.
+void add_overlays(const Sources& sources, std::vector<Section>& sections) {
+  if (sources.reports.size() < 2) return;
+  std::vector<std::vector<PolicyComparison>> all;
+  std::vector<std::string> titles;
+  for (const NamedReport& source : sources.reports) {
+    for (const PolicyComparison& each : all.emplace_back(compare_policies(source.report))) {
+      if (std::find(titles.begin(), titles.end(), each.title) == titles.end()) {
+        titles.push_back(each.title);
+      }
+    }
+  }
+  for (const std::string& title : titles) {
+    std::vector<chart::OverlaidPoints> overlaid;
+    const PolicyComparison* first = nullptr;
+    for (std::size_t index = 0; index < all.size(); ++index) {
+      for (const PolicyComparison& each : all[index]) {
+        if (each.title != title) continue;
+        if (first == nullptr) first = &each;
+        overlaid.push_back({sources.short_names.at(sources.reports[index].name), &each.points});
+      }
+    }
+    const chart::Plane plane = chart::overlaid_points(overlaid);
+    if (overlaid.size() < 2 || plane.is_empty()) continue;
+    const auto [heading, facts] = heading_and_facts(*first);
+    Part part;
+    part.figures = {{"Step time against peak memory",
+                     "Lower left is better. Each colour is a report; vertical bars are 95 % "
+                     "intervals of the median step time.",
+                     page::picture(draw(plane))}};
+    sections.push_back({"o" + std::to_string(sections.size()), heading + ", reports together",
+                        facts, std::move(part)});
   }
 }
 
@@ -141,8 +193,10 @@ std::vector<Section> sections_of(const Sources& sources) {
   }
   for (const auto& [name, record] : sources.fronts) {
     add("f", sources.titled(record.model + " on " + record.device + ", searched", name),
-        sources.short_names.at(name) + ": " + facts_of(record), page::front_part(record));
+        sources.short_names.at(name) + ": " + facts_of(record),
+        page::front_part(record, name, "f" + std::to_string(sections.size())));
   }
+  add_overlays(sources, sections);
   for (const NamedReport& source : sources.reports) add_report(sources, source, sections);
   return sections;
 }
@@ -162,7 +216,7 @@ std::string machines_of(const std::vector<NamedReport>& reports) {
 
 // A row for each part, with the key figures that any part has. Empty for a single part, where the
 // links to its figures suffice.
-std::string contents(const std::vector<Section>& sections, bool is_measured) {
+std::string contents(const std::vector<Section>& sections, bool has_provenance) {
   if (sections.size() < 2) return "";
   table::Grid grid{{{"contents", table::Alignment::kLeft}}};
   std::vector<std::string> names;
@@ -184,7 +238,7 @@ std::string contents(const std::vector<Section>& sections, bool is_measured) {
     }
     grid.rows.push_back(std::move(row));
   }
-  if (is_measured) {
+  if (has_provenance) {
     table::Row row{std::vector<std::string>(grid.columns.size(), ""), ""};
     row.cells.front() = kProvenanceHeading;
     row.anchor = kProvenanceAnchor;
@@ -232,14 +286,50 @@ std::string provenance(const Provenance& made, const std::string& name) {
   return text + "</figure>\n";
 }
 
+// Returns the commit, the day and the command of a search. Empty if the file says none of them.
+std::string provenance(const FrontRecord& record, const std::string& name) {
+  std::string facts = record.date.empty() ? "" : "Searched on " + record.date + " ";
+  if (record.git_commit) {
+    facts += (facts.empty() ? "Searched by commit " : "by commit ") + *record.git_commit +
+             (record.git_dirty.value_or(false) ? ", with local changes" : "");
+  }
+  if (facts.empty() && record.reproduce.empty()) return "";
+  std::string text =
+      "<figure><h3>" + escape_markup(name) + "</h3>\n" + page::paragraph("after", facts);
+  if (!record.reproduce.empty()) {
+    text += "<p class=\"after\">Reproduce with:</p><pre>" + escape_markup(record.reproduce) +
+            "</pre>\n";
+  }
+  return text + "</figure>\n";
+}
+
+std::string page_script() { return std::string(embedded_scripts().front().second); }
+
+std::string in_base64(const std::string& hex) {
+  constexpr std::string_view kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  constexpr std::size_t kHexOfGroup = 6;  // 3 bytes, which are 4 digits
+  std::string text;
+  for (std::size_t at = 0; at < hex.size(); at += kHexOfGroup) {
+    const std::string part = hex.substr(at, kHexOfGroup);
+    const std::size_t num_bytes = part.size() / 2;
+    const auto bits = std::stoul(part + std::string(kHexOfGroup - part.size(), '0'), nullptr, 16);
+    for (std::size_t digit = 0; digit < 4; ++digit) {
+      text += digit <= num_bytes ? kDigits[(bits >> (18 - 6 * digit)) & 63] : '=';
+    }
+  }
+  return text;
+}
+
 std::string head(const std::string& title) {
   std::string text =
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      // Forbids loading anything, whatever a report contains.
+      // Forbids loading anything, and running any script but the page's own, whatever a report
+      // contains.
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-      "style-src 'unsafe-inline'; img-src data:\">\n"
-      "<link rel=\"icon\" href=\"data:,\">\n";
+      "style-src 'unsafe-inline'; img-src data:; script-src 'sha256-";
+  text += in_base64(sha256_hex(page_script())) + "'\">\n<link rel=\"icon\" href=\"data:,\">\n";
   text.append("<title>").append(escape_markup(title)).append("</title>\n<style>\n");
   text.append(chart::picture_styles()).append(embedded_styles().back().second);
   return text + "</style>\n</head>\n";
@@ -253,27 +343,35 @@ std::string render_page(const std::vector<NamedReport>& reports,
   Sources sources{reports, compares, fronts};
   sources.find_short_names();
   const std::vector<Section> sections = sections_of(sources);
+  // A page of many parts is named by its first ones, so that a tab of a browser can show its name.
+  constexpr std::size_t kMaxInTitle = 3;
   std::vector<std::string> headings;
-  for (const Section& section : sections) headings.push_back(section.heading);
+  for (const Section& section : sections) {
+    if (headings.size() < kMaxInTitle) headings.push_back(section.heading);
+  }
+  std::string made;
+  for (const NamedReport& source : reports) {
+    made += provenance(source.report.provenance, sources.short_names.at(source.name));
+  }
+  for (const auto& [name, record] : fronts)
+    made += provenance(record, sources.short_names.at(name));
   const bool is_compare = !compares.empty() && reports.empty() && fronts.empty();
   std::string page = head("Activation checkpointing" + std::string(headings.empty() ? "" : ": ") +
                           joined(headings)) +
                      "<body>\n<main>\n<h1>" +
                      (is_compare ? "What differs between reports" : "Which activations to keep") +
                      "</h1>\n" + page::paragraph("lead", machines_of(reports)) +
-                     contents(sections, !reports.empty());
+                     contents(sections, !made.empty());
   if (sections.empty()) page += page::paragraph("", "The report has no points.");
   for (const auto& [anchor, heading, facts, part] : sections) {
     page += "<section id=\"" + anchor + "\">\n<h2>" + escape_markup(heading) + "</h2>\n" +
             page::paragraph("facts", facts) + page::part(part, anchor) + "</section>\n";
   }
-  if (!reports.empty()) {
-    page += std::string("<h2 id=\"") + kProvenanceAnchor + "\">" + kProvenanceHeading + "</h2>\n";
+  if (!made.empty()) {
+    page += std::string("<h2 id=\"") + kProvenanceAnchor + "\">" + kProvenanceHeading + "</h2>\n" +
+            made;
   }
-  for (const NamedReport& source : reports) {
-    page += provenance(source.report.provenance, sources.short_names.at(source.name));
-  }
-  return page + "</main>\n</body>\n</html>\n";
+  return page + "</main>\n<script>" + page_script() + "</script>\n</body>\n</html>\n";
 }
 
 }  // namespace rematch

@@ -13,14 +13,17 @@
 
 namespace rematch::page {
 
-// A run report's comparison: key figures, its front, every policy, charts.
-Part comparison_part(const PolicyComparison& comparison, const Environment& environment);
+// A run report's comparison: key figures, its front, every policy, charts. The anchors of its
+// points start with `anchor`.
+Part comparison_part(const PolicyComparison& comparison, const Environment& environment,
+                     const std::string& anchor);
 
 // A compare record: verdict, ratios that differ, tables, explanations.
 Part compare_part(const CompareRecord& record);
 
-// A searched front: key figures, the front, its points and what the points keep.
-Part front_part(const FrontRecord& record);
+// A searched front: key figures, the front, its points and what the points keep. `file` holds the
+// front. The anchors of its points start with `anchor`: "f0-p5".
+Part front_part(const FrontRecord& record, const std::string& file, const std::string& anchor);
 
 // One model of a sweep: policies against axes as tables and heat maps, fronts side by side,
 // failures, and each comparison behind a fold. `anchors` holds the anchor of each shape's own part

@@ -41,7 +41,9 @@ HeatCell step_time_cell(const Cells& cells) {
   for (const SweepCell* cell : cells) {
     if (!cell->step_ratio) continue;
     ratios.push_back(*cell->step_ratio);
-    is_sure = is_sure && cell->is_step_sure;
+    // The ratio of the reference to itself has no interval, and needs none.
+    const bool is_reference = cell->compared->verdict.kind == VerdictKind::kReference;
+    is_sure = is_sure && (cell->is_step_sure || is_reference);
   }
   if (ratios.empty()) return {table::kNotMeasured, 0};
   std::sort(ratios.begin(), ratios.end());

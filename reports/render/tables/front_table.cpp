@@ -53,18 +53,6 @@ void drop_trivial_bound(const FrontRecord& record, Grid& grid) {
   grid.columns.erase(column);
 }
 
-std::string next_words(const FrontRecord& record, const FrontFiles& files) {
-  // A point that keeps everything needs no plan, so the knee is shown instead.
-  std::size_t number = lead_point(record).value_or(record.front.knee);
-  if (record.front.points[number].figures.num_recomputed == 0) number = record.front.knee;
-  const std::string point =
-      (files.front.empty() ? "front.json" : files.front) + "#" + std::to_string(number);
-  return (files.front.empty() ? "Next: add -o front.json to store every point as a plan: "
-                              : "Next: ") +
-         describe_command(point, files) + " shows it op by op, " + run_command(point, files) +
-         " runs it.";
-}
-
 // Returns text such as "1.2 GiB on the host; if all copies were hidden, the step would take 780
 // ms".
 std::string host_words(const FrontRecord& record, const FrontPoint& point) {
@@ -77,6 +65,18 @@ std::string host_words(const FrontRecord& record, const FrontPoint& point) {
 }
 
 }  // namespace
+
+std::string next_words(const FrontRecord& record, const FrontFiles& files) {
+  // A point that keeps everything needs no plan, so the knee is shown instead.
+  std::size_t number = lead_point(record).value_or(record.front.knee);
+  if (record.front.points[number].figures.num_recomputed == 0) number = record.front.knee;
+  const std::string point =
+      (files.front.empty() ? "front.json" : files.front) + "#" + std::to_string(number);
+  return (files.front.empty() ? "Next: add -o front.json to store every point as a plan: "
+                              : "Next: ") +
+         describe_command(point, files) + " shows it op by op, " + run_command(point, files) +
+         " runs it.";
+}
 
 // A row whose peak exceeds the device's memory says so first.
 table::Row point_row(const FrontRecord& record, const std::string& name, const FrontPoint& point,

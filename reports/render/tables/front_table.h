@@ -56,6 +56,9 @@ std::string calibration_warning(const FrontRecord& record);
 // Describes a measured front: equal peaks, errors of the calibrated step times, the A/A interval.
 std::string measurement_words(const FrontMeasurement& measurement);
 
+// Names the commands that describe and run the leading point.
+std::string next_words(const FrontRecord& record, const FrontFiles& files);
+
 // Returns the command that describes a point, "rematch describe --plan front.json#4", and the
 // command that runs it.
 std::string describe_command(const std::string& point, const FrontFiles& files);

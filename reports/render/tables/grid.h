@@ -35,6 +35,8 @@ struct Row {
   std::string detail = {};         // words below the row
   bool is_alarming = false;        // whether a page highlights the detail
   std::string anchor = {};  // target of the first cell's link on a page; empty without a link
+  std::string id = {};      // the row's own anchor on a page, to which its first cell links
+  std::string folded = {};  // words that a page shows below the detail once the reader unfolds them
 };
 
 struct Grid {

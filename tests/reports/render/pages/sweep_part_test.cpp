@@ -7,6 +7,7 @@
 #include "reports/render/charts/plane.h"
 #include "reports/render/pages/elements.h"
 #include "reports/render/pages/page.h"
+#include "tests/reports/sample_report.h"
 #include "tests/reports/sample_sweep.h"
 #include "tests/support/catch.h"
 #include "tests/support/golden.h"
@@ -53,6 +54,24 @@ TEST_CASE("every link of a sweep's page has a target, even in folded parts") {
       CHECK(distinct.count(link) == 1);
     }
   }
+}
+
+// The reference has no interval of its own ratio, which is 1.
+TEST_CASE("headings of a sweep name what differs, and the reference's time is sure") {
+  Report report{testing::sample_provenance(), {}, {}};
+  for (const int tokens : {64, 128}) {
+    for (const char* policy : {"none", "full"}) {
+      PointRecord point = testing::sample_point(policy);
+      point.identity.dimensions["tokens"] = tokens;
+      report.points.push_back(point);
+    }
+  }
+  const std::string page = sweep_page(report);
+  const std::vector<std::string> headings = all_between(page, "<h2>", "</h2>");
+  REQUIRE(headings.size() == 3);
+  CHECK_THAT(headings[1], Catch::EndsWith("tokens 64"));
+  CHECK_THAT(headings[2], Catch::EndsWith("tokens 128"));
+  CHECK_THAT(page, !Catch::Contains("1.00 ?"));
 }
 
 // Each of five models has 100 shapes: 10 tokens in columns, and 10 batches in maps of three kinds.
