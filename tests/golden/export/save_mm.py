@@ -67,7 +67,11 @@ def find_module(model, name):
         if part not in children and part.isdigit() and int(part) < len(children):
             part = list(children)[int(part)]
         if part not in children:
-            raise Mismatch(f"the plan checkpoints {name}, and the model has no such module: was it wrapped before?")
+            known = ", ".join(dict(module.named_children())) or "none"
+            raise Mismatch(
+                f"the plan checkpoints {name}, and the model has no such module; where the names part, the model has "
+                f"{known}; make the plan from a trace of this model"
+            )
         module = children[part]
     return module
 

@@ -130,6 +130,38 @@ class ExportedPlanTest(unittest.TestCase):
         torch.manual_seed(0)
         self.check_policies(*wan(), policies=("full", "save_mm", "nth_first(2)"))
 
+    def check_lines(self, model, step, target, take_back, policies):
+        """Runs the lines that export prints for a trainer under that trainer's own model."""
+        self.record(model, step)
+        for policy in policies:
+            with self.subTest(policy=policy):
+                file = self.folder / "plan.json"
+                self.must("plan", "--trace", self.trace_file, "--policy", policy, "-o", file)
+                lines = self.must("export", file, "--to", target, "--trace", self.trace_file)
+                plan = self.exported(file)
+
+                def apply(model, lines=lines):
+                    exec(lines, {"model": model})
+                    return take_back
+
+                plan.apply = apply
+                self.check_run(model, step, plan)
+
+    def test_lines_for_transformers(self):
+        if importlib.util.find_spec("transformers") is None:
+            self.skipTest("transformers is not installed")
+        torch.manual_seed(0)
+        model, step = llama()
+        policies = ("full", "nth_first(2)") if hasattr(model, "activation_checkpointing_enable") else ("full",)
+        self.check_lines(model.train(), step, "transformers", model.gradient_checkpointing_disable, policies)
+
+    def test_lines_for_diffusers(self):
+        if importlib.util.find_spec("diffusers") is None:
+            self.skipTest("diffusers is not installed")
+        torch.manual_seed(0)
+        model, step = wan()
+        self.check_lines(model.train(), step, "diffusers", model.disable_gradient_checkpointing, ("full",))
+
     def test_a_plan_beyond_a_systems_modes_gets_the_file_for_torch(self):
         model, step = own_model()
         self.record(model, step)
@@ -198,8 +230,9 @@ class ExportedPlanTest(unittest.TestCase):
         plan.apply(model)
         with self.assertRaisesRegex(plan.Mismatch, r"layers\.0, op \d+: the plan was made for aten::gelu"):
             step()
-        with self.assertRaisesRegex(plan.Mismatch, "no such module"):
-            plan.apply(torch.nn.Linear(1, 1))
+        for other, found in ((torch.nn.Linear(1, 1), "none"), (torch.nn.Sequential(model), "0")):
+            with self.assertRaisesRegex(plan.Mismatch, f"no such module; .* the model has {found}; make the plan"):
+                plan.apply(other)
 
 
 if __name__ == "__main__":
