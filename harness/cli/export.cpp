@@ -77,9 +77,9 @@ struct Exported {
   std::vector<std::string> hints;
 };
 
-// Throws UsageError for the plan of a model of rematch. Its modules and ops are in no trainer, so a
-// Python file of it would raise Mismatch at the first step.
-// `why` says why no mode of the target does, if it has modes.
+// Throws UsageError for the plan of a model of rematch. No trainer has the modules and ops of such
+// a model, so a Python file for the plan would raise Mismatch at the first step. `why` says why no
+// mode of the target makes this plan; `why` is empty if the target has no modes.
 void require_own_model(const ExportFlags& flags, const Plan& plan, const std::string& why = "") {
   if (!is_preset(plan.model)) return;
   throw UsageError(

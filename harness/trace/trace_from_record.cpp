@@ -96,7 +96,8 @@ void add_ops(const Observations& seen, Trace& trace) {
       if (!is_written(recorded, use)) continue;
       const RecordedValue& value = record.values[use.value];
       if (recorded.held_writes && !record.storages[value.storage].outside) {
-        add_once(op.overwrites, StorageId(value.storage));  // an op that only replay runs writes it
+        // The writer is an op that only replay runs.
+        add_once(op.overwrites, StorageId(value.storage));
         continue;
       }
       if (recorded.side_effect) op.writes.emplace_back(value.storage);
@@ -142,7 +143,7 @@ void add_hidden_effects(const Record& record, Trace& trace) {
     const bool is_ours = facts.name.starts_with("rematch::");
     if (facts.unrepeatable && !is_ours) trace.hidden.kept_ops.push_back(facts.name);
   }
-  trace.hidden = united(trace.hidden, {});  // sorted, each once
+  trace.hidden = united(trace.hidden, {});  // the lists are then sorted and have no duplicates
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ namespace rematch {
 
 namespace {
 
-// Returns zeros without counting allocators.
+// Without counting allocators, returns zeros.
 BackwardBytes bytes_tagged_in_backward(c10::Device device) {
   if (!counting_allocators_installed()) return {};
   const MemorySample now = device.is_meta() ? current_meta_memory() : current_cpu_memory();
@@ -357,7 +357,8 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     }
     ObservedValue& seen = observations_.values[id];
     if (!seen.dtype.empty()) return;
-    const at::Tensor with_data = tensor_with_data(tensor);  // for a DTensor, this rank's part
+    // For a DTensor, with_data is this rank's part.
+    const at::Tensor with_data = tensor_with_data(tensor);
     seen.shape = with_data.sizes().vec();
     seen.dtype = dtype_name(tensor.scalar_type());
     seen.storage_bytes = recorder_.storage_bytes(value, tensor);
@@ -374,7 +375,7 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
   Observations observations_;
   Recorder recorder_;
   ProgramHolds holds_;
-  std::set<std::int32_t> kept_by_recorder_;  // few values
+  std::set<std::int32_t> kept_by_recorder_;  // the set holds few values
   NodeScopes node_scopes_;
   IdTable<PackId, SavedVersion> saved_versions_;
   std::vector<PackId> handed_out_;  // tensors that were unpacked and are not known to be dropped
@@ -408,8 +409,8 @@ class ObservedSave final : public torch::autograd::SavedVariableHooks {
   }
   at::Tensor call_unpack_hook() override {
     if (*tracer_ != nullptr && pack_) (*tracer_)->note_demand(*pack_);
-    return without_graph(
-        saved_);  // a separate reference, from which the tracer sees when the formula drops it
+    // A separate reference, through which the tracer sees when the formula drops the tensor.
+    return without_graph(saved_);
   }
 
  private:
@@ -441,7 +442,7 @@ struct TraceSession::Step {
   BackwardAsWithData
       as_with_data;  // runs before the tracer, so that the tracer sees the op that really runs
   OpModeGuard accumulate{&as_with_data};
-  std::optional<SavedTensorGuard> save{std::in_place, &tracer};  // set during forward
+  std::optional<SavedTensorGuard> save{std::in_place, &tracer};  // the guard is set during forward
   std::optional<MemoryTagGuard> tag{std::in_place, MemoryTag::kForward};
 };
 

@@ -33,7 +33,7 @@ std::string start_of(const std::string& file) {
   return {start.data(), static_cast<std::size_t>(stream.gcount())};
 }
 
-// Returns the file as JSON. Returns null if it cannot be read as JSON.
+// Returns the file as JSON. Returns null if the file is not readable as JSON.
 Json json_of(const std::string& file) {
   try {
     return read_json_file(file);

@@ -321,8 +321,7 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
   record.date = day_in_utc();
   record.reproduce = shell_line(flags.command);
   if (const DeviceSheet* sheet = find_device_sheet(flags.device)) {
-    // The memory of the card for which plans are searched, even if the times are those of another
-    // card.
+    // The memory of the card for which plans are searched, even if the times are from another card.
     record.device_memory = sheet->memory;
   }
   if (asked.device_memory) record.device_memory = asked.device_memory;
@@ -347,7 +346,8 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
   }
   record.simple = find_simple(trace, profile, space, record, found);
   if (record.simple) {
-    // The space of simple plans has plans that the front's lacks, so its best one may be better.
+    // The space of simple plans has plans that the front's space lacks, so the best simple plan may
+    // be better.
     const FrontPoint simple = found.judge(record.simple->point.plan);
     const std::vector<FrontPoint>& points = record.front.points;
     const bool is_better = std::any_of(points.begin(), points.end(), [&](const FrontPoint& point) {

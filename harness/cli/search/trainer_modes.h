@@ -25,14 +25,14 @@ struct TrainerMode {
 
 // Judges every mode of the trainer that this model can have, under the trainer's schedule. Of modes
 // with equal plans and versions, keeps the first. Copies to the host take the time of `link`, as if
-// none were hidden; without a link, leaves out modes that copy. Stops early if the space's stop()
-// returns true.
+// compute hid no copy; without a link, leaves out modes that copy. Stops early if the space's
+// stop() returns true.
 std::vector<TrainerMode> judge_modes(const TrainingSystem& trainer, const Trace& trace,
                                      const Profile& profile, const SearchSpace& space,
                                      const std::optional<HostLink>& link);
 
-// Returns the index of the fastest mode whose peak is at most `limit`; of equally fast modes that
-// with the lowest peak. With `versions`, considers only modes of these versions.
+// Returns the index of the fastest mode whose peak is at most `limit`; of equally fast modes, the
+// index of the mode with the lowest peak. With `versions`, considers only modes of these versions.
 std::optional<std::size_t> fastest_mode(const std::vector<TrainerMode>& modes,
                                         std::optional<Bytes> limit,
                                         std::optional<std::string_view> versions = std::nullopt);
@@ -44,7 +44,7 @@ std::string trainer_to_text(const TrainingSystem& trainer, const FrontRecord& re
                             const std::vector<TrainerMode>& modes, std::optional<Bytes> limit,
                             const std::optional<FrontPoint>& exact, std::size_t width);
 
-// Returns the same as JSON.
+// Returns what trainer_to_text() says, as JSON.
 Json trainer_to_json(const TrainingSystem& trainer, const std::vector<TrainerMode>& modes,
                      std::optional<Bytes> limit, const std::optional<FrontPoint>& exact);
 

@@ -67,8 +67,7 @@ c10::DispatchKeySet current_autocast_off() {
 }
 
 #if defined(__SSE__)
-constexpr std::uint32_t kFloatExceptions =
-    0x3F;  // these are status flags, which do not affect results
+constexpr std::uint32_t kFloatExceptions = 0x3F;  // status flags, which do not affect results
 std::uint32_t current_float_control() { return _mm_getcsr() & ~kFloatExceptions; }
 void set_float_control(std::uint32_t control) {
   _mm_setcsr((_mm_getcsr() & kFloatExceptions) | control);
@@ -134,7 +133,8 @@ void KernelContext::apply() const {
   }
   at::autocast::set_autocast_cache_enabled(autocast_cache_);
   set_float_control(float_control_);
-  // Setting the number of threads clears a cache of oneDNN, so it is set only if it differs.
+  // Sets the number of threads only if the number differs, because a new number clears a cache of
+  // oneDNN.
   if (num_threads_ != at::get_num_threads()) at::set_num_threads(num_threads_);
   c10::set_default_dtype(c10::scalarTypeToTypeMeta(default_dtype_));
   c10::GradMode::set_enabled(grad_mode_);

@@ -115,8 +115,8 @@ void make_unrepeatable(OpFacts& facts) {
   facts.has_effects = true;
 }
 
-// Marks that plans put on ops. They are stored by name, because an op may be registered later. The
-// table is leaked, like the table of facts.
+// Marks that plans put on ops. The marks are stored by name, because an op may be registered later.
+// The table is never destroyed, like the table of facts.
 struct MarkedOps {
   std::mutex mutex;
   std::unordered_set<std::string> unrepeatable;
@@ -225,7 +225,8 @@ const OpFacts* find_facts(const std::string& name) {
 
 std::int32_t op_id(std::string_view name) {
   static std::mutex mutex;
-  static auto* ids = new std::unordered_map<std::string, std::int32_t>;  // leaked as well
+  static auto* ids =
+      new std::unordered_map<std::string, std::int32_t>;  // never destroyed, like the maps above
   const std::lock_guard<std::mutex> lock(mutex);
   const auto next = static_cast<std::int32_t>(ids->size());
   return ids->try_emplace(std::string(one_name(name)), next).first->second;

@@ -25,37 +25,38 @@ struct OpFacts {
   std::int32_t id = -1;  // shared by all names of one op: Note [One op, two names]
   std::vector<ArgumentKind> arguments;
   std::size_t num_returns = 0;
-  std::vector<std::uint16_t> written;  // positions of the tensor arguments that it mutates
+  std::vector<std::uint16_t> written;  // positions of the tensor arguments that the op mutates
   std::vector<std::uint16_t>
       side_written;  // positions of side arguments, marked by the schema or not: Note [Side writes]
   std::vector<std::uint16_t> silently_written;  // the part of side_written that a trace found
-  OptionalIndex side_if;  // a bool argument: side writes happen only if it is true
+  OptionalIndex side_if;  // a bool argument; side writes happen only if the argument is true
   bool side_feeds_results = false;
   bool mutates = false;           // the schema is mutable
   bool mutates_list = false;      // the op mutates a Tensor[]
   bool returns_alias = false;     // the schema declares that some output aliases an input
   bool is_detached = false;       // autograd returns a copy of the result, without a graph
   bool may_draw = false;          // the op is tagged nondeterministic_seeded, or takes a generator
-  bool is_empty_factory = false;  // its output has no defined content
+  bool is_empty_factory = false;  // the op's output has no defined content
   bool makes_alike = false;       // the op reads the sizes of its first argument, not the content
   CollectivePart collective = CollectivePart::kNothing;
   // A second call of the op gives different results, or writes to an argument that the schema does
   // not mark. Recompute therefore never runs the op.
   bool unrepeatable = false;
   bool has_effects = false;  // may write (marked or not), may draw, or is part of a collective
-  OptionalIndex dropout_argument;  // attention's "dropout_p": the op draws nothing if it is 0
+  OptionalIndex dropout_argument;  // position of attention's "dropout_p"; the op draws nothing if
+                                   // this argument is 0
   OptionalIndex generator_argument;
   OptionalIndex device_argument;
 };
 
-// Returns whether this call makes the side writes of the op. `stack` ends with its arguments.
+// Returns whether this call makes the side writes of the op. `stack` ends with the op's arguments.
 bool has_side_writes(const OpFacts& facts, const torch::jit::Stack& stack);
 
 // The process group of a functional collective, which is the op's last argument. Empty for any
 // other call. `stack` ends with the op's arguments.
 std::string group_of_collective(const torch::jit::Stack& stack);
 
-// Returns whether the op writes to this argument, marked by its schema or not.
+// Returns whether the op writes to this argument, whether or not the schema marks the write.
 bool writes_to(const OpFacts& facts, std::size_t position);
 
 // The tensors in a value: the value itself if it is a tensor, or the tensors in a list or in nested

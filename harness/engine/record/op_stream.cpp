@@ -26,7 +26,8 @@ std::optional<c10::Device> cuda_device_of(const c10::IValue& argument) {
   return std::nullopt;
 }
 
-// The CUDA device in the op's device argument. If the argument has no index, the current device.
+// Returns the CUDA device in the op's device argument. If the argument has no index, returns the
+// current device.
 std::optional<c10::Device> named_cuda_device(const OpFacts& facts, const torch::jit::Stack& stack) {
   if (!facts.device_argument.has_value()) return std::nullopt;
   const std::size_t base = stack.size() - facts.arguments.size();

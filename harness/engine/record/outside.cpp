@@ -76,7 +76,7 @@ at::ScalarType integer_of(std::int64_t bytes) {
 }
 
 // Sums the elements' bits on the device. A step under Verify hashes all results, and copies to the
-// host would take most of its time. A permutation of the elements has the same hash.
+// host would take most of the step's time. A permutation of the elements has the same hash.
 std::uint64_t hash_on_device(const at::Tensor& tensor) {
   const UnseenGuard unseen;
   const at::Tensor numbers = tensor.is_complex() ? at::view_as_real(tensor.resolve_conj()) : tensor;

@@ -28,8 +28,8 @@ struct OutsideTensor {
   c10::weak_intrusive_ptr<c10::StorageImpl>
       storage;  // a weak reference prevents reuse of the address
   std::int64_t storage_offset = 0;
-  // The user's tensor, if the record holds a graph-free copy of it instead. The user's tensor may
-  // have died.
+  // The user's tensor, if the record holds a graph-free copy instead of this tensor. The user's
+  // tensor may have died.
   c10::weak_intrusive_ptr<c10::TensorImpl> original;
   std::uint64_t hash = 0;  // hash of the content, only under OutsideCheck::kHashes
   bool side_written =

@@ -50,8 +50,8 @@ class Rollback {
   bool done_ = false;
 };
 
-// Checks one identity; calls take turns through all identities. If its tensor or storage is dead,
-// removes the identity here and from `known`.
+// Checks one identity; successive calls go through all identities. If the tensor or storage of the
+// identity is dead, removes the identity here and from `known`.
 template <typename Impl>
 void forget_if_dead(std::vector<c10::weak_intrusive_ptr<Impl>>& identities, std::size_t& next,
                     PointerMap& known) {
@@ -397,7 +397,7 @@ void Recorder::note_output(RecordedOp& op, const at::Tensor& tensor, Keep keep) 
     return;
   }
   const OptionalIndex known = values_.find(tensor.unsafeGetTensorImpl());
-  if (known.has_value()) {  // an in-place op, or an op that returns its argument
+  if (known.has_value()) {  // the op is in place, or returns its argument
     record_->outputs.push_back(known);
     if (op.in_place) follow_new_parts(*known, tensor);
     return;
@@ -443,7 +443,7 @@ void Recorder::note_start(const RecordedOp& op) {
 
 // The op takes one tensor and returns it. A backend may fill the tensor with ops that raise its
 // version, at any time before the wait completes. After the wait, the kept tensors are complete,
-// and their current versions are the right ones.
+// and their current versions are the correct versions.
 void Recorder::note_wait(RecordedOp& op, const torch::jit::Stack& stack) {
   TORCH_INTERNAL_ASSERT(op.num_uses == 1 && stack.back().isTensor(), "rematch: ", op.facts->name,
                         " takes and returns one tensor");

@@ -12,8 +12,8 @@
 // writes of ops explain (increment_version, mark_dirty), or note_pointer_taken() was called
 // (pointer_taken.h). It then copies the storage and appends an op of its own,
 // rematch::restore_content, which writes the copy back. Reads before and after the write are
-// therefore ordered like those of any in-place op, and views see the write. The position of the
-// write in the record is after all ops that were recorded before the write was found.
+// therefore ordered as around any in-place op, and views see the write. The position of the write
+// in the record is after all ops that were recorded before the write was found.
 //
 // The recorder compares counters when an op takes a tensor and when autograd saves one. A counter
 // may also differ without a hidden write:
@@ -30,11 +30,10 @@
 // held: it counts as an op with a side effect. The record copies what the op wrote into the
 // region's own storages, and replay writes the copy back with rematch::restore_content.
 //
-// Note [Parts of sparse tensors]
-// A sparse tensor has no storage of its own. It consists of other tensors: values and indices. In
-// the record the storage of its values stands for it, or the storage of its indices if only these
-// are the region's own. Parts that the record does not know get the same storage. A part on another
-// storage of the record is linked:
+// Note [Parts of sparse tensors] A sparse tensor has no storage of its own. It consists of other
+// tensors: values and indices. In the record the storage of its values stands for it, or the
+// storage of its indices if only the indices belong to the region. Parts that the record does not
+// know get the same storage. A part on another storage of the record is linked:
 // - A write to the part then also counts as a write to the sparse tensor, so readers of both are
 //   ordered.
 // - If the part comes from outside the region, no write to it is repeated. Replay makes the sparse
@@ -102,9 +101,9 @@ struct RecordedValue {
   // held until their last use.
   at::Tensor kept;
   std::uint32_t kept_version = 0;  // version of `kept`, if the value's op is saved
-  // The outside tensor that equals this value, or of which this value is a view. It may share a
-  // storage with the region's values, as a result of .data does. Absent if the value is made inside
-  // the region.
+  // The outside tensor that equals this value, or of which this value is a view. The outside tensor
+  // may share a storage with the region's values, as a result of .data does. Absent if the value is
+  // made inside the region.
   OptionalIndex outside;
   // The tensor's version counter minus the storage's `explained`.
   std::uint32_t version_offset = 0;
@@ -230,16 +229,15 @@ struct Record {
   // The outside tensor that an op reads, if the op takes a value from outside the region.
   at::Tensor outside_argument(std::int32_t value) const;
 
-  // The two functions return how the outside tensor of a value has changed, like change_of(). The
-  // first function is for an op that read the value. The second is for autograd, if it saved the
-  // value.
+  // change_since_read() and change_since_saved() return how the outside tensor of a value has
+  // changed, like change_of(): since an op read the value, or since autograd saved the value.
   const char* change_since_read(std::int32_t value) const;
   const char* change_since_saved(std::int32_t value) const;
   const char* change_of_gathered(const at::Tensor& held) const;
   const at::Tensor& outside_of(std::int32_t value) const;
 
   void copy_to_host(std::int32_t value);
-  void drop_host_copy(std::int32_t value);  // if the record has one
+  void drop_host_copy(std::int32_t value);  // if the record has a host copy of the value
 
   void clear();  // Clears the record and keeps its memory.
 };
@@ -256,13 +254,13 @@ enum class RecordUse : std::uint8_t { kReplay, kTrace };
 //
 // Note [Results of factories] Factories such as torch.empty, in Python and in <torch/torch.h>, turn
 // the result of the op into a variable. A factory uses the result itself if nobody else holds the
-// result or its version counter. Otherwise it makes a copy, which the record would not know. So the
-// recorder keeps the result of a factory only after the variable exists.
+// result or its version counter. Otherwise the factory makes a copy, which the record would not
+// know. So the recorder keeps the result of a factory only after the variable exists.
 //
 // Note [Identities of dead tensors] A weak reference prevents the reuse of a dead tensor's address,
 // and also the reuse of its TensorImpl's memory. If the recorder kept all weak references to the
 // end of the region, malloc could not recycle the memory of temporaries. So at each op the recorder
-// checks one tensor and one storage, and removes those that have died.
+// checks one tensor and one storage, and removes identities whose object has died.
 class Recorder {
  public:
   // Starts an empty record. `region` is the region's name in errors.
@@ -281,10 +279,10 @@ class Recorder {
 
   void set_use(RecordUse use) { use_ = use; }
 
-  // See pointer_taken.h.
+  // Implements note_pointer_taken() of pointer_taken.h.
   void note_pointer_taken(const at::Tensor& tensor, PointerUse use);
 
-  // For opaque_call.h.
+  // The functions below serve opaque_call.h.
   bool is_replayed() const { return use_ == RecordUse::kReplay; }
   // Call this before a kernel that is not recorded writes to the tensor.
   void note_write_ahead(const at::Tensor& tensor);
@@ -371,8 +369,9 @@ class Recorder {
   OptionalIndex known_storage(const at::Tensor& tensor) const;
   bool is_on(const at::Tensor& tensor, std::int32_t storage) const;
 
-  // See Note [Parts of sparse tensors]. A use of a sparse tensor is on one storage. These functions
-  // handle the other storages that are written with it. They are called if any part is linked.
+  // See Note [Parts of sparse tensors]. A use of a sparse tensor is on one storage. The functions
+  // below handle the other storages that are written together with the tensor. They are called if
+  // any part is linked.
   std::int32_t storage_of_sparse(const at::Tensor& sparse, const std::vector<at::Tensor>& parts,
                                  bool outside);
   void link_parts(std::int32_t value, std::int32_t storage, const at::Tensor& sparse,
@@ -380,7 +379,8 @@ class Recorder {
   void follow_new_parts(std::int32_t value, const at::Tensor& sparse);
   bool writes_part_of_outside(const RecordedOp& op, const RecordedUse& use) const;
   std::vector<std::int32_t> parts_written(const RecordedOp& op, const RecordedUse& use) const;
-  // The storages that an op writes: those of its arguments, and also those of the arguments' parts.
+  // The storages that an op writes: `own` has the storages of its arguments, and `all` also has the
+  // storages of the arguments' parts.
   struct PartWrites {
     std::vector<std::int32_t> own;
     std::vector<std::int32_t> all;
@@ -400,7 +400,7 @@ class Recorder {
   struct UnsettledWrite {
     std::int32_t storage;
     std::int32_t version;            // version of the storage after the write
-    std::int32_t last_loud_version;  // before this write
+    std::int32_t last_loud_version;  // the version before this write
     c10::VariableVersion counter;
     std::uint32_t counter_before;
 

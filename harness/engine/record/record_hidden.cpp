@@ -61,9 +61,9 @@ const ReplayOnlyOps& replay_only_ops() {
   return ops;
 }
 
-// Ops of Python's torch.library.custom_op raise the versions of the tensors they write to before
-// they run. These ops register a kernel for dispatch key ADInplaceOrView. C++ ops have a fallback
-// there.
+// Ops of Python's torch.library.custom_op raise the versions of the tensors that they write to,
+// before they run. These ops register a kernel for dispatch key ADInplaceOrView. C++ ops have a
+// fallback there.
 bool may_raise_versions_first(const OpFacts& facts) {
   return facts.mutates && !facts.name.starts_with("aten::") &&
          facts.op.hasKernelForDispatchKey(c10::DispatchKey::ADInplaceOrView);
@@ -253,7 +253,8 @@ void Recorder::drop_kept_values(std::int32_t storage) {
     if (value.storage != storage || !value.op.has_value()) continue;
     const auto id = static_cast<std::int32_t>(i);
     record_->drop_host_copy(id);
-    if (value.constant && !record_->shares_kept(id)) continue;  // a separate copy stays valid
+    // A copy with its own storage stays valid.
+    if (value.constant && !record_->shares_kept(id)) continue;
     if (!has_fault(Fault::kStaleValue)) value.kept.reset();  // the op has overwritten the content
   }
 }

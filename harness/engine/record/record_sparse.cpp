@@ -76,7 +76,7 @@ void Recorder::link_parts(std::int32_t value, std::int32_t storage, const at::Te
 }
 
 // An in-place op may give a sparse tensor other parts. Reads and writes of the old and the new
-// values are ordered as if they were on one storage.
+// values are ordered as if all values were on one storage.
 void Recorder::follow_new_parts(std::int32_t value, const at::Tensor& sparse) {
   if (!is_without_storage(sparse)) return;
   const std::vector<at::Tensor> parts = parts_of(impl_with_data(sparse));
@@ -170,7 +170,7 @@ void Recorder::note_linked_write(std::int32_t part, std::int32_t op,
     const bool is_on_one_side = storage.outside == record_->storages[part].outside;
     if (each.storage != part || !is_on_one_side || contains(counted, sparse)) continue;
     counted.push_back(sparse);
-    // Views of the parts share the counter of the sparse tensor, and the parts do not.
+    // Views of the parts share the counter of the sparse tensor. The parts themselves do not.
     const auto tensor = each.sparse.lock();
     const c10::VariableVersion counter =
         tensor.defined() ? tensor->version_counter() : c10::VariableVersion();

@@ -1,5 +1,5 @@
-// The part of Recorder that identifies tensors and storages, distinguishes the region's own from
-// outside tensors, and keeps values.
+// The part of Recorder that identifies tensors and storages, distinguishes the region's own tensors
+// from outside tensors, and keeps values.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -78,7 +78,7 @@ void Recorder::note_detached(std::int32_t value, const at::Tensor& tensor) {
 }
 
 // Returns the detached tensor that autograd copied to make this tensor. Returns nothing if autograd
-// did not make it by copying.
+// did not make this tensor by copying.
 OptionalIndex Recorder::detached_value(const at::Tensor& tensor) {
   const bool is_strided = tensor.layout() == at::kStrided;
   if (tensor.requires_grad() || (is_strided && !tensor.has_storage())) return std::nullopt;

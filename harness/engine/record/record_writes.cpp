@@ -115,9 +115,9 @@ void Recorder::hold_writes() {
   }
 }
 
-// Returns a value on the storage that replay computes: `otherwise` if replay computes it, else
-// another. Returns `otherwise` also if replay computes no value on the storage. Replay does not
-// compute a view of .data but takes it from forward's tensor.
+// Returns a value on the storage that replay computes: `otherwise` if replay computes that value,
+// else another value. Returns `otherwise` also if replay computes no value on the storage. Replay
+// does not compute a view of .data but takes the view from forward's tensor.
 std::int32_t Recorder::value_made_on(std::int32_t storage, std::int32_t otherwise) const {
   const auto is_made = [storage](const RecordedValue& value) {
     return value.storage == storage && value.op.has_value() && !value.outside.has_value();
@@ -173,8 +173,9 @@ void Recorder::copy_outside(const RecordedUse& read) {
   if (now.defined()) record_->copies.push_back({read.value, read.version, content_of(now)});
 }
 
-// The outside tensor that an op read, or the view of one. The program may have dropped the view, so
-// the record makes it again. Returns nothing for a number, and for a value of the region.
+// The outside tensor that an op read, or a view of an outside tensor. The program may have dropped
+// the view, so the record makes it again. Returns nothing for a number, and for a value of the
+// region.
 at::Tensor Recorder::outside_now(const RecordedUse& read) {
   const RecordedValue& value = record_->values[read.value];
   if (!value.op.has_value()) return value.kept;
@@ -223,7 +224,8 @@ void Recorder::note_writes(const RecordedOp& op, const VersionCounters& counters
     if (!is_written(op, use)) continue;
     const std::int32_t written = record_->values[use.value].storage;
     RecordedStorage& storage = record_->storages[written];
-    if (op.held_writes && !storage.outside) {  // for the reason, see hold_writes()
+    // hold_writes() explains why such a write does not count here.
+    if (op.held_writes && !storage.outside) {
       ++counter;
       continue;
     }
@@ -245,8 +247,8 @@ void Recorder::note_writes(const RecordedOp& op, const VersionCounters& counters
   if (!linked_parts_.empty()) note_part_writes(op);
 }
 
-// Autograd raises versions above the interception point, after the op has returned. They are final
-// by the time of the next op.
+// Autograd raises versions above the interception point, after the op has returned. The versions
+// are final by the time of the next op.
 void Recorder::settle_writes() {
   if (unsettled_.empty()) return;
   for (auto latest = unsettled_.rbegin(); latest != unsettled_.rend(); ++latest) {

@@ -29,7 +29,7 @@ inline c10::TensorImpl& impl_with_data(const at::Tensor& tensor) {
   return inner == nullptr ? impl : *inner;
 }
 
-// The same as impl_with_data(), as an owning tensor.
+// Returns the tensor of impl_with_data() as an owning tensor.
 at::Tensor tensor_with_data(const at::Tensor& tensor);
 
 }  // namespace rematch

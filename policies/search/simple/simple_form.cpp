@@ -59,7 +59,7 @@ OpTimes mean_times(const Trace& trace, const OpTimes& times) {
 
 }  // namespace
 
-// All pairs of rules for a trace. A plan is judged only when it is needed.
+// All pairs of rules for a trace. A plan is judged only when a caller needs its figures.
 struct SimpleSearch::Plans {
   Plans(const Trace& whole_trace, const Profile& its_profile, const SearchSpace& its_space)
       : profile(its_profile),
@@ -181,9 +181,9 @@ SimpleSearch::SimpleSearch(const Trace& trace, const Profile& profile, const Sea
 
 SimpleSearch::~SimpleSearch() = default;
 
-// Sums miss costs that only a simulation of the whole step shows. A mix below the limit may
-// therefore exceed it, and a mix above the limit may fit. Few mixes have one rule for all layers,
-// so all of these are simulated, whatever their sums are.
+// Sums of figures omit costs that only a simulation of the whole step shows. A mix below the limit
+// may therefore exceed it, and a mix above the limit may fit. Few mixes have one rule for all
+// layers, so all of these are simulated, whatever their sums are.
 std::optional<FrontPoint> SimpleSearch::fastest_within(Bytes peak) {
   constexpr int kMaxTried = 64;
   const std::vector<SimpleMix>& mixes = plans_->mixes;

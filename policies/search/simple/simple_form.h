@@ -1,7 +1,7 @@
 // Finds the best plan of a simple form, which people can read. In such a plan, whole blocks or
 // modules of a block are regions. One save list applies to all layers, or one list applies to the
-// first layers and another to the remaining ones. The lists contain no views and no casts. The
-// search of front.h finds better plans.
+// first layers and another list to the remaining layers. The lists contain no views and no casts.
+// The search of front.h finds better plans.
 #pragma once
 
 #include <chrono>
@@ -24,8 +24,8 @@ class SimpleSearch {
   SimpleSearch(const SimpleSearch&) = delete;
   SimpleSearch& operator=(const SimpleSearch&) = delete;
 
-  // Returns the fastest plan of at most this peak. Returns nullopt if no plan of this form has so
-  // low a peak.
+  // Returns the fastest plan of at most this peak. Returns nullopt if no plan of the simple form
+  // has a peak that low.
   std::optional<FrontPoint> fastest_within(Bytes peak);
   FrontPoint lowest();
   // Returns the plan with the lowest peak among plans of at most this step time. Returns nullopt

@@ -16,10 +16,10 @@ namespace rematch {
 // Absent if the record has a largest slowdown, or if no memory is known.
 std::optional<Bytes> limit_of(const FrontRecord& record);
 
-// Finds the best plan of a simple form. It is the plan with the lowest peak within the record's
-// largest slowdown, else the fastest plan within limit_of(), else the fastest plan within the peak
-// of the knee. If no plan fits, returns the plan with the lowest peak. `exact` is the search that
-// made the record's front. Absent if the search was interrupted.
+// Finds the best plan of a simple form. The best plan is the plan with the lowest peak within the
+// record's largest slowdown, else the fastest plan within limit_of(), else the fastest plan within
+// the peak of the knee. If no plan fits, returns the plan with the lowest peak. `exact` is the
+// search that made the record's front. Absent if the search was interrupted.
 std::optional<SimplePoint> find_simple(const Trace& trace, const Profile& profile,
                                        const SearchSpace& space, const FrontRecord& record,
                                        FrontSearch& exact);

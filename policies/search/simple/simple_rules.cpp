@@ -136,8 +136,8 @@ class RuleMaker {
     return found;
   }
 
-  // Returns the name without its number: "attention::aten::mm" for "attention::aten::mm#2". Also
-  // drops the scope if it is not wanted.
+  // Returns the name without its number: "attention::aten::mm" for "attention::aten::mm#2". Drops
+  // the scope too if `has_scope` is false.
   static std::string group_of(const std::string& name, bool has_scope) {
     const std::string all = name.substr(0, name.rfind('#'));
     return has_scope ? all : all.substr(all.find("::") + 2);
