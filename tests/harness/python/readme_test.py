@@ -101,6 +101,14 @@ class ReadmeTest(unittest.TestCase):
     def test_a_wan_of_diffusers(self):
         self.run_program("diffusers")
 
+    def test_a_compiled_llama(self):
+        self.need("transformers")
+        ((program, _),) = [each for each in programs() if "rematch.compile(" in each[0]]
+        said = re.search(r"compiled plan for 6\.00 MiB: .*; predicted peak ([\d.]+) MiB instead of ([\d.]+) MiB",
+                         self.done_after(program).stderr)
+        self.assertLessEqual(float(said[1]), 6)
+        self.assertGreater(float(said[2]), 6)
+
     def test_functions_that_the_readme_names_exist(self):
         names = set(re.findall(r"\brematch\.([a-z_]\w*)\(", README))
         self.assertGreaterEqual(names, {"apply", "auto", "compile", "opaque", "opaque_module", "keep_op"})
