@@ -2,8 +2,8 @@
 """make_stubs.py OUT LIBRARY_OF_LIBTORCH...: generates sources for the dry CUDA device
 
 For each NVIDIA library that LibTorch's libraries link or open, writes into OUT:
-  SONAME.cpp  a weak definition of every function that they import from it. It prints on stderr that the function has no
-              stand-in, and returns an error. A stand-in written in C++ replaces it.
+  SONAME.cpp  a weak definition of every function that they import from it. The definition prints on stderr that the
+              function has no stand-in, and returns an error. A stand-in written in C++ replaces the definition.
   SONAME.map  the linker's version script: the functions under the imported versions
 The linked libraries must be those of LIBRARIES, which CMake builds."""
 

@@ -85,7 +85,8 @@ std::variant<Shard, Rejected> shard_of_slurm(const Variable& variable) {
   }
   const std::optional<JobArray> array = job_array(variable);
   const std::optional<int> id = number_in(task);
-  const std::string open = array && id ? why_open(*array, *id) : "does not say how it is numbered";
+  const std::string open =
+      array && id ? why_open(*array, *id) : "does not say how its tasks are numbered";
   if (open.empty()) return Shard{(*id - array->first) / array->step, array->count};
   return Rejected{std::string("task ") + task +
                   "'s share of the points is not known: its job array " + open +

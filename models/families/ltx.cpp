@@ -25,7 +25,8 @@ constexpr double kRotaryTheta = 1e4;
 
 // A token's position along an axis is divided by the base extent of the axis. Frames are measured
 // in seconds, rows and columns in pixels.
-constexpr double kFrameShare = 8.0 / 25.0 / 20.0;  // 8 frames a latent, 25 a second; base extent 20
+constexpr double kFrameShare = 8.0 / 25.0 / 20.0;  // a latent has 8 frames, a second has 25 frames,
+                                                   // and the base extent is 20 seconds
 constexpr double kPlaneShare = 32.0 / 2048.0;      // 32 pixels per latent; base extent 2048
 
 at::Tensor modulate_rms(const at::Tensor& x_BND, const at::Tensor& shift_B1D,

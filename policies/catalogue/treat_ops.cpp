@@ -204,7 +204,7 @@ std::optional<OpTreater::Decision> OpTreater::decide_collective(const TracedOp& 
       }
       return std::nullopt;
     // No op marks the completion of such a collective. It must not be issued twice, because nothing
-    // could wait for the second one.
+    // could wait for the second call.
     case CollectivePart::kStartWithHandle:
       return Decision{Treatment::kSave, "collective without a wait: never issued again"};
     default:

@@ -24,7 +24,7 @@ def find_module(model, name):
 
 
 def apply(model):
-    """Checkpoints the model's modules as the plan says. Returns a function that takes it back."""
+    """Checkpoints the model's modules as the plan says. Returns a function that removes the checkpointing again."""
     changes = [change for name in MODULES for change in forwards(name, find_module(model, name))]
     for module, forward in changes:
         module.forward = forward

@@ -49,7 +49,7 @@ std::string to_string(const Selector& selector);
 std::vector<std::string> names_of(const std::vector<Selector>& selectors);
 
 // Returns whether `text` matches a pattern in which `*` stands for any run of characters, including
-// the empty one.
+// no characters.
 bool matches_pattern(std::string_view pattern, std::string_view text);
 
 // Returns for each op of the trace, in order, whether the selector picks it.

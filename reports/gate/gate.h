@@ -19,8 +19,8 @@ template <>
 inline constexpr std::array<std::string_view, 3> kWords<LossTier> = {"bitwise", "envelope",
                                                                      "equivalence"};
 
-// Expected numbers of executed ops over all counted steps. Keys are such as "attention_forward",
-// "recompute.matmul" and "aten::mm".
+// Expected numbers of executed ops over all counted steps. Examples of keys are
+// "attention_forward", "recompute.matmul" and "aten::mm".
 struct Expectation {
   std::string name;
   std::int64_t executed = 0;

@@ -39,7 +39,8 @@ def shared_out(sizes, most=MAX_BYTES, archives=MAX_ARCHIVES):
 
 
 def write(folder, target=None):
-    """Rewrites the archives of `folder` in `target` (default: the same). Returns the names left out."""
+    """Rewrites the archives of `folder` in `target` (default: in `folder` itself). Returns the names of results that
+    were left out."""
     target = Path(target or folder)
     target.mkdir(parents=True, exist_ok=True)
     files = read_all(folder)

@@ -3,7 +3,7 @@
 Each kind of card has a folder, so a question's name here is KIND/NAME. There are three kinds of file.
 NAME.report.json comes from `rematch run` (schema rematch.report), pytorch_NAME.report.json from pytorch_steps.py,
 and NAME.json is the verdict of the question NAME. The verdict quotes the command's last words. If a report was not
-kept, they are all that is left of it."""
+kept, these words are all that is left of it."""
 
 import json
 import pathlib

@@ -225,7 +225,8 @@ def predicted(evidence):
 
 # Findings about bytes of single points are in table `peaks`.
 def fronts(evidence):
-    """Tabulates plans that a search chose and baselines, measured in the run that took their profile."""
+    """Tabulates the plans that a search chose, and the baselines. The run that took their profile also measured
+    them."""
     columns = ["card", "model", "tokens", "plan", "peak, predicted", "peak, measured", "step, predicted, ms",
                "step, measured, ms", "interval", "error", "report"]
     rows = {}

@@ -22,8 +22,8 @@ OptimizerChoice parse_optimizer(const std::string& text);
 // Sets steps, rounds, seed and child processes from the flags. Throws UsageError.
 void measure_by(const MeasureFlags& flags, ComparisonSettings& settings);
 
-// Sets the device, the rounding of sizes, and the allocator. An empty `allocator` leaves it to the
-// environment. Throws UsageError.
+// Sets the device, the rounding of sizes, and the allocator. If `allocator` is empty, the
+// environment decides the allocator. Throws UsageError.
 void run_on(const std::string& device, const std::string& allocator, VariantSettings& settings);
 
 // Chooses three settings: the attention backend, who selects it for timing, and the kernels of

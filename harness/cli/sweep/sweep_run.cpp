@@ -41,7 +41,7 @@ struct SweepRunFlags {
   bool retry_failed = false;
 };
 
-// Returns the program that measures: this binary, or another one that has LibTorch.
+// Returns the program that measures: this binary, or another binary that has LibTorch.
 std::string program_of(const SweepRunFlags& flags) {
   if (!flags.program.empty()) {
     if (access(flags.program.c_str(), X_OK) == 0) return fs::absolute(flags.program).string();

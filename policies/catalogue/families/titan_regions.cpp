@@ -105,7 +105,7 @@ std::variant<Policy, Rejected> remat_titan(const std::vector<std::string>& words
   append(policy.save_regions, asked_for);
   if (!asked_for.empty()) {
     policy.expectations.push_back(
-        {.ops = asked_for, .warning = "the model has none of the regions that it saves"});
+        {.ops = asked_for, .warning = "the model has none of the regions that the policy saves"});
   }
   policy.name = to_string("remat_titan", *lists);
   return policy;

@@ -35,7 +35,7 @@ struct Span {
   OpRange range;
   // Scope of the block. Absent: the span is between blocks, and has a single option.
   std::optional<ScopeId> scope;
-  OptionalIndex block;  // index into Trace::blocks; absent if `scope` is
+  OptionalIndex block;  // index into Trace::blocks; absent if `scope` is absent
   int kind = 0;
   bool is_repeated = false;  // true: the block runs several times in a step
   // bytes that backward of later spans has made when backward of this span begins

@@ -50,7 +50,8 @@ class Curves {
     write_file_atomically(file(name), text);
   }
   std::string file(const std::string& name) const { return scratch_.file(name + ".csv"); }
-  // Replaces E, and each name of a letter and a digit, by the path of its file.
+  // Replaces E, and each name that consists of a letter and a digit, by the path of the file with
+  // that name.
   std::string expand(const std::string& line) const {
     std::istringstream words(line);
     std::string expanded;

@@ -121,7 +121,7 @@ TEST_CASE(
   CHECK(is_memory_short(MachineMemory(), MachineMemory(), Bytes{1}));
 }
 
-TEST_CASE("a held interrupt waits until it is taken, once") {
+TEST_CASE("a held interrupt waits for its taker, and can be taken only once") {
   hold_interrupts();
   REQUIRE(raise(SIGTERM) == 0);
   CHECK(take_held_interrupt() == SIGTERM);

@@ -181,7 +181,7 @@ TEST_CASE("the state of the device in all rounds decides the verdict on times") 
   CHECK_THAT(quality.reasons[0], Catch::Contains("ran out of memory 6 times"));
 }
 
-TEST_CASE("outliers are counted and kept, and ordinary spread has none") {
+TEST_CASE("outliers are counted and kept, and steps with ordinary spread have no outliers") {
   TimedRound round = round_with({});
   for (int step = 0; step < 8; ++step) round.samples[0][step] += std::chrono::microseconds(step);
   CHECK(summarize_rounds({round}).quality->num_outliers == 0);

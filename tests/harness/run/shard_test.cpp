@@ -118,7 +118,7 @@ TEST_CASE("a job array with missing or malformed variables does not determine it
     CAPTURE(name);
     Variables without = whole;
     without.erase(name);
-    CHECK_THAT(slurm_refusal(without), Catch::Contains("does not say how it is numbered"));
+    CHECK_THAT(slurm_refusal(without), Catch::Contains("does not say how its tasks are numbered"));
   }
   for (const auto& [name, value] : whole) {
     Variables wrong = whole;

@@ -200,7 +200,7 @@ TEST_CASE("the error for missing modules lists the model's modules") {
         "recompute_modules([moe_act]): normed has no moe_act" + has);
 }
 
-TEST_CASE("full_except keeps what its selectors name and random draws") {
+TEST_CASE("full_except keeps random draws, and what its selectors name") {
   const Trace toy = toy_llama();
   const Plan plan = plan_of("full_except(*.ffn::aten::mm#1,attention_forward)", toy);
   CHECK(decisions(plan.types.at(0), kMm) == "rrrrSrr");

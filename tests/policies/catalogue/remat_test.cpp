@@ -56,8 +56,7 @@ constexpr std::int64_t kOne = 8 * 8 * 4;  // bytes of each tensor of gate_part_a
 // The gate runs again, so the first matmul's input is not kept. The result of relu is kept, because
 // backward reads it. The part's result is kept, because the add reads it again.
 TEST_CASE(
-    "a saved region does not run again, and those of its results that ops outside it read are "
-    "kept") {
+    "a saved region does not run again, and keeps the results that ops outside the region read") {
   const Trace trace = gate_part_add();
   const Plan plan = plan_of("remat(save=[part])", trace);
   CHECK(executed_again(trace, plan, Schedule::kWholeRegion) ==

@@ -26,7 +26,9 @@ PointRecord on_ranks(const std::string& policy, std::int64_t recomputed) {
 
 // A step has 16 collectives in forward, 15 in backward and 1 after it. 8 more are repeated. Each
 // has 1 MiB.
-TEST_CASE("collectives per step and their bytes are rows, explained by phase and kind") {
+TEST_CASE(
+    "the table has rows for collectives per step and for their bytes, explained by phase and "
+    "kind") {
   const CompareRecord record = compare(on_ranks("full", 0), on_ranks("full", 8));
   const MetricRecord& issued = metric_of(record, Metric::kCollectives);
   CHECK(issued.base == 32);

@@ -113,7 +113,8 @@ TEST_CASE("a difference of times may be negative, and is inside its interval") {
 }
 
 // Each round climbs from 100 to 120. The first third's median is about 103, the last third's 117.
-TEST_CASE("drift is the ratio of the last third to the first and is named") {
+TEST_CASE(
+    "drift is the ratio of a round's last third to its first third, and a large drift is named") {
   Rounds rising;
   for (int round = 0; round < 3; ++round) {
     std::vector<double> samples;

@@ -150,7 +150,7 @@ std::vector<Hazard> through_views() {
                 z.unfold(1, 2, 4).add_(0.1);
                 return z.sin();
               }),
-      changed("halves written from each other",
+      changed("two halves of a tensor, each written from the other half",
               [](at::Tensor y) {
                 at::Tensor z = y * 1;
                 const std::vector<at::Tensor> halves = {z.slice(1, 0, 4), z.slice(1, 4, 8)};

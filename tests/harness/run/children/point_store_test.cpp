@@ -40,7 +40,7 @@ TEST_CASE("the same program on the same machine resumes from stored points") {
   CHECK_FALSE(finds(provenance_here(), Figures::kExact, /*fresh=*/true));
 }
 
-TEST_CASE("another or unknown program measures again") {
+TEST_CASE("a program with another hash, or an unknown hash, measures again") {
   for (const Figures figures : {Figures::kExact, Figures::kTimes}) {
     CHECK_FALSE(
         finds_after([](Provenance& later) { later.program_sha256->back() = 'b'; }, figures));

@@ -11,7 +11,7 @@
 namespace rematch {
 namespace {
 
-// A step takes 1 ms times the speed of its point and the luck of its process.
+// A step takes 1 ms, multiplied by a factor of its point and a random factor of its process.
 class Machine {
  public:
   Machine(std::vector<double> speeds, double process_noise)
