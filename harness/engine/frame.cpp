@@ -74,6 +74,27 @@ void Frame::close(std::exception_ptr fault) {
   if (!record_.host_copies.empty()) copies_out_ = record_.host->mark();
 }
 
+void Frame::keep_content_of(const c10::StorageImpl* storage) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (open_ || fault_ != nullptr) return;
+  for (std::size_t id = 0; id < record_.storages.size(); ++id) {
+    const RecordedStorage& known = record_.storages[id];
+    if (!known.outside || known.address != storage) continue;
+    for (const RecordedUse& read : reads_of(record_, static_cast<std::int32_t>(id))) {
+      if (may_be_copied(read)) copy_outside(record_, region_name_, read);
+    }
+  }
+}
+
+// A tensor that has changed unnoticed does not have the content that the region read. A parameter
+// that gathered() names has its content back before recompute.
+bool Frame::may_be_copied(const RecordedUse& read) const {
+  if (!record_.values[read.value].outside.has_value()) return false;
+  const at::Tensor& outside = record_.outside_of(read.value);
+  const bool is_gathered = record_.gathered != nullptr && record_.gathered->contains(outside);
+  return !is_gathered && outside.defined() && record_.change_since_read(read.value) == nullptr;
+}
+
 int Frame::pack(Recorder& recorder, const at::Tensor& tensor) {
   std::lock_guard<std::mutex> lock(mutex_);
   const std::int32_t value = recorder.saved_value_of(tensor);

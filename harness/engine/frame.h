@@ -46,6 +46,10 @@ class Frame {
   // Called when forward is done with the region. If there is a fault, every later unpack throws it.
   void close(std::exception_ptr fault);
 
+  // Copies what the closed region has read of the storage, because the program is about to
+  // overwrite it. Does nothing for a tensor that has changed already. See Note [Watching writes].
+  void keep_content_of(const c10::StorageImpl* storage);
+
   // See Note [Saved-tensor hooks of the program]. Call this before close(), while the hooks still
   // exist.
   void pack_kept_values(const HookPair& pair) { packed_values_.pack(record_, pair); }
@@ -69,6 +73,7 @@ class Frame {
   void check_not_written_since(const Slot& slot) const;
   void check_outside(const Slot& slot) const;
   bool is_stale(const Slot& slot) const;
+  bool may_be_copied(const RecordedUse& read) const;
   at::Tensor unpack_slot(int slot);
   at::Tensor unpack_alone(const Slot& slot);
   void offload_inputs();

@@ -16,6 +16,7 @@
 #include "harness/engine/program_hooks.h"
 #include "harness/engine/record/op_stream.h"
 #include "harness/engine/shape_follower.h"
+#include "harness/engine/write_watch.h"
 #include "models/scope/scope.h"
 
 namespace rematch {
@@ -57,6 +58,10 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
           "outside the scopes that the outer plan governs");
     }
     install_interception();
+    if (prepared->plan.watches_writes) {
+      write_watch.emplace();
+      watch_guard.emplace(&*write_watch);
+    }
     outer_listener = scope_listener();
     scope_listener() = this;
   }
@@ -267,6 +272,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     if (hooks_around.has_value() && fault == nullptr) fault = pack_kept_values();
     if (fault != nullptr) pending_fault = fault;
     frame->close(std::move(fault));
+    if (write_watch.has_value()) write_watch->add(frame);
     if (prepared->offloads) {
       if (const auto left = before.lock()) left->leave_device();
       before = frame;
@@ -384,6 +390,8 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   std::exception_ptr pending_fault;
 
   std::weak_ptr<Frame> before;  // the region that was closed last
+  std::optional<WriteWatch> write_watch;
+  std::optional<OpModeGuard> watch_guard;
 
   // State of the open region.
   Recorder recorder;

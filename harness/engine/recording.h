@@ -51,6 +51,8 @@ struct Refused : std::runtime_error {
 // - Making a view of the tensor, or a tensor of its sizes, reads no content.
 // - An op whose result backward does not need is left out.
 // - A tensor that the region itself overwrites after an op read it is copied first.
+// - A tensor that the traced step overwrites later in forward is copied too: see Note [Watching
+//   writes] in write_watch.h.
 // - A changed tensor that the plan offloads is always refused.
 //
 // Also refused:

@@ -13,6 +13,7 @@
 #include "policies/catalogue/systems.h"
 #include "policies/catalogue/treat_ops.h"
 #include "policies/catalogue/warnings.h"
+#include "policies/predict/region/late_copies.h"
 
 namespace rematch {
 namespace {
@@ -50,6 +51,7 @@ Plan make_plan(const Policy& policy, const Trace& trace, const TraceIndex& index
   for (std::size_t region = 0; region < made.size(); ++region) {
     plan.regions[region].type = add_once(plan.types, std::move(made[region]));
   }
+  plan.watches_writes = has_late_copies(trace, ranges);
   return plan;
 }
 

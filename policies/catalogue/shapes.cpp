@@ -377,7 +377,10 @@ std::variant<Plan, Rejected> combine_shapes(const std::vector<Trace>& traces,
   }
   Plan combined = shapes.front();
   combined.other_shapes.assign(shapes.begin() + 1, shapes.end());
-  for (const Plan& plan : plans) combined.hidden = united(combined.hidden, plan.hidden);
+  for (const Plan& plan : plans) {
+    combined.hidden = united(combined.hidden, plan.hidden);
+    combined.watches_writes |= plan.watches_writes;
+  }
   return combined;
 }
 

@@ -67,7 +67,7 @@ ShapePlan effect_of(const ShapePlan& shape) {
 }
 
 Plan effect_of(const Plan& plan) {
-  Plan effect{effect_of(static_cast<const ShapePlan&>(plan)), {}, plan.hidden};
+  Plan effect{effect_of(static_cast<const ShapePlan&>(plan)), {}, plan.hidden, plan.watches_writes};
   for (const ShapePlan& shape : plan.other_shapes) {
     effect.other_shapes.push_back(effect_of(shape));
   }
@@ -102,15 +102,17 @@ std::size_t num_types(const Plan& plan) {
 
 std::vector<Plan> plans_of_shapes(const Plan& plan) {
   std::vector<Plan> plans;
-  for (const ShapePlan* shape : shapes_of(plan)) plans.push_back(Plan{*shape, {}, plan.hidden});
+  for (const ShapePlan* shape : shapes_of(plan))
+    plans.push_back(Plan{*shape, {}, plan.hidden, plan.watches_writes});
   return plans;
 }
 
 Plan plan_of_trace(const Plan& plan, std::string_view trace_sha256) {
   for (const ShapePlan* shape : shapes_of(plan)) {
-    if (shape->trace_sha256 == trace_sha256) return Plan{*shape, {}, plan.hidden};
+    if (shape->trace_sha256 == trace_sha256)
+      return Plan{*shape, {}, plan.hidden, plan.watches_writes};
   }
-  return Plan{plan, {}, plan.hidden};
+  return Plan{plan, {}, plan.hidden, plan.watches_writes};
 }
 
 std::vector<LayersOfType> layers_by_type(const ShapePlan& shape) {

@@ -122,6 +122,9 @@ struct Plan : ShapePlan {
   std::vector<ShapePlan> other_shapes;
   // The hidden effects of all shapes. They hold for the whole process.
   HiddenEffects hidden = {};
+  // Whether the traced step writes to tensors that a region has read before. The engine then
+  // watches the whole step for such writes: see Note [Late copies].
+  bool watches_writes = false;
   bool operator==(const Plan&) const = default;
 };
 

@@ -91,6 +91,7 @@ void visit_fields(APlan& plan, Visit visit) {
   using Shape = std::conditional_t<std::is_const_v<APlan>, const ShapePlan, ShapePlan>;
   visit_fields(static_cast<Shape&>(plan), visit);
   visit({"other_shapes", kLater | kOmitIfEmpty}, plan.other_shapes);
+  visit({"watches_writes", kLater | kOmitIfEmpty}, plan.watches_writes);
   visit_fields(plan.hidden, visit);
 }
 

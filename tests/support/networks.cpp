@@ -10,6 +10,7 @@
 
 #include "harness/trace/tracer.h"
 #include "models/scope/scope.h"
+#include "policies/predict/region/late_copies.h"
 #include "policies/predict/region/order.h"
 #include "tests/support/strict.h"
 
@@ -165,9 +166,11 @@ Plan plan_of_blocks(const Trace& trace, const std::function<bool(int layer, int 
                     bool early_stop) {
   Plan plan;
   plan.policy = "test";
+  std::vector<OpRange> ranges;
   for (const TracedBlock& block : trace.blocks) {
     const TracedScope& scope = trace.scopes[block.scope];
     RegionType type{.early_stop = early_stop};
+    ranges.push_back({scope.first_op, scope.end_op});
     for (OpId op = scope.first_op; op < scope.end_op; ++op) {
       const TracedOp& traced = trace.ops[op];
       const bool can_save = !traced.is_view && traced.writes.empty() && !traced.outputs.empty();
@@ -182,6 +185,7 @@ Plan plan_of_blocks(const Trace& trace, const std::function<bool(int layer, int 
                             .layers = {block.index}});
     plan.types.push_back(std::move(type));
   }
+  plan.watches_writes = has_late_copies(trace, ranges);
   return plan;
 }
 

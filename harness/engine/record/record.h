@@ -331,10 +331,8 @@ class Recorder {
   std::int32_t value_made_on(std::int32_t storage, std::int32_t otherwise) const;
   void copy_side_arguments(const RecordedOp& op, const torch::jit::Stack& stack);
   void copy_what_is_overwritten(const RecordedOp& op);
-  void copy_what_was_read(std::int32_t storage);
   void note_transfer(const OpFacts& facts, const torch::jit::Stack& stack);
-  void copy_outside(const RecordedUse& read);
-  at::Tensor outside_now(const RecordedUse& read);
+  void copy_what_was_read(std::int32_t storage);
   bool is_outside(const RecordedUse& use) const;
   using VersionCounters = c10::SmallVector<c10::VariableVersion, 2>;
   VersionCounters counters_of_written(const RecordedOp& op, const torch::jit::Stack& stack) const;
@@ -507,6 +505,13 @@ bool is_written(const RecordedOp& op, const RecordedUse& use);
 // Returns whether the use is one of the arguments in Note [Side writes]. The result does not depend
 // on whether this call writes to the argument.
 bool is_side_argument(const OpFacts& facts, const RecordedUse& use);
+
+// Returns the uses that read the present content of the storage, in ops that may be recomputed.
+// Making a view reads no content.
+std::vector<RecordedUse> reads_of(const Record& record, std::int32_t storage);
+
+// Copies the content that `read` has read, if it read a tensor from outside or a view of one.
+void copy_outside(Record& record, const std::string& region, const RecordedUse& read);
 
 // Returns whether this thread runs the kernel of an intercepted op.
 bool is_in_kernel();

@@ -51,6 +51,21 @@ bool overwrites(const OpFacts& facts, std::uint16_t argument) {
   return std::find(names.begin(), names.end(), facts.schema->name()) != names.end();
 }
 
+// Returns the outside tensor that an op read, or a view of an outside tensor. The program may have
+// dropped the view, so this function makes the view again. Returns nothing for a number, and for a
+// value of the region.
+at::Tensor outside_now(Record& record, const std::string& region, const RecordedUse& read) {
+  const RecordedValue& value = record.values[read.value];
+  if (!value.op.has_value()) return value.kept;
+  if (!value.outside.has_value()) return {};
+  ReplayBuffers buffers;
+  const std::vector<WantedValue> wanted = {{read.value, read.version}};
+  Replay replay(record, region, wanted, Replay::Extent::kClosure, 0, {},
+                Replay::KeptValues::kBorrow, buffers);
+  replay.run_unobserved();
+  return replay.take(read.value);
+}
+
 }  // namespace
 
 bool is_written(const RecordedOp& op, const RecordedUse& use) {
@@ -152,40 +167,34 @@ void Recorder::copy_what_is_overwritten(const RecordedOp& op) {
 }
 
 void Recorder::copy_what_was_read(std::int32_t storage) {
-  const std::int32_t version = record_->storages[storage].version;
-  for (const RecordedOp& reader : record_->ops) {
-    if (reader.side_effect || reader.facts->returns_alias) continue;
-    if (record_->makes_sparse_of_outside(reader)) continue;
-    for (std::size_t i = reader.first_use; i < reader.first_use + reader.num_uses; ++i) {
-      const RecordedUse read = record_->uses[i];
-      if (record_->values[read.value].storage != storage || read.version != version ||
-          is_side_argument(*reader.facts, read)) {
-        continue;
-      }
-      copy_outside(read);
-    }
+  if (!is_replayed()) return;
+  for (const RecordedUse& read : reads_of(*record_, storage)) {
+    copy_outside(*record_, *region_, read);
   }
 }
 
-void Recorder::copy_outside(const RecordedUse& read) {
-  if (!is_replayed() || record_->copy_of(read) != nullptr) return;
-  const at::Tensor now = outside_now(read);
-  if (now.defined()) record_->copies.push_back({read.value, read.version, content_of(now)});
+std::vector<RecordedUse> reads_of(const Record& record, std::int32_t storage) {
+  const std::int32_t version = record.storages[storage].version;
+  std::vector<RecordedUse> reads;
+  for (const RecordedOp& reader : record.ops) {
+    if (reader.side_effect || reader.facts->returns_alias) continue;
+    if (record.makes_sparse_of_outside(reader)) continue;
+    for (std::size_t i = reader.first_use; i < reader.first_use + reader.num_uses; ++i) {
+      const RecordedUse& read = record.uses[i];
+      if (record.values[read.value].storage != storage || read.version != version ||
+          is_side_argument(*reader.facts, read)) {
+        continue;
+      }
+      reads.push_back(read);
+    }
+  }
+  return reads;
 }
 
-// The outside tensor that an op read, or a view of an outside tensor. The program may have dropped
-// the view, so the record makes it again. Returns nothing for a number, and for a value of the
-// region.
-at::Tensor Recorder::outside_now(const RecordedUse& read) {
-  const RecordedValue& value = record_->values[read.value];
-  if (!value.op.has_value()) return value.kept;
-  if (!value.outside.has_value()) return {};
-  ReplayBuffers buffers;
-  const std::vector<WantedValue> wanted = {{read.value, read.version}};
-  Replay replay(*record_, *region_, wanted, Replay::Extent::kClosure, 0, {},
-                Replay::KeptValues::kBorrow, buffers);
-  replay.run_unobserved();
-  return replay.take(read.value);
+void copy_outside(Record& record, const std::string& region, const RecordedUse& read) {
+  if (record.copy_of(read) != nullptr) return;
+  const at::Tensor now = outside_now(record, region, read);
+  if (now.defined()) record.copies.push_back({read.value, read.version, content_of(now)});
 }
 
 bool Recorder::is_outside(const RecordedUse& use) const {

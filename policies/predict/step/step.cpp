@@ -142,6 +142,9 @@ class StepSimulator::Run {
     Region& region = regions_[num_closed_];
     if (region.in_trace->range.end != op) return;
     ++num_closed_;
+    for (const LateCopy& copy : region.in_trace->late_copies) {
+      late_copies_.insert({copy.op, {&region, copy.bytes}});
+    }
     const bool is_idle = region.in_trace->dropped_at.has_value();
     if (region.offload != nullptr) copy_out(region, is_idle);
     if (closed_last_ != nullptr) leave_device(*closed_last_);
@@ -238,8 +241,16 @@ class StepSimulator::Run {
     }
   }
 
-  // Makes the copies of the open region's op.
+  // Makes the copies of the closed regions, and then those of the open region, at the op.
   void make_copies(OpId op) {
+    const auto [first, last] = late_copies_.equal_range(op);
+    for (auto late = first; late != last; ++late) {
+      const auto [region, bytes] = late->second;
+      const std::optional<OpId> dropped_at = region->in_trace->dropped_at;
+      if (dropped_at && *dropped_at <= op) continue;
+      region->copied += bytes;
+      alive_ += bytes;
+    }
     if (next_region_ == num_closed_) return;
     Region& region = regions_[num_closed_];
     const auto& copies = region.in_trace->graph->copies;
@@ -257,6 +268,9 @@ class StepSimulator::Run {
       if (region.copied.count == 0) continue;
       for (const RegionCopy& copy : region.in_trace->graph->copies) {
         held.emplace_back(region.in_trace->range.first + copy.op, copy.bytes);
+      }
+      for (const LateCopy& copy : region.in_trace->late_copies) {
+        held.emplace_back(copy.op, copy.bytes);
       }
     }
     return held;
@@ -453,6 +467,8 @@ class StepSimulator::Run {
 
   std::map<std::pair<const RegionGraph*, const RegionType*>, SimulatedType> simulations_;
   std::vector<Region> regions_;
+  // by the op that overwrites what the region read
+  std::multimap<OpId, std::pair<Region*, Bytes>> late_copies_;
   IdTable<StorageId, std::int32_t> holders_;  // number of holders, for storages that forward made
   IdTable<StorageId, std::int32_t> held_after_forward_;
   std::vector<std::pair<OpId, Bytes>> copied_after_forward_;  // by the op that made the copy

@@ -95,6 +95,7 @@ StepSimulator::Facts::Facts(const Trace& traced, OptimizerModel optimizer)
       dropped(dropped_packs(traced)),
       backward_parts(parts_of(traced.backward)),
       index(traced),
+      late_copies(traced),
       top_scopes_(top_scopes(traced)) {
   for (const TracedPack& pack : trace.packs) {
     const StorageId storage = trace.values[pack.value].storage;
@@ -115,6 +116,7 @@ const TraceRegion& StepSimulator::Facts::region(OpRange range) {
   }
   for (const RegionSlot& slot : graph.slots) region.packs.push_back(slot.pack);
   region.dropped_at = last_drop(trace, region);
+  region.late_copies = late_copies.of(range);
   for (const auto& known : graphs_) {
     if (!same_behaviour(*known, graph)) continue;
     region.graph = known;

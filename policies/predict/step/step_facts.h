@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "policies/predict/device/sharding.h"
+#include "policies/predict/region/late_copies.h"
 #include "policies/predict/region/trace_index.h"
 #include "policies/predict/step/step.h"
 
@@ -26,6 +27,7 @@ struct TraceRegion {
   // The number of ops that had run when autograd dropped the region's last pack in forward. Absent:
   // backward needs the region.
   std::optional<OpId> dropped_at;
+  std::vector<LateCopy> late_copies;
 };
 
 // Lists the storages that belong to each op, in ascending order. A storage may belong to no op.
@@ -81,6 +83,7 @@ class StepSimulator::Facts {
   std::vector<DroppedPack> dropped;  // sorted by op
   std::vector<BackwardPart> backward_parts;
   TraceIndex index;
+  LateCopies late_copies;
   std::optional<Profile> profile;
   StepTime::Duration communication{};  // communication time of the profile, without recompute
   IdTable<OpId, Bytes> gathered;       // indexed by forward op; empty: nothing is gathered

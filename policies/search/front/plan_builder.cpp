@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "policies/predict/region/late_copies.h"
 #include "policies/search/region/block_front.h"
 #include "policies/search/region/offload_options.h"
 #include "policies/search/region/save_sets.h"
@@ -50,6 +51,7 @@ Plan PlanBuilder::build(const std::vector<int>& mix, std::string name) {
     add_regions(plan, must_count ? fastest_region(first) : option.regions, first, last);
     first = last + 1;
   }
+  plan.watches_writes = has_late_copies(trace_, region_ranges(trace_, plan));
   return plan;
 }
 

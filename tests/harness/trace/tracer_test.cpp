@@ -262,6 +262,25 @@ at::Tensor with_opaque_calls(const at::Tensor& x, const at::Tensor& w) {
   return at::silu(gate * at::sin(flat).view_as(q) * before);
 }
 
+// Three layers share a table. Each overwrites it and then reads it, so the next layer overwrites
+// what the layer has read.
+NamedNetwork with_shared_table() {
+  return {"table that the next layer overwrites", [] {
+            Network network;
+            network.input = at::randn({kTokens, kDim}).requires_grad_();
+            const at::Tensor shared = at::randn({kTokens, kDim});
+            for (int i = 0; i < 3; ++i) {
+              const at::Tensor w = at::randn({kDim, kDim}).mul_(0.1).requires_grad_();
+              network.parameters.push_back(w);
+              network.layers.push_back([shared, w](const at::Tensor& x) {
+                shared.mul_(0.9);
+                return at::sin(at::mm(x, w) + shared) * shared.narrow(0, 0, 1).sum();
+              });
+            }
+            return network;
+          }};
+}
+
 std::vector<NamedNetwork> networks() {
   buffer();  // makes the buffers before any network
   table();
@@ -292,7 +311,8 @@ std::vector<NamedNetwork> networks() {
                        return with_batch_norm(x, w, /*is_training=*/false);
                      }),
           network_of("opaque calls", &with_opaque_calls),
-          network_of("dead branches", &with_dead_branches)};
+          network_of("dead branches", &with_dead_branches),
+          with_shared_table()};
 }
 
 struct Step {
