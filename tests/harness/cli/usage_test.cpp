@@ -56,7 +56,7 @@ TEST_CASE("help gives the range and the default of a flag") {
   help = std::regex_replace(help, std::regex("\\s+"), " ");  // undoes the wrapping of lines
   for (const char* words :
        {"on_demand or whole_region (default: on_demand)", "or none (default: adamw)",
-        "chosen from all points found (2 to 10000; default: 16)",
+        "points that match baselines are printed too (2 to 10000; default: 16)",
         "(1 to 4096; default: LibTorch's choice, shared among ranks)", "--points N",
         "Dimensions (default: the preset's):"}) {
     CHECK_THAT(help, Catch::Contains(words));
