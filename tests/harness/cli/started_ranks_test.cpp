@@ -94,6 +94,9 @@ bool has_word(const std::string& words, const std::string& word) {
   return (std::string(1, '\0') + words).find('\0' + word + '\0') != std::string::npos;
 }
 
+// The program that the command starts for all that needs LibTorch.
+std::string with_libtorch(const std::string& command) { return command + "-libtorch"; }
+
 // Returns the process of this test that has the mark, subcommand and variable.
 pid_t find_process(const std::string& mark, const std::string& subcommand,
                    const std::string& variable) {
@@ -103,8 +106,8 @@ pid_t find_process(const std::string& mark, const std::string& subcommand,
     const std::string environment = text_of(entry.path() / "environ");
     if (!has_word(environment, mark) || !has_word(environment, variable)) continue;
     const std::string arguments = text_of(entry.path() / "cmdline");
-    if (arguments.rfind(std::string(binary()) + '\0' + subcommand + '\0', 0) == 0) {
-      return std::stoi(name);
+    for (const std::string& program : {std::string(binary()), with_libtorch(binary())}) {
+      if (arguments.starts_with(program + '\0' + subcommand + '\0')) return std::stoi(name);
     }
   }
   return 0;
@@ -254,7 +257,8 @@ TEST_CASE("every rank refuses a command of another program, with both hashes") {
   TwoCommands two;
   two.programs[1] = scratch.file("rematch");
   std::filesystem::copy_file(binary(), two.programs[1]);
-  std::ofstream(two.programs[1], std::ios::app) << "one byte more";
+  std::filesystem::copy_file(with_libtorch(binary()), with_libtorch(two.programs[1]));
+  std::ofstream(with_libtorch(two.programs[1]), std::ios::app) << "one byte more";
   const std::vector<Outcome> outcomes = start_twice(
       "run " + kTwoRanks + "--policy none --steps 2 --rounds 0 -o " + scratch.file("report.json"),
       Starter::kTorchrun, new_mark(), [] {}, two);
