@@ -7,7 +7,7 @@
 namespace rematch {
 
 std::string format_apart(Bytes bytes, Bytes other) {
-  const std::string text = format_bytes(bytes);
+  std::string text = format_bytes(bytes);
   if (bytes == other || text != format_bytes(other)) return text;
   const std::string unit = text.substr(text.find(' '));
   double unit_bytes = 1024;
