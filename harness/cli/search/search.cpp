@@ -254,10 +254,7 @@ void say_repeated_blocks(const Trace& trace) {
   std::vector<std::string> repeated;
   for (const TracedBlock& block : trace.blocks) {
     const std::string& path = trace.scopes[block.scope].path;
-    const bool is_known = std::find(repeated.begin(), repeated.end(), path) != repeated.end();
-    const auto found = openings.find(path);
-    const bool is_repeated = found != openings.end() && found->second > 1;
-    if (is_repeated && !is_known) repeated.push_back(path);
+    if (openings.at(path) > 1) add_once(repeated, path);
   }
   if (repeated.empty()) return;
   say("--for torch checkpoints no block that runs several times in a step: " + listed(repeated, 3) +
@@ -306,7 +303,7 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
   const Trace trace = obtain_trace(flags.model, flags.trace_file);
   output.require_model(trace.model);
   require_choices(trace);
-  if (is_for_torch(flags)) say_repeated_blocks(trace);
+  if (is_for_torch(flags) && !flags.simple) say_repeated_blocks(trace);
   const Profile profile = obtain_profile(flags, trace);
   say_roofline_error(trace, profile);
   add_host_link(flags, device_of(profile), space);
