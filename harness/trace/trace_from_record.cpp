@@ -13,12 +13,6 @@ std::string without_overload(const std::string& name) {
   return name.substr(0, name.find('.', after_namespace == std::string::npos ? 0 : after_namespace));
 }
 
-void add_once(std::vector<StorageId>& storages, StorageId storage) {
-  if (std::find(storages.begin(), storages.end(), storage) == storages.end()) {
-    storages.push_back(storage);
-  }
-}
-
 // A value that no op read is a view that an opaque call returned. Only the record knows it.
 void set_view(const Record& record, std::size_t id, TracedValue& view, const Trace& trace) {
   const RecordedOp& op = record.ops[static_cast<std::size_t>(*record.values[id].op)];

@@ -325,6 +325,7 @@ class Recorder {
   // Starts an op that only replay runs, not the program. The op reads one tensor; the caller fills
   // in the other fields.
   RecordedOp op_not_run(const OpFacts& facts, const at::Tensor& tensor);
+  std::int32_t append_own_write(RecordedOp op, std::int32_t value);
   std::uint32_t pending_bumps(std::int32_t storage) const;
   void classify_writes(RecordedOp& op, const torch::jit::Stack& stack);
   void hold_writes();

@@ -197,36 +197,37 @@ void Recorder::append_hidden_write(std::int32_t id, const at::Tensor& tensor) {
     each.content = content;
   }
   if (is_replayed() && !content.defined()) content = copy_of_bytes(*storage_address(tensor));
-  RecordedStorage& storage = record_->storages[written];
-  RecordedOp op = op_not_run(replay_only_ops().restore_content, tensor);
-  op.in_place = true;
-  record_->uses.push_back({id, storage.version, 0, std::nullopt});
+  const RecordedOp op = op_not_run(replay_only_ops().restore_content, tensor);
   record_->arguments.emplace_back();
   record_->arguments.emplace_back(content);
-  const auto index = static_cast<std::int32_t>(record_->ops.size());
-  storage.last_loud_version = ++storage.version;
-  record_->writes.push_back({index, written, storage.version});
-  record_->hidden_writes.push_back(index);
-  record_->ops.push_back(op);
-  drop_kept_values(written);
+  const std::int32_t index = append_own_write(op, id);
+  RecordedStorage& storage = record_->storages[written];
+  storage.last_loud_version = storage.version;
   if (!linked_parts_.empty()) note_linked_write(written, index, {written});
 }
 
 // Appends an op that writes a copy of `tensor` to a part of a sparse tensor.
 void Recorder::append_part_write(std::int32_t value, std::int32_t part, const at::Tensor& tensor) {
-  const std::int32_t written = record_->values[value].storage;
-  RecordedStorage& storage = record_->storages[written];
-  RecordedOp op = op_not_run(replay_only_ops().restore_part, tensor);
-  op.in_place = true;
-  record_->uses.push_back({value, storage.version, 0, std::nullopt});
+  const RecordedOp op = op_not_run(replay_only_ops().restore_part, tensor);
   record_->arguments.emplace_back();
   record_->arguments.emplace_back(part);
   record_->arguments.emplace_back(is_replayed() ? content_of(tensor) : at::Tensor());
+  append_own_write(op, value);
+}
+
+// Appends an op of the recorder that writes to the value. The op's arguments are appended already.
+// Returns the op's index.
+std::int32_t Recorder::append_own_write(RecordedOp op, std::int32_t value) {
+  const std::int32_t written = record_->values[value].storage;
+  RecordedStorage& storage = record_->storages[written];
+  op.in_place = true;
+  record_->uses.push_back({value, storage.version, 0, std::nullopt});
   const auto index = static_cast<std::int32_t>(record_->ops.size());
   record_->writes.push_back({index, written, ++storage.version});
   record_->hidden_writes.push_back(index);
   record_->ops.push_back(op);
   drop_kept_values(written);
+  return index;
 }
 
 RecordedOp Recorder::op_not_run(const OpFacts& facts, const at::Tensor& tensor) {

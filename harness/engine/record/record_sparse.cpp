@@ -11,11 +11,6 @@
 namespace rematch {
 namespace {
 
-template <typename Number>
-void add(std::vector<Number>& numbers, Number number) {
-  if (!contains(numbers, number)) numbers.push_back(number);
-}
-
 // Ops on sparse tensors write to the values in place, and replace the indices. Only copy_ writes to
 // indices in place.
 bool writes_indices(const OpFacts& facts) { return facts.schema->name() == "aten::copy_"; }
@@ -91,7 +86,7 @@ std::vector<std::int32_t> Recorder::parts_written(const RecordedOp& op,
   std::vector<std::int32_t> storages;
   for (const LinkedPart& each : linked_parts_) {
     const bool is_written = each.part == 0 || writes_indices(*op.facts);
-    if (each.value == use.value && is_written) add(storages, each.storage);
+    if (each.value == use.value && is_written) add_once(storages, each.storage);
   }
   return storages;
 }
@@ -106,13 +101,13 @@ Recorder::PartWrites Recorder::part_writes(const RecordedOp& op) const {
   PartWrites writes;
   for (std::size_t i = op.first_use; i < op.first_use + op.num_uses; ++i) {
     const RecordedUse& use = record_->uses[i];
-    if (is_written(op, use)) add(writes.own, record_->values[use.value].storage);
+    if (is_written(op, use)) add_once(writes.own, record_->values[use.value].storage);
   }
   writes.all = writes.own;
   for (std::size_t i = op.first_use; i < op.first_use + op.num_uses; ++i) {
     const RecordedUse& use = record_->uses[i];
     if (!is_written(op, use)) continue;
-    for (const std::int32_t part : parts_written(op, use)) add(writes.all, part);
+    for (const std::int32_t part : parts_written(op, use)) add_once(writes.all, part);
   }
   return writes;
 }
@@ -133,10 +128,10 @@ void Recorder::copy_before_part_writes(const RecordedOp& op) {
   }
   std::vector<std::int32_t> others;
   for (const std::int32_t storage : writes.all) {
-    if (!contains(writes.own, storage)) add(others, storage);
+    if (!contains(writes.own, storage)) add_once(others, storage);
   }
   for (const LinkedPart& each : linked_parts_) {
-    if (contains(writes.all, each.storage)) add(others, record_->values[each.value].storage);
+    if (contains(writes.all, each.storage)) add_once(others, record_->values[each.value].storage);
   }
   for (const std::int32_t storage : others) {
     if (record_->storages[storage].outside || has_aliases_) copy_what_was_read(storage);
