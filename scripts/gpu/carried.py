@@ -85,9 +85,11 @@ def add_package(tree, library):
         return
     target = tree / "python/rematch"
     target.mkdir(parents=True)
-    for path in sorted(PACKAGE.iterdir()):
+    for path in sorted(PACKAGE.rglob("*")):
         if path.suffix == ".py" or path.name == "py.typed":
-            shutil.copyfile(path, target / path.name)
+            copy = target / path.relative_to(PACKAGE)
+            copy.parent.mkdir(exist_ok=True)
+            shutil.copyfile(path, copy)
     strip(library, target / library.name)
 
 

@@ -37,12 +37,12 @@ def parse():
 
 
 class Workload:
-    def __init__(self, small):
+    def __init__(self, small, **changed_sizes):
         import torch
         import transformers
         torch.manual_seed(0)
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
-        sizes = SMALL if small else LARGE
+        sizes = (SMALL if small else LARGE) | changed_sizes
         config = transformers.LlamaConfig(**sizes, tie_word_embeddings=True, use_cache=False)
         with torch.device(self.device):
             self.model = transformers.LlamaForCausalLM(config).to(torch.bfloat16)

@@ -19,7 +19,7 @@ import unittest.mock
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 from benchmarks import builds  # noqa: E402
-from gpu import archive, carried, machine, package_llama, questions, recording, running, source, verdicts  # noqa: E402
+from gpu import archive, carried, compiled_llama, machine, package_llama, questions, recording, running, source, verdicts  # noqa: E402
 
 QUEUE = SCRIPTS.parent / "reports/results/gpu/queue.json"
 running.say = lambda text: None
@@ -268,6 +268,21 @@ class JudgeTest(unittest.TestCase):
                               ({"peak": 9}, "does not lower the peak")):
             self.assertIn(said, judged(**changes)[1][0])
         self.assertEqual(judged(peak=None)[1], [])
+
+    def test_a_compiled_model_fails_on_an_error_on_other_gradients_and_on_a_wrong_prediction(self):
+        row = {"arm": "rematch, full", "median_seconds": 0.1, "compile_seconds": 3, "largest_difference": 1e-3,
+               "peak_allocated_bytes": 1000, "predicted_peak_bytes": 1005}
+
+        def judged(**changes):
+            return verdicts.judge_package(compiled_llama.report_of("Made-up GPU", [row, row | changes], ["torch.compile again"]))
+
+        findings, problems = judged()
+        self.assertEqual(problems, [])
+        self.assertIn("not run, for lack of time: torch.compile again", findings)
+        for changes, said in (({"error": "PlanError: too small"}, "too small"), ({"largest_difference": 0.5}, "gradients differ by 0.5"),
+                              ({"predicted_peak_bytes": 1100}, "peak 1000 B, predicted 1100 B")):
+            self.assertIn(said, judged(**changes)[1][0])
+        self.assertEqual(judged(predicted_peak_bytes=None)[1], [])
 
     def test_ceilings(self):
         made = {"device": "Made-up GPU", "copy_gb_per_second": 3000.4, "matmul_tflop_per_second": 798.0}
@@ -559,8 +574,8 @@ class PackTest(unittest.TestCase):
         self.assertIsNone(machine.Machine(dry=True, programs=folder).expected(question("x")))
         self.assertIn(f"{folder}/usr/lib/x86_64-linux-gnu", there.environment()["LD_LIBRARY_PATH"])
         self.assertTrue(there.python_environment()["PYTHONPATH"].startswith(f"{folder}/python:"))
-        self.assertTrue((folder / "python/rematch/__init__.py").exists())
-        self.assertTrue((folder / "python/rematch/librematch_python.so").exists())
+        for file in ("__init__.py", "compiled/__init__.py", "librematch_python.so"):
+            self.assertTrue((folder / "python/rematch" / file).exists(), file)
         self.assertEqual(source.from_programs(folder).open, {"x": "never answered"})
 
     def test_carried_programs_need_the_torch_that_they_were_built_for(self):

@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+"""Compiles a Llama of transformers under rematch's plans and under PyTorch's memory budgets. Measures the peak and the
+time of a step for each, and compares losses and gradients with those of torch.compile.
+
+    compiled_llama.py -o FILE [--seconds N] [--small]
+
+--small takes a model of four layers, on any device. Arms that do not fit into N seconds are left out and named. Needs a
+supported torch, transformers and package rematch (PYTHONPATH). Exit codes: 0 FILE is written, whatever its result;
+2 usage, or something is missing."""
+
+import argparse
+import contextlib
+import importlib.util
+import io
+import json
+import re
+import statistics
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from gpu.package_llama import Workload  # noqa: E402
+
+LAYERS = 8  # Each arm compiles the whole model, and half of a billion parameters is enough to compare arms.
+WARM_UP_STEPS = 2
+STEPS = 6
+# Budgets of torch._functorch.config.activation_memory_budget. 1 is PyTorch's default.
+TORCH_BUDGETS = (0.6, 0.3, 0.1, 0.0)
+# Our budgets, between the lowest predicted peak (0) and the one of the fastest plan (1).
+SHARES = (0.7, 0.4, 0.02)
+UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+MOST_DIFFERENCE = 1e-2  # relative, of bfloat16 gradients
+MOST_PEAK_ERROR = 0.01
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-o", "--output", metavar="FILE", required=True)
+    parser.add_argument("--seconds", type=float, metavar="N", default=300, help="hard limit (default: 300)")
+    parser.add_argument("--small", action="store_true", help="four layers")
+    return parser.parse_args()
+
+
+class Bench:
+    """Compiles one model again and again, each time under another arm, and measures its steps."""
+
+    def __init__(self, small, seconds):
+        import torch
+        self.torch = torch
+        self.workload = Workload(small) if small else Workload(small, num_hidden_layers=LAYERS)
+        self.model = self.workload.model
+        self.is_cuda = self.workload.device == "cuda"
+        self.end = time.monotonic() + seconds
+        self.expected = None
+        self.rows = []
+        self.left_out = []
+        self.longest = 0
+
+    def train(self):
+        loss = self.workload.step()
+        loss.backward()
+        return loss.detach()
+
+    def wait(self):
+        if self.is_cuda:
+            self.torch.cuda.synchronize()
+
+    def results(self):
+        self.model.zero_grad(set_to_none=True)
+        loss = self.train()
+        gradients = {name: parameter.grad.float().norm().item() for name, parameter in self.model.named_parameters()
+                     if parameter.grad is not None}
+        return loss.item(), gradients
+
+    def measured(self):
+        """Returns (seconds of each step, peak bytes or None)."""
+        self.model.zero_grad(set_to_none=True)
+        for _ in range(WARM_UP_STEPS):
+            self.train()
+            self.model.zero_grad(set_to_none=True)
+        self.wait()
+        if self.is_cuda:
+            self.torch.cuda.empty_cache()
+            self.torch.cuda.reset_peak_memory_stats()
+        samples = []
+        for _ in range(STEPS):
+            self.wait()
+            start = time.perf_counter()
+            self.train()
+            self.wait()
+            samples.append(time.perf_counter() - start)
+            self.model.zero_grad(set_to_none=True)
+        return samples, self.torch.cuda.max_memory_allocated() if self.is_cuda else None
+
+    def arm(self, name, compile_model, surroundings=contextlib.nullcontext):
+        """Measures the step that compile_model() leaves."""
+        import rematch
+        start = time.monotonic()
+        if start + 1.1 * self.longest > self.end:
+            self.left_out.append(name)
+            return
+        self.torch._dynamo.reset()
+        self.model._compiled_call_impl = None
+        said = io.StringIO()
+        row = {"arm": name}
+        self.rows.append(row)
+        try:
+            with contextlib.redirect_stderr(said), surroundings():
+                compile_model()
+                loss, gradients = self.results()
+                row["compile_seconds"] = round(time.monotonic() - start, 2)
+                samples, peak = self.measured()
+        except (rematch.RematchError, RuntimeError, self.torch._dynamo.exc.TorchDynamoException) as error:
+            row["error"] = f"{type(error).__name__}: {str(error)[:2000]}"
+            return
+        finally:
+            row["said"] = said.getvalue()[-2000:]
+            self.longest = max(self.longest, time.monotonic() - start)
+        if self.expected is None:
+            self.expected = loss, gradients
+        found = re.search(r"predicted peak ([\d.]+) ([KMG]?i?B)", row["said"])
+        row |= {"loss": loss, "largest_difference": difference(gradients, self.expected[1]), "peak_allocated_bytes": peak,
+                "predicted_peak_bytes": round(float(found[1]) * UNITS[found[2]]) if found else None,
+                "samples_seconds": samples, "median_seconds": statistics.median(samples)}
+        print(f"{name}: {row['median_seconds'] * 1e3:.1f} ms, peak {peak} B, {row['compile_seconds']} s to compile",
+              file=sys.stderr, flush=True)
+
+
+def difference(gradients, expected):
+    """Returns the largest relative difference of a gradient's norm."""
+    return max(abs(gradients[name] - norm) / max(norm, 1e-12) for name, norm in expected.items())
+
+
+def lowest_and_plain(bench):
+    """Returns the lowest predicted peak of any plan, and the predicted peak of the fastest one."""
+    import rematch
+    said = io.StringIO()
+    try:
+        rematch.compile(bench.model, bench.workload.step, budget=1, optimizer="none")
+    except rematch.PlanError as error:
+        lowest = re.search(r"lowest peak is ([\d.]+) ([KMG]?i?B)", str(error))
+    with contextlib.redirect_stderr(said):
+        rematch.compile(bench.model, bench.workload.step, budget="1000GiB", optimizer="none")
+    plain = re.search(r"predicted peak ([\d.]+) ([KMG]?i?B)", said.getvalue())
+    return [float(found[1]) * UNITS[found[2]] for found in (lowest, plain)]
+
+
+def measure(bench):
+    import rematch
+    from torch._functorch import config
+    bench.arm("torch.compile", bench.model.compile)
+    lowest, plain = lowest_and_plain(bench)
+    for share in SHARES:
+        budget = int(lowest + share * (plain - lowest))
+        bench.arm(f"rematch, {share:g} of the way to the fastest plan",
+                  lambda budget=budget: rematch.compile(bench.model, bench.workload.step, budget=budget, optimizer="none"))
+    for budget in TORCH_BUDGETS:
+        bench.arm(f"activation_memory_budget {budget:g}", bench.model.compile,
+                  lambda budget=budget: config.patch(activation_memory_budget=budget))
+    bench.arm("rematch, full", lambda: rematch.compile(bench.model, policy="full"))
+    bench.arm("torch.compile again", bench.model.compile)
+
+
+def report_of(device, rows, left_out):
+    problems = [f"{row['arm']}: {row['error']}" for row in rows if "error" in row]
+    ran = [row for row in rows if "error" not in row]
+    for row in ran:
+        if row["largest_difference"] > MOST_DIFFERENCE:
+            problems.append(f"{row['arm']}: gradients differ by {row['largest_difference']:.2g}")
+        predicted, peak = row["predicted_peak_bytes"], row["peak_allocated_bytes"]
+        if predicted and peak and abs(peak - predicted) > MOST_PEAK_ERROR * predicted:
+            problems.append(f"{row['arm']}: peak {peak} B, predicted {predicted} B")
+    findings = {row["arm"]: f"{row['median_seconds'] * 1e3:.1f} ms, peak {row['peak_allocated_bytes']} B, "
+                            f"{row['compile_seconds']} s to compile" for row in ran}
+    if left_out:
+        findings["not run, for lack of time"] = ", ".join(left_out)
+    return {"device": device, "findings": findings, "problems": problems, "arms": rows}
+
+
+def main():
+    arguments = parse()
+    for module in ("torch", "transformers", "rematch"):
+        if importlib.util.find_spec(module) is None:
+            print(f"compiled_llama.py: this Python has no {module}", file=sys.stderr)
+            return 2
+    bench = Bench(arguments.small, arguments.seconds)
+    measure(bench)
+    device = bench.torch.cuda.get_device_name() if bench.is_cuda else "cpu"
+    with open(arguments.output, "w") as file:
+        file.write(json.dumps(report_of(device, bench.rows, bench.left_out), indent=2) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
