@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import pathlib
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,7 +16,7 @@ from rematch._progress import announced, say
 from rematch._recorder import recorder_of
 from rematch._step import left_as_it_was, loss_of
 from rematch.blocks import find_blocks
-from rematch.planning import bytes_of, predict, resolve, size_text
+from rematch.planning import bytes_of, predict, read_plan, require_for_compiled, resolve, size_text
 from rematch.tracing import constant_bytes_of, parameters_of
 
 if TYPE_CHECKING:
@@ -72,13 +74,44 @@ def compile(model: Model, step: Callable[[], torch.Tensor] | None = None, *, bud
     return model
 
 
-def partitioner(plan: str | int, *, device: str = "cpu", optimizer: str = "adamw", backend: str = "inductor") -> Partitioner:
+def export_joint(model: torch.nn.Module, step: Callable[[], torch.Tensor], path: str | pathlib.Path, *,
+                 profile: str | pathlib.Path | None = None, name: str | None = None, backend: str = "inductor",
+                 device: str | None = None, **keywords: Any) -> None:
+    """Writes the joint graph of the compiled step as a file of schema rematch.trace, for `rematch search`, `predict` and
+    `describe --trace`. The graph runs once, op by op, and nothing is compiled.
+
+    `profile` is a file for the op times that compile() uses, for `rematch search --profile`. The file's model is `name`, by
+    default the model's class and "(compiled)". A plan that is found is for rematch.partitioner(); eager models refuse it. The
+    commands predict the peak of the graph op by op, without fusion. Other arguments are as for compile().
+
+    Raises RematchError if the step runs several graphs."""
+    from rematch.compiled.backends import require_backend, require_torch
+    from rematch.compiled.capture import Capture
+    from rematch.compiled.op_costs import rates_of
+    from rematch.compiled.options import Planner
+
+    fuses = require_backend(backend) == "inductor"
+    require_torch()
+    capture = _captured(Capture(backend), model, [model], step, keywords)
+    if len(capture.calls) > 1:
+        raise RematchError(f"step() runs {len(capture.calls)} compiled graphs, and a file has one: remove the graph breaks "
+                           "(TORCH_LOGS=graph_breaks names them), or use rematch.compile, which plans several graphs")
+    (joint,) = capture.graphs.values()
+    planner = Planner(joint, rates_of(_device_of(model) if device is None else device), fuses=fuses,
+                      model=name or f"{type(model).__name__} (compiled)")
+    trace = planner.trace | parameters_of(model) | {"constant_bytes": constant_bytes_of(model) + planner.batch_bytes}
+    pathlib.Path(path).write_text(json.dumps(trace), encoding="utf-8")
+    if profile is not None:
+        pathlib.Path(profile).write_text(json.dumps(planner.profile(trace)), encoding="utf-8")
+
+
+def partitioner(plan: str | int | dict[str, Any] | pathlib.Path, *, device: str = "cpu", optimizer: str = "adamw", backend: str = "inductor") -> Partitioner:
     """Returns a partitioner for torch.compile's option "custom_partitioner_fn", without running a step.
 
         torch.compile(model, options={"custom_partitioner_fn": rematch.partitioner("attn_only")})
 
-    `plan` is a policy ("full", "attn_only", "save_mm", "nth_first(2)"), or a budget: "24GiB", or a number of bytes. With a
-    budget each graph gets the fastest plan whose step fits by itself; the peak counts the graph's inputs, the state of
+    `plan` is a policy ("full", "attn_only", "save_mm", "nth_first(2)"), or a budget: "24GiB", or a number of bytes. It may
+    also be a plan from the trace of export_joint(): a dict, or a file, such as "front.json#3". With a budget each graph gets the fastest plan whose step fits by itself; the peak counts the graph's inputs, the state of
     `optimizer` for its parameters, gradients, and all outputs of forward. Use rematch.compile() if a step runs several
     graphs. `device` and `backend` are as for compile().
 
@@ -90,14 +123,19 @@ def partitioner(plan: str | int, *, device: str = "cpu", optimizer: str = "adamw
 
     require_torch()
     rates, fuses = rates_of(device), require_backend(backend) == "inductor"
-    is_budget = not isinstance(plan, str) or plan[:1].isdigit()
-    limit = bytes_of(plan) if is_budget else 0
+    if isinstance(plan, pathlib.Path) or isinstance(plan, str) and ".json" in plan:
+        plan = read_plan(str(plan))
+    if isinstance(plan, dict):
+        require_for_compiled(plan)
 
     def choose(joint: JointGraph) -> Option:
         planner = Planner(joint, rates, fuses=fuses)
-        if not is_budget:
-            return planner.named(str(plan))
+        if isinstance(plan, dict):
+            return planner.of_plan(plan)
+        if isinstance(plan, str) and not plan[:1].isdigit():
+            return planner.named(plan)
         return _fitting(planner.options(), _bytes_before(planner.trace, optimizer), limit)
+    limit = bytes_of(plan) if isinstance(plan, int) or isinstance(plan, str) and plan[:1].isdigit() else 0
     return Partitioner(choose, repr((plan, rates, optimizer, fuses)))
 
 

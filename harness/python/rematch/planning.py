@@ -16,7 +16,10 @@ import torch
 
 from rematch._differences import ReportedDifferences
 from rematch._hidden import HiddenEffects
-from rematch._library import LIBRARY, call, call_for_json
+from rematch._library import LIBRARY, PlanError, call, call_for_json
+
+# A trace and a plan of a compiled model's joint graph have this dimension. No eager trace has it.
+COMPILED = "compiled_graph"
 
 _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "KB": 10**3, "MB": 10**6, "GB": 10**9,
           "TB": 10**12}
@@ -82,7 +85,10 @@ class Checkpoint:
         if on_mismatch not in _ON_MISMATCH:
             raise ValueError(f"on_mismatch is {on_mismatch!r}; allowed are 'follow', which continues without the plan if a step runs "
                              "different ops, and 'refuse', which then raises RematchError")
-        self.plan: dict[str, Any] = plan if isinstance(plan, dict) else _read_plan(str(plan))
+        self.plan: dict[str, Any] = plan if isinstance(plan, dict) else read_plan(str(plan))
+        if is_for_compiled(self.plan):
+            raise PlanError("the plan is for the graph of a compiled model, and an eager model runs other ops: give it to "
+                            "rematch.partitioner, or make a plan from rematch.trace(model, step)")
         self.schedule = schedule
         self.on_mismatch = on_mismatch
         self._prepare()
@@ -224,7 +230,20 @@ def require_checkpoint(checkpoint: object) -> None:
         raise TypeError(f"this {type(checkpoint).__name__} was not initialized; call super().__init__(plan) in its __init__")
 
 
-def _read_plan(name: str) -> Any:
+def is_for_compiled(document: dict[str, Any]) -> bool:
+    """Returns whether a trace or a plan is of a compiled model's graph."""
+    return COMPILED in document.get("dimensions", {})
+
+
+def require_for_compiled(plan: dict[str, Any]) -> None:
+    """Raises PlanError for a plan of an eager model."""
+    if not is_for_compiled(plan):
+        raise PlanError("the plan is for an eager model, and the graph of a compiled model has other ops: give it to "
+                        "rematch.Checkpoint, or make a plan from the trace of rematch.export_joint(model, step, path)")
+
+
+def read_plan(name: str) -> Any:
+    """Returns the plan of a file, or of a point of a front ("front.json#3")."""
     path, _, number = name.partition("#")
     try:
         document = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))

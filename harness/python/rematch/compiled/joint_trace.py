@@ -13,7 +13,7 @@ from torch import fx
 from rematch.compiled.joint_graph import (JointGraph, Layer, is_tensor, is_view, must_be_kept, op_name, op_of, size_hint,
                                           tensor_bytes)
 from rematch.compiled.op_costs import OpCosts
-from rematch.planning import resolve
+from rematch.planning import COMPILED, resolve
 
 KEPT_TIME_NS = 10**12  # no plan gains by recomputing an op with this time
 
@@ -27,8 +27,8 @@ def profile_of(joint: JointGraph, trace: dict[str, Any], costs: OpCosts) -> dict
     """Returns op times for the trace, as a dict of schema rematch.profile."""
     forward = [KEPT_TIME_NS if must_be_kept(op) else costs.time_ns(op) for op in joint.forward]
     backward = [costs.time_ns(op) for op in joint.backward]
-    return {"schema": "rematch.profile/1.2", "model": trace["model"], "dimensions": {}, "dtype": trace["dtype"],
-            "trace_sha256": resolve(trace, "none")["trace_sha256"], "device": costs.device,
+    return {"schema": "rematch.profile/1.2", "model": trace["model"], "dimensions": trace["dimensions"],
+            "dtype": trace["dtype"], "trace_sha256": resolve(trace, "none")["trace_sha256"], "device": costs.device,
             "source": "measured", "num_steps": 1, "optimizer_ns": 0, "forward_between_ops_ns": 0, "backward_between_ops_ns": 0,
             "forward": _in_one_piece(forward), "backward": _in_one_piece(backward)}
 
@@ -60,7 +60,7 @@ class _TraceWriter:
                 # the list of outside ops.
                 "storage_freed_at": [-1 if op == num_ops else op for op in self._freed_at],
                 "scopes": scopes, "packs": packs}
-        return {"schema": "rematch.trace/1.1", "model": model, "dimensions": {}, **self._parameters(),
+        return {"schema": "rematch.trace/1.1", "model": model, "dimensions": {COMPILED: 1}, **self._parameters(),
                 "types": [span], "spans": [{"type": 0, "outside_ops": [num_ops]}], "blocks": blocks,
                 "backward_types": [events], "backward": [{"type": 0, "first_pack": 0, "first_scope": 0}]}
 

@@ -14,7 +14,7 @@ from rematch.compiled.joint_graph import JointGraph, is_tensor
 from rematch.compiled.joint_trace import profile_of, trace_of
 from rematch.compiled.op_costs import DeviceRates, OpCosts
 from rematch.compiled.peak import PhasePeaks, peaks_of
-from rematch.compiled.schedule import recomputed_ops, regions_of, saved_values, schedule_of
+from rematch.compiled.schedule import recomputed_ops, regions_of, require_plan_of, saved_values, schedule_of
 from rematch.planning import resolve, search
 
 NUM_POINTS = 24
@@ -49,6 +49,12 @@ class Planner:
         """Returns the option of a named policy. Raises PlanError if the policy does not apply to the graph."""
         return self.option(policy, resolve(self.trace, policy))
 
+    def of_plan(self, plan: dict[str, Any]) -> Option:
+        """Returns the option of a plan that was made from the graph's exported trace. Raises PlanError for another
+        plan."""
+        require_plan_of(self._joint, plan)
+        return self.option(plan["policy"], plan)
+
     def option(self, name: str, plan: dict[str, Any]) -> Option:
         """Returns the option of a plan, with the order that has the lower peak."""
         joint = self._joint
@@ -62,9 +68,14 @@ class Planner:
                                 sum(map(self._costs.time_ns, schedule.recomputed)), len(schedule.recomputed)))
         return min(found, key=lambda option: option.peaks.step())
 
+    def profile(self, trace: dict[str, Any]) -> dict[str, Any]:
+        """Returns the op times of the graph for its trace, which may have another name or other bytes outside of the
+        graph."""
+        return profile_of(self._joint, trace, self._costs)
+
     def options(self) -> list[Option]:
         """Returns the options of the searched front and of the named policies."""
-        front = search(self.trace, profile=profile_of(self._joint, self.trace, self._costs), optimizer="none", points=NUM_POINTS,
+        front = search(self.trace, profile=self.profile(self.trace), optimizer="none", points=NUM_POINTS,
                        baselines=())
         found = [self.option(f"search({number})", point["plan"]) for number, point in enumerate(front["points"])]
         for policy in POLICIES:

@@ -11,8 +11,9 @@ from typing import Any
 
 from torch import fx
 
+from rematch._library import PlanError
 from rematch.compiled.joint_graph import (JointGraph, Layer, is_op, is_symbolic_size, is_tensor, is_view, must_be_kept,
-                                          needed_for, op_of)
+                                          needed_for, op_name, op_of)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,19 +27,35 @@ class Schedule:
     recomputed: list[fx.Node]
 
 
-def recomputed_ops(joint: JointGraph, plan: dict[str, Any]) -> set[fx.Node]:
-    """Returns the ops that the plan does not keep."""
-    first: dict[str, int] = {}
-    end: dict[str, int] = {}
+def require_plan_of(joint: JointGraph, plan: dict[str, Any]) -> None:
+    """Raises PlanError if the plan of a compiled model was made for another graph."""
+    scopes = _ops_of_layers(joint)
+    for region in plan["regions"]:
+        for end in ("first_scope", "last_scope"):
+            if region[end] not in scopes:
+                raise PlanError(f"the plan is for another graph: this graph has no layer {region[end]}")
+        ops = joint.forward[scopes[region["first_scope"]].start:scopes[region["last_scope"]].stop]
+        if [op_name(op) for op in ops] != [op["name"] for op in plan["types"][region["type"]]["ops"]]:
+            raise PlanError(f"the plan is for another graph: {region['first_scope']} has other ops")
+
+
+def _ops_of_layers(joint: JointGraph) -> dict[str, range]:
+    """Returns the positions of each layer's ops in forward."""
+    found: dict[str, range] = {}
     for index, op in enumerate(joint.forward):
         layer = joint.layer_of.get(op)
         if layer is not None:
             scope = f"{layer.name}.{layer.index}"
-            first.setdefault(scope, index)
-            end[scope] = index + 1
+            found[scope] = range(found[scope].start if scope in found else index, index + 1)
+    return found
+
+
+def recomputed_ops(joint: JointGraph, plan: dict[str, Any]) -> set[fx.Node]:
+    """Returns the ops that the plan does not keep."""
+    scopes = _ops_of_layers(joint)
     found: set[fx.Node] = set()
     for region in plan["regions"]:
-        ops = joint.forward[first[region["first_scope"]]:end[region["last_scope"]]]
+        ops = joint.forward[scopes[region["first_scope"]].start:scopes[region["last_scope"]].stop]
         planned = plan["types"][region["type"]]["ops"]
         found |= {op for op, treated in zip(ops, planned, strict=True) if treated["treatment"] == "recompute"}
     return {op for op in found if not must_be_kept(op)}
