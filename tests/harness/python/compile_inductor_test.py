@@ -2,13 +2,20 @@
 are close, not equal."""
 
 import copy
+import json
+import os
+import pathlib
 import pickle
+import subprocess
+import sys
+import tempfile
 import unittest
 
 import rematch
 import torch
 from stack import Stack, batch
 
+FROM_CACHE = pathlib.Path(__file__).with_name("compiled_from_cache.py")
 LOSS_TOLERANCE, GRADIENT_TOLERANCE = 1e-6, 1e-5
 
 
@@ -39,6 +46,22 @@ class InductorTest(unittest.TestCase):
         full = rematch.partitioner("full")
         self.assertIn(full.uuid().encode(), pickle.dumps(full))
         self.assertNotEqual(pickle.dumps(full), pickle.dumps(rematch.partitioner("save_mm")))
+
+    def test_another_process_compiles_from_the_cache_with_the_same_plan(self):
+        def compiled(budget):
+            done = subprocess.run([sys.executable, FROM_CACHE, budget], capture_output=True, text=True, check=False,
+                                  env=os.environ | {"TORCHINDUCTOR_CACHE_DIR": folder, "OMP_NUM_THREADS": "1"})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            found = json.loads(done.stdout)
+            return found["hash"], {name: found["autograd"].get(f"autograd_cache_{name}", 0) for name in ("miss", "hit")}
+
+        with tempfile.TemporaryDirectory() as folder:
+            plan, counts = compiled("170KiB")
+            self.assertEqual(counts, {"miss": 1, "hit": 0})
+            self.assertEqual(compiled("170KiB"), (plan, {"miss": 0, "hit": 1}))
+            other, counts = compiled("1GiB")
+            self.assertNotEqual(other, plan)
+            self.assertEqual(counts, {"miss": 1, "hit": 0})
 
 
 if __name__ == "__main__":

@@ -1,0 +1,36 @@
+"""Compiles a model under a budget, with Inductor's caches, and prints the plan's hash and the counts of the caches as
+JSON. Inductor's kernels for the CPU are left out, as in compiled_peaks.py.
+
+    compiled_from_cache.py BUDGET"""
+
+import json
+import sys
+import warnings
+
+import rematch
+import torch
+from compiled_peaks import leave_out_kernels
+from stack import Stack, batch
+from torch._dynamo.utils import counters
+
+
+def main(budget):
+    hashes = []
+    original = rematch.compiling._compile_with
+
+    def note(modules, made, *arguments):
+        hashes.append(made.uuid())
+        original(modules, made, *arguments)
+    rematch.compiling._compile_with = note
+    torch.manual_seed(0)
+    model = Stack(num_layers=2)
+    leave_out_kernels()
+    rematch.compile(model, lambda: model(batch()), budget=budget, optimizer="none")
+    counters.clear()
+    model(batch()).backward()
+    print(json.dumps({"hash": hashes, "autograd": dict(counters["aot_autograd"]), "inductor": dict(counters["inductor"])}))
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    main(sys.argv[1])
