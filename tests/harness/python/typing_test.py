@@ -30,7 +30,7 @@ class TypingTest(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
 
     def test_only_a_users_mistakes_are_reported(self):
-        (program,) = [each for each in programs() if "from transformers import" in each]
+        ((program, _),) = [each for each in programs() if "from transformers import" in each[0]]
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "program.py"
             path.write_text(program + MISTAKES, encoding="utf-8")
