@@ -19,12 +19,13 @@
 #include "policies/plan/plan_json.h"
 #include "policies/predict/device/device_sheet.h"
 #include "policies/predict/device/links.h"
+#include "policies/predict/device/reserve.h"
 #include "policies/predict/device/roofline.h"
 #include "policies/predict/step/optimizer_bytes.h"
 #include "policies/predict/step/step.h"
+#include "policies/search/driver/driver.h"
 #include "policies/search/front/front.h"
 #include "policies/search/front/front_json.h"
-#include "policies/search/simple/simple_point.h"
 #include "policies/trace/profile_json.h"
 #include "policies/trace/trace_json.h"
 #include "reports/record/simulated_memory.h"
@@ -100,7 +101,8 @@ std::optional<Bytes> budget_asked(const Trace& trace, const Json& request,
          Bytes{request.at("free_bytes").get<std::int64_t>()};
 }
 
-std::vector<Plan> baselines_asked(const Trace& trace, const Json& request) {
+std::vector<Plan> baselines_asked(const Trace& trace, const Profile& profile, const Json& request) {
+  if (request.at("baselines").is_null()) return usual_baselines(trace, profile, {});
   const Resolver resolver(trace);
   std::vector<Plan> plans;
   for (const Json& policy : request.at("baselines")) {
@@ -111,12 +113,19 @@ std::vector<Plan> baselines_asked(const Trace& trace, const Json& request) {
   return plans;
 }
 
+// Limits the record to the memory of the card whose data sheet has the profile's times.
+void take_card_of(const Profile& profile, const Trace& trace, FrontRecord& record) {
+  const DeviceSheet* const sheet = sheet_of(profile);
+  record.device_memory = sheet->memory;
+  record.reserve = usual_reserve(sheet, sheet->memory, num_communicators(trace));
+}
+
 FrontRecord searched(const Trace& trace, const Json& request) {
   const Profile profile = profile_asked(trace, request);
   ElapsedProgress progress("searching", "fewer layers or points take less");
-  SearchSpace space{
-      .schedule = schedule_named(request.at("schedule").get<std::string>().c_str()),
-      .optimizer = optimizer_named(request.at("optimizer").get<std::string>().c_str())};
+  SearchSpace space =
+      usual_space(schedule_named(request.at("schedule").get<std::string>().c_str()),
+                  optimizer_named(request.at("optimizer").get<std::string>().c_str()));
   space.offload = host_link_asked(request, profile);
   space.stop = [&progress] {
     progress.poll();
@@ -124,16 +133,12 @@ FrontRecord searched(const Trace& trace, const Json& request) {
   };
   FrontRecord record = make_front_record(trace, profile, space.optimizer);
   record.host_link = space.offload;
+  if (request.contains("device")) take_card_of(profile, trace, record);
   record.budget = budget_asked(trace, request, space.optimizer);
   FrontSearch search(trace, profile, space, resolve_none(trace));
-  if (record.budget) record.answer = search.fastest_within(*record.budget);
-  std::vector<FrontPoint> shown;
-  if (record.answer) shown.push_back(*record.answer);
-  record.front =
-      search.front(request.at("points").get<std::size_t>(), baselines_asked(trace, request), shown);
-  if (request.at("simple").get<bool>()) {
-    record.simple = find_simple(trace, profile, space, record, search);
-  }
+  const Shown shown{request.at("points").get<std::size_t>(),
+                    baselines_asked(trace, profile, request), request.at("simple").get<bool>()};
+  answer_question(trace, profile, space, shown, search, record);
   return record;
 }
 

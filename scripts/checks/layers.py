@@ -36,6 +36,8 @@ PARTS = {
     "policies/catalogue": (["policies/base", "policies/trace", "policies/plan", "policies/predict", "models/scope"], []),
     "policies/export": (["policies/base", "policies/trace", "policies/plan", "policies/predict", "policies/catalogue"], []),
     "policies/search": (["policies/base", "policies/trace", "policies/plan", "policies/predict"], []),
+    "policies/search/driver": (["policies/base", "policies/trace", "policies/plan", "policies/predict", "policies/catalogue", "policies/planners",
+                                "policies/search"], []),
     "policies/planners": (["policies/base", "policies/trace", "policies/plan", "policies/predict", "policies/catalogue"], []),
     "reports": (["policies"], ["json", "valijson"]),
     "models/scope": ([], []),

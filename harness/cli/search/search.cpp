@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <ctime>
@@ -33,6 +32,7 @@
 #include "policies/planners/planners.h"
 #include "policies/predict/device/roofline.h"
 #include "policies/predict/step/optimizer_bytes.h"
+#include "policies/search/driver/driver.h"
 #include "policies/search/front/front.h"
 #include "policies/search/front/front_json.h"
 #include "policies/search/front/measured_front.h"
@@ -43,11 +43,6 @@
 
 namespace rematch {
 namespace {
-
-constexpr const char* kKnownPolicies =
-    "none,full,nth_first(2),nth_first(3),nth_first(4),first_n(1),first_n(2),first_n(4),first_n(8),"
-    "first_n(16),segments(2),segments(3),segments(4),segments(6),segments(8),attn_only,save_mm,"
-    "save_compute,sac_titan";
 
 Profile obtain_profile(const SearchFlags& flags, const Trace& trace) {
   if (!flags.profile_file.empty()) {
@@ -119,31 +114,11 @@ SearchSpace space_of(const SearchFlags& flags) {
   if (schedules.size() != 1) {
     throw UsageError("search takes one schedule; give --schedule on_demand or whole_region");
   }
-  SearchSpace space;
-  space.schedule = schedules.front();
-  space.optimizer = parse_optimizer_model(flags.optimizer);
+  SearchSpace space = usual_space(schedules.front(), parse_optimizer_model(flags.optimizer));
   space.world = flags.model.ranks_of_trace(flags.trace_file).value_or(1);
-  // Under on_demand, the options are few enough to keep all of them. Under whole_region, a model of
-  // 80 layers would take over 10 s.
-  if (space.schedule == Schedule::kOnDemand) space.resolution_ratio = 0;
   if (flags.hull) space.reach = Reach::kHull;
   if (for_torch) keep_to_torch(space);
   return space;
-}
-
-// Returns the known policies that resolve for this model. An interrupted search returns those
-// resolved so far.
-std::vector<Plan> known_baselines(const Trace& trace, const Profile& profile) {
-  std::vector<Plan> plans;
-  const Resolver resolver(trace);
-  for (const Policy& policy : require(parse_policies(kKnownPolicies))) {
-    if (InterruptGuard::signal()) return plans;
-    auto plan = resolver.resolve(policy, NoEffect::kAllow);
-    if (auto* resolved = std::get_if<Plan>(&plan)) plans.push_back(std::move(*resolved));
-  }
-  if (InterruptGuard::signal()) return plans;
-  for (Plan& plan : planner_baselines(trace, profile)) plans.push_back(std::move(plan));
-  return plans;
 }
 
 // Resolves the baselines that the user named. This runs before the search, so that a wrong name is
@@ -166,24 +141,6 @@ void add_question(const SearchFlags& flags, FrontRecord& record) {
   if (!flags.max_slowdown.empty()) {
     record.max_slowdown_ratio = parse_percent_or_zero(flags.max_slowdown);
   }
-}
-
-// Returns nothing if no plan meets the user's question, or if the user asked none.
-std::optional<FrontPoint> answer_of(FrontSearch& search, const FrontRecord& record) {
-  if (record.budget) return search.fastest_within(*record.budget);
-  if (record.max_slowdown_ratio) return search.lowest_within_slowdown(*record.max_slowdown_ratio);
-  return std::nullopt;
-}
-
-// Returns the answer to the user's question or, without a question, the fastest plan within the
-// device's memory. The front includes this plan, so that the plan gets a number, which other
-// commands accept.
-std::vector<FrontPoint> worth_showing(FrontSearch& search, const FrontRecord& record) {
-  std::optional<FrontPoint> point = answer_of(search, record);
-  const bool is_asked = record.budget || record.max_slowdown_ratio;
-  const std::optional<Bytes> memory = record.memory_for_tensors();
-  if (!is_asked && memory) point = search.fastest_within(*memory);
-  return point ? std::vector<FrontPoint>{*std::move(point)} : std::vector<FrontPoint>{};
 }
 
 void write_front(const SearchFlags& flags, const FrontRecord& record) {
@@ -327,35 +284,14 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
   take_reserve(flags, trace, record);
   record.max_slowdown_ratio = asked.max_slowdown_ratio;
   FrontSearch found(trace, profile, space, resolve_none(trace));
-  if (flags.baselines.empty()) baselines = known_baselines(trace, profile);
+  if (flags.baselines.empty()) baselines = usual_baselines(trace, profile, space.stop);
   if (space.whole_modules) baselines = runnable_by_torch(trace, std::move(baselines));
-  // This must precede front(), which adds the baselines, so that no baseline is among the front's
-  // own points.
-  std::vector<FrontPoint> shown = worth_showing(found, record);
-  record.front = found.front(static_cast<std::size_t>(flags.num_points), baselines, shown);
-  record.answer = answer_of(found, record);
-  if (space.is_stopped()) return {std::move(record), "", {}, {}, is_baseline_refused};
-  const Bytes lowest = found.lowest().figures.peak;
+  const Shown shown{static_cast<std::size_t>(flags.num_points), std::move(baselines)};
+  const std::optional<Bytes> lowest = answer_question(trace, profile, space, shown, found, record);
   const std::optional<Bytes> limit = limit_of(record);
-  if (limit && lowest > *limit) {
-    std::string line = no_plan_fits(flags, trace, record, *limit, lowest);
+  if (lowest) {
+    std::string line = no_plan_fits(flags, trace, record, *limit, *lowest);
     return {std::move(record), std::move(line), {}, {}, is_baseline_refused};
-  }
-  record.simple = find_simple(trace, profile, space, record, found);
-  if (record.simple) {
-    // The space of simple plans has plans that the front's space lacks, so the best simple plan may
-    // be better.
-    const FrontPoint simple = found.judge(record.simple->point.plan);
-    const std::vector<FrontPoint>& points = record.front.points;
-    const bool is_better = std::any_of(points.begin(), points.end(), [&](const FrontPoint& point) {
-      return simple.figures.peak <= point.figures.peak && simple.step_time <= point.step_time &&
-             (simple.figures.peak < point.figures.peak || simple.step_time < point.step_time);
-    });
-    if (is_better) {
-      shown.push_back(simple);
-      record.front = found.front(static_cast<std::size_t>(flags.num_points), baselines, shown);
-      record.answer = answer_of(found, record);
-    }
   }
   Searched searched{std::move(record), "", {}, {}, is_baseline_refused};
   if (const TrainingSystem* trainer = system_of_target(flags.target)) {

@@ -321,21 +321,21 @@ def predict(trace: dict[str, Any] | Traces, plan: dict[str, Any], schedule: str 
 def search(trace: dict[str, Any], *, device: str | None = ..., profile: dict[str, Any] | None = ..., schedule: str = ...,
            optimizer: str = ..., points: int = ..., budget: str | int | None = ..., free: str | int | None = ...,
            offload: bool = ..., link_rate: str | int | None = ..., links: Links | None = ...,
-           simple: bool = ..., baselines: Sequence[str] = ...) -> dict[str, Any]: ...
+           simple: bool = ..., baselines: Sequence[str] | None = ...) -> dict[str, Any]: ...
 
 
 @overload
 def search(trace: Traces, *, device: str | None = ..., profile: Sequence[dict[str, Any]] | None = ..., schedule: str = ...,
            optimizer: str = ..., points: int = ..., budget: str | int | None = ..., free: str | int | None = ...,
            offload: bool = ..., link_rate: str | int | None = ..., links: Links | None = ...,
-           simple: bool = ..., baselines: Sequence[str] = ...) -> list[dict[str, Any]]: ...
+           simple: bool = ..., baselines: Sequence[str] | None = ...) -> list[dict[str, Any]]: ...
 
 
 def search(trace: dict[str, Any] | Traces, *, device: str | None = None,
            profile: dict[str, Any] | Sequence[dict[str, Any]] | None = None,
            schedule: str = "on_demand", optimizer: str = "adamw", points: int = 16, budget: str | int | None = None,
            free: str | int | None = None, offload: bool = False, link_rate: str | int | None = None, links: Links | None = None,
-           simple: bool = False, baselines: Sequence[str] = ("full", "attn_only", "save_mm")) -> dict[str, Any] | list[dict[str, Any]]:
+           simple: bool = False, baselines: Sequence[str] | None = None) -> dict[str, Any] | list[dict[str, Any]]:
     """Searches for plans. Returns the front, from the smallest peak to the fastest step, as a dict of schema
     rematch.front.
 
@@ -357,15 +357,18 @@ def search(trace: dict[str, Any] | Traces, *, device: str | None = None,
     knee. If no simple plan fits, it is the simple plan with the lowest peak. `more_peak_bytes` and `more_step_time_ns`
     are its distances from the front.
 
-    `baselines` are policies to compare with; a policy that does not apply to the model is left out. For several traces,
-    with a list of profiles or one device, returns a list of fronts, each with the same budget. combine() makes one plan
-    of the fronts' answers. Raises PlanError or ValueError for an unknown name or a malformed file."""
+    `baselines` are policies to compare with; a policy that does not apply to the model is left out. By default they are
+    those of `rematch search`. No baseline is better than the answer. `rematch search --trace` gives the same front.
+
+    For several traces, with a list of profiles or one device, returns a list of fronts, each with the same budget.
+    combine() makes one plan of the fronts' answers. Raises PlanError or ValueError for an unknown name or a malformed
+    file."""
     if (device is None) == (profile is None):
         raise ValueError("search needs one of device='h100' and profile=...")
     if points < 1:
         raise ValueError(f"points is {points}; a front has at least 1")
     request: dict[str, Any] = {"schedule": schedule, "optimizer": optimizer, "points": points, "simple": simple,
-                               "baselines": list(baselines)}
+                               "baselines": None if baselines is None else list(baselines)}
     if budget is not None and free is not None:
         raise ValueError("search got budget and free; give one")
     if budget is not None or free is not None:

@@ -1,0 +1,99 @@
+#include "policies/search/driver/driver.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "policies/base/rejected.h"
+#include "policies/catalogue/catalogue.h"
+#include "policies/catalogue/resolve.h"
+#include "policies/planners/planners.h"
+#include "policies/search/simple/simple_point.h"
+
+namespace rematch {
+namespace {
+
+constexpr std::string_view kUsualPolicies =
+    "none,full,nth_first(2),nth_first(3),nth_first(4),first_n(1),first_n(2),first_n(4),first_n(8),"
+    "first_n(16),segments(2),segments(3),segments(4),segments(6),segments(8),attn_only,save_mm,"
+    "save_compute,sac_titan";
+
+// Returns nothing if no plan meets the user's question, or if the user asked none.
+std::optional<FrontPoint> answer_of(FrontSearch& search, const FrontRecord& record) {
+  if (record.budget) return search.fastest_within(*record.budget);
+  if (record.max_slowdown_ratio) return search.lowest_within_slowdown(*record.max_slowdown_ratio);
+  return std::nullopt;
+}
+
+// Returns the answer to the user's question or, without a question, the fastest plan within the
+// device's memory. The front includes this plan, so that the plan gets a number, which other
+// commands accept.
+std::vector<FrontPoint> worth_showing(FrontSearch& search, const FrontRecord& record) {
+  std::optional<FrontPoint> point = answer_of(search, record);
+  const bool is_asked = record.budget || record.max_slowdown_ratio;
+  const std::optional<Bytes> memory = record.memory_for_tensors();
+  if (!is_asked && memory) point = search.fastest_within(*memory);
+  return point ? std::vector<FrontPoint>{*std::move(point)} : std::vector<FrontPoint>{};
+}
+
+// Returns whether the search has no plan that is as good. Simple plans may be outside its space.
+bool is_new(const FrontPoint& simple, FrontSearch& search) {
+  const std::optional<FrontPoint> found = search.fastest_within(simple.figures.peak);
+  return !found || simple.step_time < found->step_time;
+}
+
+}  // namespace
+
+SearchSpace usual_space(Schedule schedule, OptimizerModel optimizer) {
+  SearchSpace space;
+  space.schedule = schedule;
+  space.optimizer = optimizer;
+  // Under on_demand, the options are few enough to keep all of them. Under whole_region, a model of
+  // 80 layers would take over 10 s.
+  if (schedule == Schedule::kOnDemand) space.resolution_ratio = 0;
+  return space;
+}
+
+std::vector<Plan> usual_baselines(const Trace& trace, const Profile& profile,
+                                  const std::function<bool()>& stop) {
+  std::vector<Plan> plans;
+  const Resolver resolver(trace);
+  const auto policies = std::get<std::vector<Policy>>(parse_policies(kUsualPolicies));
+  for (const Policy& policy : policies) {
+    if (stop && stop()) return plans;
+    auto plan = resolver.resolve(policy, NoEffect::kAllow);
+    if (auto* const resolved = std::get_if<Plan>(&plan)) plans.push_back(std::move(*resolved));
+  }
+  if (stop && stop()) return plans;
+  for (Plan& plan : planner_baselines(trace, profile)) plans.push_back(std::move(plan));
+  return plans;
+}
+
+std::optional<Bytes> answer_question(const Trace& trace, const Profile& profile,
+                                     const SearchSpace& space, const Shown& shown,
+                                     FrontSearch& search, FrontRecord& record) {
+  // This precedes front(), which adds the baselines, so that no baseline is among the front's own
+  // points.
+  std::vector<FrontPoint> answers = worth_showing(search, record);
+  const auto fill = [&] {
+    record.front = search.front(shown.num_points, shown.baselines, answers);
+    record.answer = answer_of(search, record);
+  };
+  fill();
+  if (space.is_stopped()) return std::nullopt;
+  if (shown.simple) record.simple = find_simple(trace, profile, space, record, search);
+  if (record.simple) {
+    FrontPoint simple = search.judge(record.simple->point.plan);
+    if (is_new(simple, search)) {
+      answers.push_back(std::move(simple));
+      fill();
+    }
+  }
+  const std::optional<Bytes> limit = limit_of(record);
+  const Bytes lowest = search.lowest().figures.peak;
+  if (limit && lowest > *limit) return lowest;
+  return std::nullopt;
+}
+
+}  // namespace rematch

@@ -1,0 +1,48 @@
+// Answers the question of a search: the plan that meets a limit, the front around it, and the best
+// plan of a simple form. The command line and the Python package call it, so that both give the
+// same answer to the same question.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "policies/base/bytes.h"
+#include "policies/plan/plan.h"
+#include "policies/predict/step/optimizer_bytes.h"
+#include "policies/search/front/front.h"
+#include "policies/search/front/front_json.h"
+#include "policies/search/region/spans.h"
+#include "policies/trace/profile.h"
+#include "policies/trace/trace.h"
+
+namespace rematch {
+
+// Returns the space that a search has without further flags.
+SearchSpace usual_space(Schedule schedule, OptimizerModel optimizer);
+
+// Returns the plans beside which a front is shown without further flags: the policies of the
+// catalogue that resolve for this model, and PyTorch's planners. Returns those resolved so far once
+// `stop` returns true.
+std::vector<Plan> usual_baselines(const Trace& trace, const Profile& profile,
+                                  const std::function<bool()>& stop);
+
+// The rest of the front that is shown beside the answer.
+struct Shown {
+  std::size_t num_points = 0;
+  std::vector<Plan> baselines;
+  bool simple = true;  // whether to find the best plan of a simple form (simple_point.h)
+};
+
+// Fills the record's front, answer and simple plan. The record must have its limit: a budget, a
+// largest slowdown, or the device's memory. Nothing that the record shows is better than its
+// answer. `search` must be new, and of the same trace, profile and space.
+//
+// Returns the lowest peak of all plans if no plan meets the limit. The answer is then absent. If
+// space.stop() stops the search, returns nullopt, and the front has the plans found so far.
+std::optional<Bytes> answer_question(const Trace& trace, const Profile& profile,
+                                     const SearchSpace& space, const Shown& shown,
+                                     FrontSearch& search, FrontRecord& record);
+
+}  // namespace rematch
