@@ -193,9 +193,9 @@ void add_compare(CLI::App& app, Action& action) {
           "      --threshold step_time=3%+500us,peak_allocated=1MiB --markdown\n"
           "Exit codes: 0 compared, and nothing that --fail-on names, 2 a file or flag cannot be "
           "used,\n"
-          "3 found what --fail-on names, 4 inconclusive: noise, a figure or a point that is "
-          "missing\n"
-          "leaves open what it names, or nothing was compared, 6 different environments.");
+          "3 found what --fail-on names, 4 inconclusive: too noisy, a figure or a point is "
+          "missing,\n"
+          "or nothing was compared, 6 different environments.");
 }
 
 }  // namespace rematch

@@ -75,8 +75,8 @@ void require_curve_flags(const CurveFlags& flags, const GateSettings& settings) 
   }
   if (settings.loss == LossTier::kBitwise) {
     throw UsageError(
-        "--loss bitwise needs a report, which holds the bits; of loss curves, "
-        "--max-loss-difference 0 asks for equal numbers");
+        "--loss bitwise needs a report, which holds the bits; loss curves hold only numbers, "
+        "so use --max-loss-difference 0");
   }
   require_each_once(flags);
 }

@@ -167,7 +167,7 @@ void add_render(CLI::App& app, Action& action) {
       app, action, "render", "Reports as one HTML page with charts, or as SVG, markdown or CSV",
       run,
       "The page is one file: it loads nothing, needs no script, and follows the reader's light or\n"
-      "dark surroundings. Of a sweep it shows each policy against the axes, and what failed and "
+      "dark surroundings. For a sweep it shows each policy against the axes, and what failed and "
       "why.\n"
       "\n"
       "Examples:\n"

@@ -195,7 +195,8 @@ class Attribution {
              "use the device?";
     }
     if (use_.lost > 0) {
-      return std::to_string(use_.lost) + " kernels that ops launched have no record; count again";
+      return "ops launched kernels without a record: " + std::to_string(use_.lost) +
+             "; count again";
     }
     if (use_.badly_stamped > 0) {
       return std::to_string(use_.badly_stamped) + " activity records have no usable time stamps";

@@ -83,7 +83,7 @@ std::optional<HostLink> host_link_asked(const Json& request, const Profile& prof
   const DeviceSheet* const sheet = sheet_of(profile);
   if (sheet == nullptr) {
     throw std::invalid_argument("no data sheet has the rate of copies between " + profile.device +
-                                " and the host; give it: link_rate='25GB/s'");
+                                " and the host; give link_rate='25GB/s'");
   }
   const double rate = sheet->pcie_bytes_per_second;
   return HostLink{rate, rate, "data sheet of " + std::string(sheet->name)};

@@ -47,7 +47,7 @@ const Family& llama_family() {
        kDropout,
        kFusedOps,
        {"frozen_layers",
-        "number of first blocks that are frozen, together with the embedding; 0: none", 0,
+        "number of blocks at the start that are frozen, together with the embedding; 0: none", 0,
         kMaxLayers, /*is_option=*/true},
        {"adapter_rank",
         "rank of low-rank adapters, which are then the only trained weights; 0: none", 0, kMaxCount,

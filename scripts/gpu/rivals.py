@@ -152,7 +152,7 @@ def judge_pytorch(report):
             continue
         how = time.get("attention_backend"), bool(time.get("repeatable_bits"))
         if how != theirs:
-            problems.append(f"{point_name(point)}: attention and determinism are {how}, PyTorch's {theirs}")
+            problems.append(f"{point_name(point)}: timed with attention and determinism {how}, PyTorch with {theirs}")
             continue
         lines = compare(report, point)
         was_compared = was_compared or bool(lines)

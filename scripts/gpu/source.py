@@ -23,7 +23,7 @@ class Source:
         return question.name in self.open if self.open is not None else not question.answered
 
     def why(self, question):
-        return (self.open or {}).get(question.name, "asked by every run" if question.always else "never answered")
+        return (self.open or {}).get(question.name, "always asked" if question.always else "never answered")
 
     def as_json(self):
         return {"commit": self.commit, "open": self.open, "uncommitted": self.uncommitted}

@@ -91,7 +91,7 @@ class JudgeTest(unittest.TestCase):
         for changes in ({"attention_backend": "flash"}, {"settings": {"deterministic": True}}):
             findings, problems = rivals.judge_pytorch(made(**changes))
             self.assertEqual(len(problems), 1)
-            self.assertIn("none, on_demand: attention and determinism are", problems[0])
+            self.assertIn("none, on_demand: timed with attention and determinism", problems[0])
             self.assertFalse([line for line in findings if " of PyTorch eager's " in line])
         other = made(rematch_environment={"device": "NVIDIA H100", "device_uuid": "GPU-2"})
         self.assertEqual(rivals.judge_pytorch(other)[1], ["our steps ran on GPU-2, PyTorch's on GPU-1"])

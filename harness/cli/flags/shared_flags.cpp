@@ -83,8 +83,9 @@ void MeasureFlags::add_measure_flags(CLI::App& app, const std::string& when) {
       after(when,
             "Time all points alternately in one process, and the reference once more in a fresh "
             "process, as the control: faster where starting takes longer than a step"));
-  app.add_option("--precision", precision,
-                 after(when, "Half width of a ratio's interval at which rounds end"));
+  app.add_option(
+      "--precision", precision,
+      after(when, "Rounds end once half the width of each ratio's interval is at most this"));
   app.add_option("--seed", seed, after(when, "Seed of data and random number generators"))
       ->check(CLI::Range(0, kMaxSteps));
   add_threads(app, num_threads);

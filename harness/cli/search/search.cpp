@@ -222,8 +222,8 @@ void say_repeated_blocks(const Trace& trace) {
 void require_times(const SearchFlags& flags) {
   if (flags.profile_file.empty() && flags.device.empty()) {
     throw UsageError(
-        "a search needs times: give --profile FILE (see rematch profile), or a data "
-        "sheet's with --device h100");
+        "a search needs times: give --profile FILE (see rematch profile), or take the data "
+        "sheet of a card with --device h100");
   }
   if (!flags.profile_file.empty() && is_measured_device(flags.device)) {
     throw UsageError("--profile has the times that --device " + flags.device +

@@ -120,7 +120,7 @@ void require_offload_flags(const SearchFlags& flags) {
     throw UsageError("--link-rate is the rate of offloaded copies; give it with --offload");
   }
   if (flags.offload && !flags.target.empty()) {
-    throw UsageError("with --for no plan moves anything to the host; leave out --offload or --for");
+    throw UsageError("--for searches no plans that offload; leave out --offload or --for");
   }
 }
 

@@ -181,9 +181,9 @@ void print_plan(const SweepPlanFlags& flags, const SweepFile& sweep, const Compa
     const bool none_fits = *predicted.least_peak > *limit;
     lines.push_back(
         comparison_words(comparison) +
-        (none_fits
-             ? ": no variant fits; the least needs " + format_bytes(*predicted.least_peak)
-             : ": some variants do not fit; the most needs " + format_bytes(*predicted.most_peak)));
+        (none_fits ? ": no variant fits; the smallest needs " + format_bytes(*predicted.least_peak)
+                   : ": some variants do not fit; the largest needs " +
+                         format_bytes(*predicted.most_peak)));
   }
   print(std::to_string(lines.size()) + " comparisons do not fit into " + format_bytes(*limit) +
         " completely\n");

@@ -191,7 +191,7 @@ void add_sweep_run(CLI::App& sweep, Action& action) {
       "Any number of workers, started at any time by anything, on any machine that sees the "
       "folder;\n"
       "kill and start them as you like. On a CPU they take turns, so that times are undisturbed.\n"
-      "Exit codes: 0 nothing left, 5 some failed, 75 the time is up, 143 told to stop.");
+      "Exit codes: 0 nothing left, 5 some failed, 75 the time is up, 143 ended by SIGTERM.");
 }
 
 }  // namespace rematch

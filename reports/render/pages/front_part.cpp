@@ -132,8 +132,8 @@ Part front_part(const FrontRecord& record, const std::string& file, const std::s
        grid(measured_grid(front)), Fold::kFolded});
   part.figures.push_back(
       {"Families of baselines",
-       "Hypervolume, the share of the plane that plans cover: of the front's own "
-       "points, and of each family of baselines. More is better.",
+       "The hypervolume of the front's own points, and of each family of baselines. "
+       "Hypervolume is the share of the plane that plans cover; more is better.",
        grid(families_grid(*front.measurement)), Fold::kFolded});
   return part;
 }

@@ -188,7 +188,7 @@ void check_other_form(Backward backward, int fewest_plain) {
 TEST_CASE("hazards keep their results if backward runs twice") {
   check_other_form(Backward::kTwice, 250);
 }
-TEST_CASE("hazards keep their results if gradients are differentiated") {
+TEST_CASE("hazards keep their results in double backward") {
   check_other_form(Backward::kOfGradients, 200);
 }
 TEST_CASE("hazards keep their results if backward runs in parts") {

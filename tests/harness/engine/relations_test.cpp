@@ -112,7 +112,7 @@ TEST_CASE(
 
 // A save list can hold more bytes than policy none only because of dead saves: values that the list
 // keeps and backward does not read.
-TEST_CASE("keeping all costly ops holds less than policy none, except for dead saves") {
+TEST_CASE("keeping all costly ops holds fewer bytes than policy none, except for dead saves") {
   for (const bool is_llama : {false, true}) {
     const ModelCase& which = is_llama ? kLlama : kWan;
     const Trace trace = ModelInstance(which).trace();

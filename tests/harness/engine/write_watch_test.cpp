@@ -117,7 +117,7 @@ TEST_CASE("a plan of a trace without such writes does not watch, and a changed t
   CHECK_FALSE(plan_keeping(trace_of(reads_first), -1).watches_writes);
 }
 
-TEST_CASE("late copies are listed by the op that overwrites, once for each content") {
+TEST_CASE("a late copy is listed at the op that overwrites its content, and only once") {
   const NamedNetwork network = with_table(
       "two reads", [](const at::Tensor& x, const at::Tensor& w, const at::Tensor& table) {
         table.mul_(0.9);

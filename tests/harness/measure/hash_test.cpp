@@ -53,7 +53,7 @@ TEST_CASE("drawing a number changes the generator's hash") {
   CHECK(generator_hash(at::kCPU) != before);
 }
 
-TEST_CASE("bits are printed with all their digits") {
+TEST_CASE("bits are printed with leading zeros") {
   CHECK(bits_of(1.0F) == "0x3f800000");
   CHECK(bits_of(0.0F) == "0x00000000");
   CHECK(bits_of(-2.0) == "0xc000000000000000");

@@ -120,7 +120,7 @@ TEST_CASE("the catalogue lists the named policies") {
                                  "remat_titan(save=[PATTERN,...],recompute=[PATTERN,...])"});
 }
 
-TEST_CASE("a policy knows whether it has no effect on purpose") {
+TEST_CASE("a policy knows whether it is meant to have no effect") {
   for (const char* text : {"none", "full", "nth_last(1)", "nth_first(1)", "skip_nth(1)",
                            "segments(1)", "skip_list([])", "only_list([])"}) {
     CAPTURE(text);

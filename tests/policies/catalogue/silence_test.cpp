@@ -117,7 +117,7 @@ TEST_CASE("an N below 1 is refused, because systems divide by N or loop forever"
 }
 
 TEST_CASE(
-    "an N beyond the number of layers is refused, because systems accept such an N in silence") {
+    "an N beyond the number of layers is refused, because systems silently accept such an N") {
   check_refused_by_model(
       {{"titan(selective_ac_option=5)", "use 1 to 4"},  // the system checkpoints no block
        {"torchtune(ac_mode=selective,ac_option=5)",
@@ -134,7 +134,7 @@ TEST_CASE(
        {"deepspeed(activation_checkpoint_interval=5)", "use 1 to 4"}});
 }
 
-TEST_CASE("names without a match are refused, because systems ignore them in silence") {
+TEST_CASE("names without a match are refused, because systems silently ignore them") {
   check_refused_by_model({{"diffusers(skip_layers=[0,4])", "layer 4 does not exist"},
                           {"megatron(recompute_modules=[moe])", "no scope in a chosen block"},
                           {"megatron(recompute_modules=[moe_act])", "toy_llama has no moe_act"},
@@ -156,7 +156,7 @@ TEST_CASE("names without a match are refused, because systems ignore them in sil
   CHECK(is_warned("megatron(recompute_modules=[mlp,moe])", toy, "toy_llama has no moe"));
 }
 
-TEST_CASE("a model without layers is refused, because systems accept such a model in silence") {
+TEST_CASE("a model without layers is refused, because systems silently accept such a model") {
   TraceBuilder builder("flat");
   const ValueId x = builder.outside({4, 4}, "float32", /*needs_grad=*/true);
   {

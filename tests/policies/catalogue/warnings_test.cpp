@@ -43,7 +43,7 @@ TEST_CASE("checkpointing the last layer but not all layers gives a warning") {
   }
 }
 
-TEST_CASE("a system's spelling warns about what the system does in silence") {
+TEST_CASE("a system's spelling warns about what the system does silently") {
   const auto first = [](std::string_view text) { return warnings_of(text, toy_llama()).at(0); };
   CHECK_THAT(first("fastvideo:block_skip"),
              Catch::Contains("cannot be changed, so the mode equals full"));

@@ -195,7 +195,7 @@ TEST_CASE("every changed value of a report is mentioned", "[property]") {
 
 // Each listed path must still exist. Otherwise the path could hide a field that is added there
 // later.
-TEST_CASE("values that may change in silence exist and have a reason") {
+TEST_CASE("every value whose change is not reported exists and has a reason") {
   const Json whole = report_to_json(trained_report());
   for (const Silent& silent : kSilent) {
     CAPTURE(silent.path);

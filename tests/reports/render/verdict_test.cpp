@@ -179,7 +179,7 @@ TEST_CASE("a verdict states the effect of a policy and its obstacles") {
        },
        VerdictKind::kMiscounted,
        "WRONG COUNTS: executed 640 matmul in forward; the plan predicts 639"},
-      {"no effect on purpose",
+      {"no effect, as intended",
        [](auto& point, auto&) {
          point.effect = EffectRecord{"none", true, true, ""};
        },

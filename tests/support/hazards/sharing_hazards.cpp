@@ -81,7 +81,7 @@ std::vector<Hazard> parameters() {
          model.input = model.input.detach();
          return model;
        }},
-      {"a parameter that some uses detach",
+      {"a parameter that is detached in some of its uses",
        [] {
          const at::Tensor w = square();
          const at::Tensor other = square();
