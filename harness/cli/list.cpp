@@ -75,7 +75,7 @@ Json systems_to_json() {
     Json row = {{"system", entry.system}, {"mode", entry.spelling}};
     row["policy"] = entry.stands_for.empty() ? Json(nullptr) : Json(entry.stands_for);
     row["description"] = entry.description;
-    row["trap"] = entry.trap.text.empty() ? Json(nullptr) : Json(entry.trap.text);
+    row["pitfall"] = entry.pitfall.text.empty() ? Json(nullptr) : Json(entry.pitfall.text);
     row["schedule"] = to_string(usual_schedule(entry.spelling));
     row["configuration"] = entry.configuration.empty() ? Json(nullptr) : Json(entry.configuration);
     row["versions"] = entry.versions.empty() ? Json(nullptr) : Json(entry.versions);
@@ -106,7 +106,7 @@ std::string configuration_text(std::string_view pattern, std::size_t indent) {
 }
 
 // Lists one block per system: the system's mode, rematch's name for it, what the mode does, and
-// below these the known traps.
+// below these the known pitfalls.
 std::string systems_to_text() {
   std::string text;
   std::string_view system;
@@ -127,8 +127,8 @@ std::string systems_to_text() {
     if (!entry.configuration.empty()) {
       text += configuration_text(entry.configuration, kIndent);
     }
-    if (!entry.trap.text.empty()) {
-      text += indented("trap: " + std::string(entry.trap.text), kIndent);
+    if (!entry.pitfall.text.empty()) {
+      text += indented("pitfall: " + std::string(entry.pitfall.text), kIndent);
     }
   }
   return text +
@@ -145,7 +145,7 @@ void add_list(CLI::App& app, Action& action) {
   command->add_flag("--json", *json, "Print JSON instead of the table");
   command->add_flag(
       "--systems", *systems,
-      "Print the modes of training systems: the policy here that equals each, and its traps");
+      "Print the modes of training systems: the policy here that equals each, and its pitfalls");
   command->footer(
       "Examples:\n"
       "  rematch list --json\n"

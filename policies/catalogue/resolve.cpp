@@ -103,12 +103,13 @@ std::optional<Rejected> check_effect(const Policy& policy, const Plan& plan,
 Resolver::Resolver(const Trace& trace)
     : trace_(trace), index_(trace), trace_sha256_(rematch::trace_sha256(trace)) {}
 
-// The traps of a system's mode often name the mode that the user probably meant.
+// The pitfalls of a system's mode often name the mode that the user probably meant.
 std::variant<Plan, Rejected> Resolver::resolve(const Policy& policy, NoEffect no_effect) const {
   auto plan = try_resolve(policy, no_effect);
   auto* rejected = std::get_if<Rejected>(&plan);
-  if (const std::string_view trap = trap_of(policy.name); rejected != nullptr && !trap.empty()) {
-    rejected->message.append("; ").append(trap);
+  if (const std::string_view pitfall = pitfall_of(policy.name);
+      rejected != nullptr && !pitfall.empty()) {
+    rejected->message.append("; ").append(pitfall);
   }
   return plan;
 }

@@ -6,9 +6,11 @@ namespace {
 
 using Concern = Policy::Concern;
 
-constexpr Trap in_list(const char* text) { return {text, Concern::kEveryModel, TrapSaid::kInList}; }
+constexpr Pitfall in_list(const char* text) {
+  return {text, Concern::kEveryModel, PitfallShown::kInList};
+}
 
-constexpr Trap kNoGenerator(
+constexpr Pitfall kNoGenerator(
     "the mode does not restore the generator, so recompute draws another dropout mask; rematch "
     "replays the draws",
     Concern::kDraws);
@@ -19,31 +21,31 @@ constexpr const char* kCounter =
 constexpr const char* kSharedCounter =
     "the mode's layer counter is an attribute of a function in torch, so all models of the process "
     "share one counter";
-constexpr Trap kKeys = in_list(
+constexpr Pitfall kKeys = in_list(
     "an unknown key causes an error only in the first forward; in layers with biases the key for "
     "mm keeps nothing");
-constexpr Trap kMmList(
+constexpr Pitfall kMmList(
     "the mode lists aten::mm, but biased linears are aten::addmm, so it keeps no biased linear",
     Concern::kBiases);
 
-constexpr Trap kRegionsOnly = in_list(
+constexpr Pitfall kRegionsOnly = in_list(
     "the mode also offloads tensors of 1 KiB or more that autograd saves outside the layers; "
     "rematch keeps these tensors on the device");
-constexpr Trap kBytesNotGroups = in_list(
+constexpr Pitfall kBytesNotGroups = in_list(
     "rematch has no option for a share or a minimum size of offloaded tensors; write a policy "
     "file");
 constexpr const char* kSelectiveAc =
     "SelectiveAC kept lists of ops until torchtitan moved to torch_remat, and has kept regions "
     "since then; write titan:selective for the lists, or titan:SelectiveActivationRematConfig for "
     "the regions";
-constexpr Trap kRegionsOfTitan = in_list(
+constexpr Pitfall kRegionsOfTitan = in_list(
     "torchtitan ignores a pattern that matches no region, and rematch refuses it; rematch does not "
     "know the regions of latent attention");
 constexpr const char* kNoGatedDelta =
     "the module belongs to gated delta layers, which no model of rematch has";
-constexpr Trap kComputeStream = in_list(
+constexpr Pitfall kComputeStream = in_list(
     "the mode copies in both directions on the compute stream; rematch uses a separate stream");
-constexpr Trap kLayersOfModel =
+constexpr Pitfall kLayersOfModel =
     in_list("the mode counts layers over the whole model; rematch counts them in each block list");
 constexpr const char* kASearch =
     "choosing what to save within a budget is a search, not a policy; use rematch search";
@@ -97,9 +99,10 @@ constexpr SystemEntry kEntries[] = {
      "[activation_checkpoint]\nmode = \"full\"", "until June 2026"},
     {"torchtitan", "titan:selective", "sac_titan",
      "the default before torch_remat: every second mm is kept",
-     Trap("aten::addmm is always kept, and grouped matmuls are never kept; a projection with the "
-          "shape of the router's gate is excluded too",
-          Concern::kBiasesOrExperts),
+     Pitfall(
+         "aten::addmm is always kept, and grouped matmuls are never kept; a projection with the "
+         "shape of the router's gate is excluded too",
+         Concern::kBiasesOrExperts),
      EarlyStop::kAsInPolicy,
      "[activation_checkpoint]\nmode = \"selective\"\nselective_ac_option = \"op\"",
      "until June 2026"},
@@ -429,8 +432,8 @@ constexpr SystemEntry kEntries[] = {
     {"NeMo Automodel", "automodel:full", "full", "recomputes every layer", ""},
     {"NeMo Automodel", "automodel:selective", "sac_grouped",
      "keeps every second mm, linear or grouped mm, in one count",
-     Trap("NeMo Automodel's documentation recommends full for models with experts",
-          Concern::kExperts),
+     Pitfall("NeMo Automodel's documentation recommends full for models with experts",
+             Concern::kExperts),
      EarlyStop::kOn},
     {"VeOmni", "veomni(recompute_last_n_layers=N)", "last_n({N})", "recomputes the last N layers",
      in_list("recomputing the last block does not lower the usual peak")},

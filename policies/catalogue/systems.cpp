@@ -180,7 +180,7 @@ std::optional<Rejected> no_such_mode(std::string_view text, const Call& call) {
 std::variant<Policy, Rejected> policy_of(const SystemEntry& entry, std::string_view text,
                                          const std::string& ours) {
   if (ours.empty()) {
-    return Rejected{std::string(text) + " is not supported: " + std::string(entry.trap.text)};
+    return Rejected{std::string(text) + " is not supported: " + std::string(entry.pitfall.text)};
   }
   auto parsed = parse_policy(ours);
   if (auto* rejected = std::get_if<Rejected>(&parsed)) {
@@ -191,10 +191,10 @@ std::variant<Policy, Rejected> policy_of(const SystemEntry& entry, std::string_v
   if (entry.early_stop != EarlyStop::kAsInPolicy) {
     policy.early_stop = entry.early_stop == EarlyStop::kOn;
   }
-  if (!entry.trap.text.empty() && entry.trap.said == TrapSaid::kWhenUsed) {
+  if (!entry.pitfall.text.empty() && entry.pitfall.shown == PitfallShown::kWhenUsed) {
     policy.expectations.insert(
         policy.expectations.begin(),
-        {.warning = std::string(entry.trap.text), .concern = entry.trap.concern});
+        {.warning = std::string(entry.pitfall.text), .concern = entry.pitfall.concern});
   }
   return parsed;
 }
@@ -246,9 +246,9 @@ std::optional<std::string> nearest_spelling(std::string_view text) {
   return is_known_mode(mode) ? std::optional(std::move(mode)) : std::nullopt;
 }
 
-std::string_view trap_of(std::string_view spelling) {
+std::string_view pitfall_of(std::string_view spelling) {
   const auto mode = filled_mode(spelling);
-  return mode ? mode->entry->trap.text : "";
+  return mode ? mode->entry->pitfall.text : "";
 }
 
 bool is_refused_mode(std::string_view spelling) {

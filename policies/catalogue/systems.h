@@ -24,20 +24,20 @@ namespace rematch {
 // other systems leave early stop on.
 enum class EarlyStop : std::uint8_t { kAsInPolicy, kOn, kOff };
 
-// Decides when a trap is shown: as a warning whenever the mode is used, or only in the list of
-// systems. Traps about arguments that the user may not have given appear only in the list.
-enum class TrapSaid : std::uint8_t { kWhenUsed, kInList };
+// Decides when a pitfall is shown: as a warning whenever the mode is used, or only in the list of
+// systems. Pitfalls about arguments that the user may not have given appear only in the list.
+enum class PitfallShown : std::uint8_t { kWhenUsed, kInList };
 
 // A known pitfall of a mode, or the reason for rejecting the mode. The text may be empty.
-struct Trap {
-  // NOLINTNEXTLINE(google-explicit-constructor): most traps are a text alone
-  constexpr Trap(const char* words, Policy::Concern about = Policy::Concern::kEveryModel,
-                 TrapSaid when = TrapSaid::kWhenUsed)
-      : text(words), concern(about), said(when) {}
+struct Pitfall {
+  // NOLINTNEXTLINE(google-explicit-constructor): most pitfalls are a text alone
+  constexpr Pitfall(const char* words, Policy::Concern about = Policy::Concern::kEveryModel,
+                    PitfallShown when = PitfallShown::kWhenUsed)
+      : text(words), concern(about), shown(when) {}
 
   std::string_view text;
   Policy::Concern concern;
-  TrapSaid said;
+  PitfallShown shown;
 };
 
 struct SystemEntry {
@@ -46,7 +46,7 @@ struct SystemEntry {
   // catalogue policy, such as "nth_last({N})"; empty: the mode is rejected
   std::string_view stands_for;
   std::string_view description;  // what the mode does in its system, in one line
-  Trap trap;
+  Pitfall pitfall;
   EarlyStop early_stop = EarlyStop::kAsInPolicy;
   // The lines that the user writes for the mode, at the place that TrainingSystem names. {N} stands
   // for a value of the spelling, {S;, } for the items of a list with ", " between them. Empty if
@@ -82,9 +82,9 @@ struct FilledMode {
 // mode.
 std::optional<FilledMode> filled_mode(std::string_view spelling);
 
-// Returns the trap of the mode that a spelling names; empty if the mode has no trap or the spelling
-// names no mode.
-std::string_view trap_of(std::string_view spelling);
+// Returns the pitfall of the mode that a spelling names; empty if the mode has no pitfall or the
+// spelling names no mode.
+std::string_view pitfall_of(std::string_view spelling);
 
 // Returns whether a spelling names a mode that no policy here equals.
 bool is_refused_mode(std::string_view spelling);

@@ -168,7 +168,7 @@ void print_front(const SearchFlags& flags, const FrontRecord& record) {
 }
 
 // Prints and writes the front found before a signal, then passes the signal on to main(). `of_runs`
-// says what is kept of runs that had begun.
+// is the part of the message that says which measured runs are kept.
 [[noreturn]] void end_early(const SearchFlags& flags, FrontRecord& record, int signal,
                             const std::string& of_runs = "") {
   record.front.is_complete = false;
@@ -318,8 +318,8 @@ ExitCode show_modes(const SearchFlags& flags, const TrainingSystem& trainer,
                                      searched.exact, terminal_columns()));
   if (!best) return ExitCode::kGateFailed;
   const SystemEntry& entry = *searched.modes[*best].mode.entry;
-  if (!entry.trap.text.empty() && entry.trap.said == TrapSaid::kWhenUsed) {
-    print_warnings({searched.modes[*best].mode.spelling + ": " + std::string(entry.trap.text)});
+  if (!entry.pitfall.text.empty() && entry.pitfall.shown == PitfallShown::kWhenUsed) {
+    print_warnings({searched.modes[*best].mode.spelling + ": " + std::string(entry.pitfall.text)});
   }
   return ExitCode::kOk;
 }

@@ -19,7 +19,7 @@ struct SpellingRow {
 };
 
 // Returns whether this is an expectation that no model meets.
-bool is_trap(const Policy::Expectation& expected) {
+bool is_pitfall(const Policy::Expectation& expected) {
   return expected.scopes.empty() && expected.ops.empty();
 }
 
@@ -114,7 +114,7 @@ TEST_CASE("a system's spelling resolves to its policy, with the system's early s
     CAPTURE(row.spelling);
     Policy ours = policy_of(row.policy);
     Policy theirs = policy_of(row.spelling);
-    std::erase_if(theirs.expectations, is_trap);
+    std::erase_if(theirs.expectations, is_pitfall);
     CHECK(theirs.name == row.spelling);
     CHECK(theirs.early_stop == row.early_stop);
     ours.name = theirs.name;
@@ -152,7 +152,7 @@ TEST_CASE("every row parses to its policy or is refused with its reason") {
     const std::string text = typed(entry);
     CAPTURE(text);
     if (entry.stands_for.empty()) {
-      CHECK(rejection_of(text) == text + " is not supported: " + std::string(entry.trap.text));
+      CHECK(rejection_of(text) == text + " is not supported: " + std::string(entry.pitfall.text));
     } else {
       CHECK(policy_of(text).name == text);
     }
@@ -245,7 +245,7 @@ TEST_CASE("the error for a refused mode says what is known about the mode") {
   CHECK(std::holds_alternative<Rejected>(parse_policies("none,titan:fulll", refused)));
 }
 
-TEST_CASE("traps of a system are listed with its rows") {
+TEST_CASE("pitfalls of a system are listed with its rows") {
   CHECK_THAT(rejection_of("torchtune(ac_mode=selectiv)"), Catch::Contains("silently"));
   CHECK_THAT(rejection_of("torchtune(enable_activation_checkpointing=true,ac_mode=full)"),
              Catch::Contains("checkpoints nothing; give one of them"));

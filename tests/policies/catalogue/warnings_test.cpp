@@ -22,7 +22,7 @@ Warnings warnings_of(std::string_view text, const Trace& trace) {
   return warnings_of(policy_of(text), trace);
 }
 
-TEST_CASE("policies without traps give no warning") {
+TEST_CASE("policies without pitfalls give no warning") {
   for (const char* policy :
        {"none", "full", "full_nostop", "nth_first(2)", "first_n(3)", "skip_list([3])", "attn_only",
         "save_mm", "sac_titan", "segments(2)", "full_except(attention_forward)", "titan:full"}) {
@@ -55,7 +55,7 @@ TEST_CASE("a system's spelling warns about what the system does silently") {
              Catch::Contains("rematch quantizes nothing"));
 }
 
-TEST_CASE("a trap for other arguments appears only in the list") {
+TEST_CASE("a pitfall for other arguments appears only in the list") {
   CHECK(warnings_of("fastvideo(type=block_skip,n_layer=1)", toy_llama()).empty());
   // expects only the warning about the last layer
   CHECK(warnings_of("diffusers(skip_layers=[1])", toy_llama()).size() == 1);
@@ -88,24 +88,25 @@ TEST_CASE(
   CHECK(warnings_of("recompute_modules([core_attn])", of_matmuls).empty());
 }
 
-TEST_CASE("every other trap of a supported spelling is a warning on use") {
+TEST_CASE("every other pitfall of a supported spelling is a warning on use") {
   for (const SystemEntry& entry : system_entries()) {
-    if (entry.trap.text.empty() || entry.stands_for.empty()) continue;
-    if (entry.trap.said == TrapSaid::kInList) continue;
+    if (entry.pitfall.text.empty() || entry.stands_for.empty()) continue;
+    if (entry.pitfall.shown == PitfallShown::kInList) continue;
     const std::string text = typed(entry);
     CAPTURE(text);
-    // A trap may apply only to draws, biases or experts.
-    Trace toy = entry.trap.concern == Policy::Concern::kExperts ? toy_three_kinds() : toy_biased();
+    // A pitfall may apply only to draws, biases or experts.
+    Trace toy =
+        entry.pitfall.concern == Policy::Concern::kExperts ? toy_three_kinds() : toy_biased();
     toy.ops[5_op].draws_random = true;
     const Warnings warnings = plan_warnings(policy_of(text), plan_of("full", toy), toy);
     REQUIRE_FALSE(warnings.empty());
-    CHECK(warnings[0] == text + ": " + std::string(entry.trap.text));
+    CHECK(warnings[0] == text + ": " + std::string(entry.pitfall.text));
   }
 }
 
 // At first, the model has no biases, experts or random draws. Then it has one of these three. The
 // warning of the system veomni depends on the plan.
-TEST_CASE("a trap that cannot apply to the model gives no warning") {
+TEST_CASE("a pitfall that cannot apply to the model gives no warning") {
   Trace draws = toy_llama();
   draws.ops[5_op].draws_random = true;
   const std::vector<std::pair<const char*, Trace>> rows = {
