@@ -41,8 +41,8 @@ void require_consistent(const PredictFlags& flags) {
   }
 }
 
-// Returns the setting of the steps. If a plan is a point of a front, a setting without a flag is
-// taken from the front.
+// Returns the ranks and the optimizer of the predicted steps. If a plan is a point of a front, the
+// values without a flag come from the front.
 FrontSetting setting_for_trace(const PredictFlags& flags) {
   FrontSetting setting;
   if (const auto of_front = setting_of_fronts(flags.plan_files)) setting = *of_front;

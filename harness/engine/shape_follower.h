@@ -37,9 +37,9 @@ class ShapeFollower {
   void narrow(Frame& frame, Recorder& recorder, std::size_t index, std::int32_t op_id);
   // The treatment of op `index` that serves all remaining shapes.
   Keep keep_for_all(const Frame& frame, std::size_t index) const;
-  // Keeps the values that the frame's shape keeps, and drops other values.
+  // Drops the values that the plan of the frame's shape does not keep.
   void settle(Frame& frame, Recorder& recorder);
-  // Keeps the values that the frame's shape keeps, drops other values, and drops all other shapes.
+  // Like settle(), and drops all other shapes, so that the region is decided.
   void decide(Frame& frame, Recorder& recorder);
 
   // Each of the next three functions switches to another shape that has had all ops of the region

@@ -74,8 +74,8 @@ std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings
                                                            std::vector<RefusedPolicy>& refused);
 // Like the function above, but returns Rejected for any policy that resolve() rejects.
 std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings);
-// Like the functions above, but takes `trace`, the trace of the settings' model with unrounded
-// sizes. If `refused` is null, returns Rejected for any policy that resolve() rejects.
+// Like the two functions above, for a caller that has the trace already. `trace` is the trace of
+// the settings' model, with unrounded sizes. If `refused` is null, works like the function above.
 std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings,
                                                            const Trace& trace,
                                                            std::vector<RefusedPolicy>* refused);

@@ -87,7 +87,8 @@ class Claims {
   // The reference stays valid. look() updates the judgement.
   const Judgement& of(const std::string& comparison) const { return judged_.at(comparison); }
 
-  // Sets the state that this worker has just given to a comparison, without looking again.
+  // Stores the state of a comparison that this worker itself has just changed, so that look() need
+  // not read the folder again.
   void note(const std::string& comparison, ClaimState state) {
     judged_.at(comparison).state = state;
   }

@@ -80,7 +80,8 @@ class HostLock {
     constexpr mode_t kForAll = 0666;
     if (fd_ < 0) fd_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kForAll);
     if (fd_ < 0) throw FileError("cannot open '" + file + "': " + std::strerror(errno));
-    // sets the mode despite the umask; fails on another user's file, which already has the mode
+    // Sets the mode regardless of the umask. Fails if another user owns the file; that user has
+    // already set the mode.
     ::fchmod(fd_, kForAll);
   }
   ~HostLock() { ::close(fd_); }

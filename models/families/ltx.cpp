@@ -27,7 +27,8 @@ constexpr double kRotaryTheta = 1e4;
 // in seconds, rows and columns in pixels.
 constexpr double kFrameShare = 8.0 / 25.0 / 20.0;  // a latent has 8 frames, a second has 25 frames,
                                                    // and the base extent is 20 seconds
-constexpr double kPlaneShare = 32.0 / 2048.0;      // 32 pixels per latent; base extent 2048
+constexpr double kPlaneShare = 32.0 / 2048.0;      // a latent has 32 pixels, and the base
+                                                   // extent is 2048 pixels
 
 at::Tensor modulate_rms(const at::Tensor& x_BND, const at::Tensor& shift_B1D,
                         const at::Tensor& scale_B1D, Ops ops) {

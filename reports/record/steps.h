@@ -81,7 +81,7 @@ void visit_fields(Parity& parity, Visit visit) {
 // the ops that the plan predicts.
 struct EffectRecord {
   std::string same_as;    // "none" or "full" if the plan equals the plan of that policy; else empty
-  bool intended = false;  // true if the policy's name or arguments say that the plans are equal
+  bool intended = false;  // true if the policy is meant to equal `same_as`, as its name says
   std::optional<bool> counts_equal_prediction;
   std::string detail;  // the first difference, in one line
   bool operator==(const EffectRecord&) const = default;

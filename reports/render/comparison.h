@@ -16,9 +16,11 @@ namespace rematch {
 // The pointers point into the report, which must outlive this object.
 struct ComparedPoint {
   const PointRecord* point = nullptr;
-  const PointRecord* none = nullptr;         // if possible, with the same schedule; null if the
-                                             // report has no such point
-  const PointRecord* full = nullptr;         // with the same schedule; null if absent
+  // The point of policy `none`. If there are several, one with the same schedule. Null if the
+  // report has none.
+  const PointRecord* none = nullptr;
+  // The point of policy `full` with the same schedule. Null if the report has none.
+  const PointRecord* full = nullptr;
   std::vector<const RepeatRecord*> repeats;  // runs of this point that finished
   Verdict verdict;
   std::string schedule;  // empty if the policy occurs once, so its name suffices

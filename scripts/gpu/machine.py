@@ -16,7 +16,7 @@ RESULTS = ROOT / "reports/results/gpu"
 CUDA_BUILD = ROOT / "build/cuda"
 DEV_BUILD = ROOT / "build/dev"
 SECONDS_TO_WRITE = 10
-# The file that names the release of LibTorch, such as 2.11, for which carried programs were built.
+# A file packed with the programs. It holds the release of LibTorch, such as 2.11, that they were built for.
 RELEASE_FILE = "torch_release.txt"
 
 # Paths of the programs: the programs of preset cuda, and the programs of preset dev for the dry device.

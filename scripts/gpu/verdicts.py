@@ -13,12 +13,12 @@ PEAK_BYTES = 2 * MIB
 # The largest allowed slowdown of a step while kernels are counted.
 MOST_SLOWDOWN = 1.10
 
-# Catch2's words for tests that did not run. With a device, no test has a reason to be skipped.
+# Matches what Catch2 prints for tests that did not run. With a device, no test has a reason to be skipped.
 SKIPPED_TESTS = re.compile(r": skipped|No test cases matched|No tests ran")
-# Doctor's words for a device that cannot be used, or on which kernels cannot be counted.
+# Matches a line of `rematch doctor` that says why the device cannot be used, or why kernels cannot be counted.
 UNUSABLE = re.compile(r"^(device cuda|kernels) +(?!ok$| )")
-# compute-sanitizer's words for a race in one of our kernels, and for a device that it cannot check. cuBLAS has some
-# races too.
+# Matches what compute-sanitizer prints for a race in one of our kernels, and for a device that it cannot check. Races
+# in cuBLAS do not count.
 RACES = re.compile(r"access at .*rematch_|Device not supported")
 SUMMARY = re.compile("^=+ (?=(ERROR|RACECHECK) SUMMARY)")
 BANDWIDTH = re.compile("^bandwidth: ")

@@ -72,7 +72,7 @@ def key_of(point):
 
 
 def steps(evidence):
-    """Tabulates step times. The samples of lost reports are lost too."""
+    """Tabulates step times. The number of samples is absent for points whose report was lost."""
     columns = ["card", "model", "tokens", "policy", "ops", "attention", "step, ms", "samples", "over the reference", "MFU",
                "allocated while timed", "reserved while timed", "report"]
     rows = {}

@@ -53,7 +53,8 @@ std::string program_of(const SweepRunFlags& flags) {
       "--program FILE");
 }
 
-// Returns whether the plan times on a CPU. Only one worker may then measure at a time.
+// Returns whether the points of the plan are timed on a CPU. Only one worker may then measure at a
+// time.
 bool times_on_cpu(const ComparisonPlan& plan) {
   if (plan.device != "cpu" || plan.comparisons.empty()) return false;
   const std::string rounds = flag_among(plan.comparisons.front().arguments, "--rounds");

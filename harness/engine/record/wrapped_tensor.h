@@ -29,7 +29,7 @@ inline c10::TensorImpl& impl_with_data(const at::Tensor& tensor) {
   return inner == nullptr ? impl : *inner;
 }
 
-// Returns the tensor of impl_with_data() as an owning tensor.
+// Like impl_with_data(), but returns a tensor that owns its TensorImpl.
 at::Tensor tensor_with_data(const at::Tensor& tensor);
 
 }  // namespace rematch

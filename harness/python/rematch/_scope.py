@@ -24,7 +24,7 @@ _num_changes = 0  # how often scopes were set or removed
 
 
 class _Thread(threading.local):
-    recorded: object = None  # the recorded checkpoint, if the scopes of some model were set for it
+    recorded: object = None  # the checkpoint that is recorded; None if no model has scopes for it
 
 
 _thread = _Thread()

@@ -13,7 +13,7 @@ _FSDP_INSIDE = "_fsdp_wrapped_module"
 
 
 def unwrapped(module: torch.nn.Module) -> torch.nn.Module:
-    """Returns the module inside torch's data-parallel wrappers. A plan does not have the names of wrappers."""
+    """Returns the module inside torch's data-parallel wrappers. Names in a plan leave out the wrappers."""
     while True:
         if isinstance(module, (torch.nn.parallel.DistributedDataParallel, torch.nn.DataParallel)):
             module = module.module

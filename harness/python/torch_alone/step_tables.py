@@ -16,7 +16,7 @@ class Storage:
         self.is_outside = is_outside  # True: no op of the step made the storage
         self.version = 0  # number of in-place writes so far
         self.freed_at = None  # the op after which the program no longer holds the storage
-        self.own_references = 0  # references from the saved tensors that the recorder keeps
+        self.own_references = 0  # how many of the recorder's saved tensors refer to the storage
         self._address = untyped._cdata
         self._weak = StorageWeakRef(untyped)
 

@@ -28,8 +28,8 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// The maximum number of rules that are combined in pairs, with every possible place where the first
-// rule ends. The peak and time of a pair are computed from sums.
+// The maximum number of rules for pairs. In a pair the first rule holds for the layers before some
+// layer, and the second rule for the rest. Every two rules are tried with every such layer.
 constexpr std::size_t kMaxPaired = 64;
 
 PlanePoint sums_on_plane(const SimpleMix& mix) { return {mix.peak.count, mix.time.count()}; }

@@ -248,7 +248,8 @@ std::string contents(const std::vector<Section>& sections, bool has_provenance) 
          page::grid(grid, page::CellTitles::kBesideOnNarrow) + "</figure></nav>\n";
 }
 
-// Returns the machine and its settings, folded, and the command that reproduces the measurement.
+// Returns the markup of the machine and its settings, collapsed at first, and of the command that
+// reproduces the measurement.
 std::string provenance(const Provenance& made, const std::string& name) {
   const Environment& machine = made.environment;
   std::string facts;

@@ -77,7 +77,8 @@ std::string percent_text(double ratio) { return format_fixed(100 * ratio, 0) + "
 
 std::string ratio_text(double ratio) { return format_fixed(ratio, 2); }
 
-// Returns the short words of verdicts, most frequent first: "lowers 20, as full 4".
+// Returns each verdict with its count, the most frequent first. For example "lowers 20, as full 4"
+// for 20 verdicts "lowers" and 4 verdicts "as full".
 std::string counted(const std::map<std::string, std::size_t>& words) {
   std::vector<std::pair<std::string, std::size_t>> sorted(words.begin(), words.end());
   std::stable_sort(sorted.begin(), sorted.end(),

@@ -319,7 +319,8 @@ TEST_CASE("silence is counted from a worker's last sign of life, by the observer
       CHECK_FALSE(folder.has_claim("a.g2"));
       REQUIRE(claims.take("a"));
       CHECK(folder.has_claim("a.g2"));
-      CHECK_FALSE(claims.take("a"));  // another worker has taken the judged generation
+      CHECK_FALSE(
+          claims.take("a"));  // another worker has taken the generation that was judged stale
     }});
   });
 }

@@ -82,7 +82,7 @@ TEST_CASE("small results stay on the device") {
   }));
 }
 
-// Selectors, treatments and sizes survive a file.
+// A policy that is written to a file and read again makes the same plan.
 TEST_CASE("an offloading policy reads back unchanged") {
   for (const char* name : {"offload_inputs(full)", "offload_saved(attn_only)", "sac_and_offload",
                            "remat_minimal_offloaded", "offload_modules([attn_proj])"}) {

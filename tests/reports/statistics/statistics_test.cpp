@@ -263,7 +263,7 @@ TEST_CASE("the interval contains the truth in about 95 of 100 simulated experime
           "[property]") {
   struct Row {
     int num_rounds;
-    double widest;  // mean width allowed, in round standard deviations
+    double widest;  // largest mean width, in standard deviations of a round
   };
   for (const Row& row : {Row{3, 8.0}, Row{4, 5.0}, Row{5, 4.0}, Row{9, 2.4}}) {
     CAPTURE(row.num_rounds);
