@@ -17,9 +17,12 @@ bool is_placeholder(std::string_view value) {
   return value.size() == 1 && value.front() >= 'A' && value.front() <= 'Z';
 }
 
-// Converts Python's True, False and None, which YAML files and command lines also use, to lower
-// case.
-std::string_view without_capital(std::string_view value) {
+// Removes the quotes of Python, TOML and YAML. Converts Python's True, False and None, which YAML
+// files and command lines also use, to lower case.
+std::string_view plain_value(std::string_view value) {
+  const bool is_quoted = value.size() > 1 && (value.front() == '\'' || value.front() == '"') &&
+                         value.find(value.front(), 1) == value.size() - 1;
+  if (is_quoted) value = value.substr(1, value.size() - 2);
   if (value == "True") return "true";
   if (value == "None") return "none";
   return value == "False" ? "false" : value;
@@ -36,7 +39,7 @@ std::optional<Values> values_of(const std::optional<std::string_view>& arguments
     const std::string key(trimmed(part.substr(0, sign)));
     const std::string_view value =
         sign == std::string_view::npos ? std::string_view() : trimmed(part.substr(sign + 1));
-    if (!values.emplace(key, without_capital(value)).second) return std::nullopt;
+    if (!values.emplace(key, plain_value(value)).second) return std::nullopt;
   }
   return values;
 }
@@ -74,59 +77,107 @@ std::string with_captured(std::string_view stands_for, const Values& captured) {
   return text;
 }
 
+// Keys of a system that have another name in the table.
+struct OtherKey {
+  std::string_view system;
+  std::string_view other;
+  std::string_view key;
+};
+constexpr OtherKey kOtherKeys[] = {{"torchtune", "enable", "enable_activation_checkpointing"},
+                                   {"titan", "ac_mode", "mode"}};
+
+// Returns the argument "KEY=VALUE" with the key's name in the table.
+std::string with_table_key(std::string_view system, std::string_view argument) {
+  for (const OtherKey& known : kOtherKeys) {
+    const bool has_other = known.system == system && argument.starts_with(known.other) &&
+                           trimmed(argument.substr(known.other.size())).starts_with('=');
+    if (has_other) {
+      return std::string(known.key) + std::string(argument.substr(known.other.size()));
+    }
+  }
+  return std::string(argument);
+}
+
 // The system `modalities` writes its modes in two long ways:
 // "modalities(ac_variant=X_activation_checkpointing,layers_fqn=F,...)" and
-// "modalities:X_activation_checkpointing(...)". Rewrites such a call in the short form of the table
-// of systems: drops layers_fqn, the suffix, and the key save_ops_keys. Returns nullopt if there is
-// nothing to shorten.
-std::optional<std::string> short_modalities(const Call& typed) {
+// "modalities:X_activation_checkpointing(...)". Shortens them to "modalities:X(...)": drops
+// layers_fqn, the suffix, and the key save_ops_keys.
+void shorten_modalities(std::string& name, std::vector<std::string>& arguments) {
   constexpr std::string_view kSystem = "modalities";
   constexpr std::string_view kSuffix = "_activation_checkpointing";
+  constexpr std::string_view kVariant = "ac_variant=";
   constexpr std::string_view kLayers = "layers_fqn=";
   constexpr std::string_view kKeysPrefix = "save_ops_keys=";
-  if (!typed.name.starts_with(kSystem)) return std::nullopt;
-  std::string_view name = typed.name;
-  if (name.ends_with(kSuffix)) name.remove_suffix(kSuffix.size());
-  const auto parts = split_at_commas(typed.arguments.value_or(""));
-  if (!parts) return std::nullopt;
-  std::string arguments;
-  bool is_shorter = name != typed.name;
-  for (std::string_view part : *parts) {
-    part = trimmed(part);
-    const bool names_layers = part.starts_with(kLayers) && part.size() > kLayers.size();
-    const bool has_keys = name != kSystem && part.starts_with(kKeysPrefix);
-    is_shorter = is_shorter || names_layers || has_keys;
-    if (names_layers) continue;
-    if (has_keys) part.remove_prefix(kKeysPrefix.size());
-    arguments.append(arguments.empty() ? "" : ",").append(part);
+  if (!name.starts_with(kSystem)) return;
+  std::erase_if(arguments, [&](const std::string& argument) {
+    return argument.starts_with(kLayers) && argument.size() > kLayers.size();
+  });
+  const auto variant = std::ranges::find_if(
+      arguments, [&](const std::string& argument) { return argument.starts_with(kVariant); });
+  if (name == kSystem && variant != arguments.end()) {
+    name.append(":").append(plain_value(trimmed(variant->substr(kVariant.size()))));
+    arguments.erase(variant);
   }
-  if (!is_shorter) return std::nullopt;
-  return std::string(name) + (arguments.empty() ? "" : "(" + arguments + ")");
+  if (name.ends_with(kSuffix)) name.resize(name.size() - kSuffix.size());
+  for (std::string& argument : arguments) {
+    if (argument.starts_with(kKeysPrefix)) argument.erase(0, kKeysPrefix.size());
+  }
 }
 
 // Names of systems that have another name in the table.
 constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
     {"torchtitan", "titan"}, {"transformers", "huggingface"}, {"megatron-lm", "megatron"}};
 
-// Returns the call under the system's name in the table. Returns nullopt if the call already uses
-// that name.
-std::optional<std::string> under_table_name(std::string_view text) {
-  for (const auto& [other, name] : kOtherNames) {
-    const bool is_other = text.starts_with(other) && text.size() > other.size() &&
-                          (text[other.size()] == ':' || text[other.size()] == '(');
-    if (is_other) return std::string(name) + std::string(text.substr(other.size()));
+// Returns the name of a mode, "torchtitan:full" or "torchtitan", with its system's name in the
+// table.
+std::string with_table_name(std::string_view name) {
+  for (const auto& [other, system] : kOtherNames) {
+    if (name.substr(0, name.find(':')) == other) {
+      return std::string(system) + std::string(name.substr(other.size()));
+    }
   }
-  return std::nullopt;
+  return std::string(name);
+}
+
+// Returns a spelling with the names that the table of systems uses. Returns nullopt if the text is
+// no call. A text without ':' and arguments names no mode, and stays as it is.
+std::optional<std::string> table_form(std::string_view text) {
+  const std::optional<Call> call = parse_call(trimmed(text));
+  if (!call) return std::nullopt;
+  if (!call->arguments && call->name.find(':') == std::string_view::npos) return std::string(text);
+  std::string name = with_table_name(call->name);
+  if (const std::size_t colon = name.find(':'); colon != std::string::npos) {
+    name = name.substr(0, colon + 1) + std::string(plain_value(name.substr(colon + 1)));
+  }
+  const auto parts = split_at_commas(call->arguments.value_or(""));
+  if (!parts) return std::nullopt;
+  std::vector<std::string> arguments;
+  const std::string system = name.substr(0, name.find(':'));
+  for (const std::string_view part : *parts) {
+    arguments.push_back(with_table_key(system, trimmed(part)));
+  }
+  shorten_modalities(name, arguments);
+  const bool has_arguments = call->arguments && !arguments.empty();
+  return has_arguments ? name + "(" + joined(arguments, ",") + ")" : name;
 }
 
 std::string_view system_of(const Call& call) { return call.name.substr(0, call.name.find(':')); }
 
-bool is_known_mode(std::string_view text) {
-  const std::optional<Call> call = parse_call(text);
-  const auto entries = system_entries();
-  return call && std::any_of(entries.begin(), entries.end(), [&](const SystemEntry& entry) {
-           return captures(entry.spelling, *call).has_value();
-         });
+// An entry of the table, with the values of its placeholders.
+struct Match {
+  const SystemEntry* entry = nullptr;
+  Values captured;
+};
+
+// Returns the mode that a spelling names. Returns nullopt if it names none.
+std::optional<Match> find_mode(std::string_view text) {
+  const auto form = table_form(text);
+  if (!form) return std::nullopt;
+  const Call call = *parse_call(*form);
+  for (const SystemEntry& entry : system_entries()) {
+    if (auto captured = captures(entry.spelling, call)) return Match{&entry, std::move(*captured)};
+  }
+  return std::nullopt;
 }
 
 // Returns the names and values of a spelling, without placeholders and numbers.
@@ -157,13 +208,18 @@ std::optional<std::string> without_misspelling(std::string_view text,
     return std::nullopt;
   }
   std::string mode = filled_in(text, misspelled.front(), *nearest);
-  return is_known_mode(mode) ? std::optional(std::move(mode)) : std::nullopt;
+  return find_mode(mode) ? std::optional(std::move(mode)) : std::nullopt;
 }
 
 // Rejects a call whose system is known but whose mode is not.
 std::optional<Rejected> no_such_mode(std::string_view text, const Call& call) {
-  const std::string system(system_of(call));
-  std::vector<std::string_view> words;
+  const std::string typed(system_of(call));
+  const std::string system = with_table_name(typed);
+  std::vector<std::string_view> words = {typed};
+  for (const OtherKey& key : kOtherKeys) {
+    if (key.system == system) words.push_back(key.other);
+  }
+  const std::size_t num_other = words.size();
   std::string known;
   for (const SystemEntry& entry : system_entries()) {
     if (system_of(*parse_call(entry.spelling)) != system) continue;
@@ -171,10 +227,10 @@ std::optional<Rejected> no_such_mode(std::string_view text, const Call& call) {
     words.insert(words.end(), more.begin(), more.end());
     known.append(known.empty() ? "; known: " : ", ").append(entry.spelling);
   }
-  if (words.empty()) return std::nullopt;
+  if (words.size() == num_other) return std::nullopt;
   const auto nearest = without_misspelling(text, words);
   if (nearest) known = "; did you mean '" + *nearest + "'?";
-  return Rejected{system + " has no mode " + in_quotes(text) + known};
+  return Rejected{typed + " has no mode " + in_quotes(text) + known};
 }
 
 std::variant<Policy, Rejected> policy_of(const SystemEntry& entry, std::string_view text,
@@ -211,9 +267,9 @@ std::vector<std::string_view> systems_with(std::string_view policy_name) {
 }
 
 bool is_mode_of_system(std::string_view policy) {
-  if (const auto renamed = under_table_name(policy)) return is_mode_of_system(*renamed);
-  const std::optional<Call> call = parse_call(trimmed(policy));
-  if (!call) return false;
+  const auto form = table_form(policy);
+  if (!form) return false;
+  const std::optional<Call> call = parse_call(*form);
   for (const CatalogueEntry& entry : catalogue()) {
     if (entry.name != call->name) continue;
     return entry.is_of_system || (call->arguments && is_mode_of_system(*call->arguments));
@@ -243,7 +299,7 @@ std::optional<std::string> nearest_spelling(std::string_view text) {
   const auto nearest = nearest_name(typed, systems);
   if (!nearest) return std::nullopt;
   std::string mode = *nearest + std::string(text.substr(typed.size()));
-  return is_known_mode(mode) ? std::optional(std::move(mode)) : std::nullopt;
+  return find_mode(mode) ? std::optional(std::move(mode)) : std::nullopt;
 }
 
 std::string_view pitfall_of(std::string_view spelling) {
@@ -257,35 +313,16 @@ bool is_refused_mode(std::string_view spelling) {
 }
 
 std::optional<FilledMode> filled_mode(std::string_view text) {
-  if (const auto renamed = under_table_name(text)) return filled_mode(*renamed);
-  const std::optional<Call> call = parse_call(trimmed(text));
-  if (!call) return std::nullopt;
-  for (const SystemEntry& entry : system_entries()) {
-    if (const auto captured = captures(entry.spelling, *call)) {
-      return FilledMode{&entry, std::string(text),
-                        filled_configuration(entry.configuration, *captured)};
-    }
-  }
-  return std::nullopt;
+  const auto mode = find_mode(text);
+  if (!mode) return std::nullopt;
+  return FilledMode{mode->entry, std::string(text),
+                    filled_configuration(mode->entry->configuration, mode->captured)};
 }
 
 std::optional<std::variant<Policy, Rejected>> parse_system_spelling(std::string_view text,
                                                                     const Call& call) {
-  if (const auto renamed = under_table_name(text)) {
-    auto parsed = parse_system_spelling(*renamed, *parse_call(*renamed));
-    if (parsed && std::holds_alternative<Policy>(*parsed)) std::get<Policy>(*parsed).name = text;
-    return parsed;
-  }
-  if (const auto in_short = short_modalities(call)) {
-    if (auto parsed = parse_system_spelling(*in_short, *parse_call(*in_short))) {
-      if (auto* policy = std::get_if<Policy>(&*parsed)) policy->name = text;
-      return parsed;
-    }
-  }
-  for (const SystemEntry& entry : system_entries()) {
-    if (const auto captured = captures(entry.spelling, call)) {
-      return policy_of(entry, text, with_captured(entry.stands_for, *captured));
-    }
+  if (const auto mode = find_mode(text)) {
+    return policy_of(*mode->entry, text, with_captured(mode->entry->stands_for, mode->captured));
   }
   return no_such_mode(text, call);
 }

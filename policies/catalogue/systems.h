@@ -120,9 +120,10 @@ std::string_view schedule_note(std::string_view policy, Schedule schedule);
 // Returns the mode that is meant if only the system's name is misspelled.
 std::optional<std::string> nearest_spelling(std::string_view text);
 
-// Returns the policy that a system's spelling stands for, under the name that was typed. Python's
-// True and False count as true and false. For the system `modalities`, arguments may have the names
-// of its configuration. The argument layers_fqn is ignored, because every block is meant. Returns
+// Returns the policy that a system's spelling stands for, under the name that was typed. Values may
+// be quoted, and Python's True, False and None count as true, false and none. For the system
+// `modalities`, arguments may have the names of its configuration. The argument layers_fqn is
+// ignored, because every block is meant. Returns
 // Rejected for a mode that is rejected or whose policy rejects its arguments. If the system does
 // not have the mode, the message lists the known modes. Returns nullopt if `call` does not begin
 // with a system's name. For example, "titan:full" and "torchtune(...)" begin with a system's name.

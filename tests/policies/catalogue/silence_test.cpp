@@ -58,7 +58,7 @@ TEST_CASE("the error for an unknown mode lists the system's modes") {
        // The system does not checkpoint.
        {"torchtune(ac_mode=selectiv)", "silently checkpoints nothing"},
        {"torchtune(ac_mod=full)", "torchtune has no mode"},
-       {"modalities:op", "known: modalities:full, modalities:selective_layer"},
+       {"modalities:op", "known: modalities:none, modalities:full, modalities:selective_layer"},
        {"diffusers(skip=2)", "diffusers has no mode"},
        {"megatron(recompute_granularity=partial)", "megatron has no mode"},
        {"maxtext:minimal_with_contxt", "did you mean 'maxtext:minimal_with_context'?"},

@@ -200,9 +200,16 @@ TEST_CASE("a suggested mode differs from the typed mode by one misspelled word")
   CHECK_THAT(rejection_of("titn:full"), Catch::Contains("did you mean 'titan:full'?"));
   CHECK_THAT(rejection_of("torchtune(ac_mode=selective,ac_optoin=2)"),
              Catch::Contains("did you mean 'torchtune(ac_mode=selective,ac_option=2)'?"));
+  CHECK_THAT(rejection_of("torchtitan:fulll"),
+             Catch::Contains("torchtitan has no mode") &&
+                 Catch::Contains("did you mean 'torchtitan:full'?"));
+  CHECK_THAT(
+      rejection_of("torchtune(enable=false,ac_mode=selectve,ac_option=2)"),
+      Catch::Contains("did you mean 'torchtune(enable=false,ac_mode=selective,ac_option=2)'?"));
   for (const char* other :
        {"titan:flex", "modalities(ac_variant=selective_op_activation_checkpointing)",
-        "torchtune(enable=true,ac_option=2)", "torchtune(enable=false,ac_mode=selective)"}) {
+        "modalities(ac_variant=selective_op)", "torchtune(enable=maybe)",
+        "torchtune(enable=false,ac_mode=selective)"}) {
     CAPTURE(other);
     CHECK_THAT(rejection_of(other), !Catch::Contains("did you mean"));
   }
@@ -216,6 +223,28 @@ TEST_CASE("systems and values have aliases") {
            {"torchtitan(mode=selective,selective_ac_option=2)", "titan(selective_ac_option=2)"},
            {"transformers:gradient_checkpointing", "huggingface:gradient_checkpointing"},
            {"fastvideo(type=attn_only)", "fastvideo:attn_only"},
+           {"fastvideo(type=None)", "fastvideo:none"},
+           {"torchtune(enable=True)", "torchtune(enable_activation_checkpointing=true)"},
+           {"torchtune(enable = false)", "torchtune(enable_activation_checkpointing=false)"},
+           {"torchtune(enable=false,ac_mode=full)", "torchtune(ac_mode=full)"},
+           {"torchtune(enable=false,ac_mode=None)", "torchtune(ac_mode=none)"},
+           {"torchtune(enable=true,ac_option=2)", "torchtune(ac_mode=full,ac_option=2)"},
+           {"torchtune(ac_mode='selective',ac_option=\"2\")",
+            "torchtune(ac_mode=selective,ac_option=2)"},
+           {"torchtitan(ac_mode=None)", "titan:none"},
+           {"torchtitan(mode=\"full\")", "titan:full"},
+           {"modalities(ac_variant=full)", "modalities:full"},
+           {"modalities(ac_variant=selective_op,save_ops_keys=[ops.aten.mm.default])",
+            "modalities:selective_op(ops.aten.mm.default)"},
+           {"modalities(ac_freq=2,ac_variant='selective_layer')",
+            "modalities:selective_layer(ac_freq=2)"},
+           {"modalities:None", "none"},
+           {"diffusers:None", "none"},
+           {"megatron:None", "none"},
+           {"transformers:None", "none"},
+           {"transformers(gradient_checkpointing=False)", "none"},
+           {"transformers(gradient_checkpointing=True)", "huggingface:gradient_checkpointing"},
+           {"axolotl(gradient_checkpointing=False)", "none"},
            {"torchtune(ac_mode=None)", "torchtune(ac_mode=none)"}}) {
     CAPTURE(other);
     Policy policy = policy_of(other);
@@ -227,12 +256,22 @@ TEST_CASE("systems and values have aliases") {
   CHECK_THAT(rejection_of(
                  "torchtune(enable_activation_checkpointing=false,ac_mode=selective,ac_option=op)"),
              Catch::Contains("ValueError"));
+  for (const char* op : {"torchtune(enable=false,ac_mode=selective,ac_option=op)",
+                         "torchtune(ac_mode=selective,ac_option='op')"}) {
+    CAPTURE(op);
+    CHECK(rejection_of(op).starts_with(std::string(op) + " is not supported: torchtune fails"));
+  }
+  CHECK_THAT(rejection_of("modalities(ac_variant=selective_op)"),
+             Catch::Contains("the mode needs save_ops_keys"));
+  CHECK_THAT(rejection_of("modalities(ac_variant=selective_layer)"),
+             Catch::Contains("give ac_freq=N"));
   CHECK_THAT(rejection_of("sac_split(attn: full, moe: full)"),
              Catch::Contains("ffn stands for experts too"));
 }
 
 TEST_CASE("the error for a refused mode says what is known about the mode") {
   CHECK(is_refused_mode("titan:SelectiveAC"));
+  CHECK(is_refused_mode("modalities(ac_variant=selective_op)"));
   CHECK_FALSE(is_refused_mode("titan:full"));
   CHECK_FALSE(is_refused_mode("titan:fulll"));
   std::vector<RefusedPolicy> refused;
