@@ -7,13 +7,14 @@ NO_INDEX = -1
 
 
 def find_blocks(model):
-    """Returns the model's lists of layers by name. A list is an outermost ModuleList or Sequential of two or more
-    modules of one class that have parameters and children."""
+    """Returns the model's lists of layers by name. A list is an outermost ModuleList, ModuleDict or Sequential of two
+    or more modules of one class that have parameters and children."""
     found = {}
 
     def visit(module, path):
-        if isinstance(module, (torch.nn.ModuleList, torch.nn.Sequential)) and _is_block_list(list(module)):
-            found[path] = list(module)
+        is_container = isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict, torch.nn.Sequential))
+        if is_container and _is_block_list(list(module.children())):
+            found[path] = list(module.children())
             return
         for name, child in module.named_children():
             visit(child, f"{path}.{name}" if path else name)

@@ -16,8 +16,8 @@ def record_trace(model, step, name=None, blocks=None, dimensions=None):
     gradients."""
     blocks = find_blocks(model) if blocks is None else blocks
     if not blocks:
-        raise Refused(f"{type(model).__name__} has no list of equal layers: a ModuleList or Sequential of two or more "
-                      "modules of one class")
+        raise Refused(f"{type(model).__name__} has no list of equal layers: a ModuleList, ModuleDict or Sequential "
+                      "of two or more modules of one class")
     model.zero_grad(set_to_none=True)
     recorder = Recorder()
     recorder.record(model, blocks, step)

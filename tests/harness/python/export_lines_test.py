@@ -1,0 +1,153 @@
+"""Tests the lines that `rematch export` prints for trainers. A stand-in for the trainer applies them to a model. Bits must
+equal the bits without checkpointing, and recomputed ops and the peak must be as predicted. Needs torch and the binary
+that REMATCH_BINARY names."""
+
+import importlib.util
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+import types
+import unittest
+
+import torch
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+BINARY = os.environ.get("REMATCH_BINARY", str(ROOT / "build" / "dev" / "harness" / "cli" / "lite" / "rematch"))
+sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "harness" / "python")]
+
+import check_plan  # noqa: E402
+import stand_ins  # noqa: E402
+from torch_alone.trace_file import record_trace  # noqa: E402
+from torch_alone.watched_step import NOT_COUNTED  # noqa: E402
+from zoo import llama  # noqa: E402
+
+# torch holds a dead save to the end of its region. The engine holds it to its last reader.
+PEAK_TOLERANCE = 0.03
+HAS_YAML = importlib.util.find_spec("yaml") is not None
+
+
+def from_yaml(apply):
+    import yaml
+    return lambda lines, model: apply(yaml.safe_load(lines), model)
+
+
+def from_toml(apply):
+    return lambda lines, model: apply(tomllib.loads(lines), model)
+
+
+def decoder(**options):
+    torch.manual_seed(0)
+    model, ids = stand_ins.Decoder(**options), torch.randint(0, 64, (4, 32))
+    return model, lambda: model(ids).square().mean()
+
+
+def blocks_of(lines):
+    """Splits printed lines into (comment, lines) of each mode. A trainer has one block for each of its versions."""
+    blocks = []
+    for line in lines.splitlines():
+        if not line.startswith("#"):
+            blocks[-1][1].append(line)
+        elif blocks and not blocks[-1][1]:
+            blocks[-1] = (line, [])
+        else:
+            blocks.append((line, []))
+    return [(comment, "\n".join(block) + "\n") for comment, block in blocks]
+
+
+class ExportedLinesTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.trace_file, self.plan_file = self.folder / "trace.json", self.folder / "plan.json"
+        self.other_names, self.not_counted = {}, NOT_COUNTED
+
+    def must(self, *arguments):
+        done = subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def predict(self, *arguments):
+        return json.loads(self.must("predict", "--trace", self.trace_file, *arguments, "--schedule", "whole_region",
+                                    "--optimizer", "none", "--json"))[0]
+
+    def check_modes(self, target, model_and_step, modes, apply, wanted=".*"):
+        """Applies the lines for each mode. `wanted` matches the comment of a block that the stand-in knows."""
+        model, step = model_and_step
+        step()
+        self.trace_file.write_text(json.dumps(record_trace(model, step)))
+        for mode in modes:
+            self.must("plan", "--trace", self.trace_file, "--policy", mode, "-o", self.plan_file)
+            lines = self.must("export", self.plan_file, "--to", target, "--trace", self.trace_file)
+            blocks = [block for block in blocks_of(lines) if re.search(wanted, block[0])]
+            self.assertGreater(len(blocks), 0, lines)
+            for comment, block in blocks:
+                with self.subTest(target=target, mode=mode, comment=comment):
+                    self.check_run(model, step, types.SimpleNamespace(
+                        OTHER_NAMES=self.other_names, apply=lambda model, block=block: apply(block, model)))
+
+    def check_run(self, model, step, plan):
+        plain, planned = check_plan.measure(model, step, plan, num_steps=1)
+        self.assertEqual(plain["hash"], planned["hash"])
+        executed = [check_plan.by_one_name(arm["watched"][0], plan, self.not_counted) for arm in (plain, planned)]
+        predicted, without = self.predict("--plan", self.plan_file), self.predict("--policy", "none")
+        self.assertEqual(check_plan.recomputed_ops(*executed),
+                         check_plan.by_one_name(predicted["predicted_ops"]["recompute"], plan, self.not_counted))
+        peaks = [step["predicted_memory"]["peak_allocated_bytes"] for step in (predicted, without)]
+        wanted = plain["watched"][1] + peaks[0] - peaks[1]
+        self.assertLessEqual(abs(planned["watched"][1] - wanted), PEAK_TOLERANCE * wanted)
+
+    def test_torchtitan(self):
+        modes = ("titan:full", "titan(selective_ac_option=2)", "titan:selective")
+        self.check_modes("torchtitan", decoder(), modes, from_toml(stand_ins.torchtitan), wanted="until")
+
+    @unittest.skipUnless(HAS_YAML, "PyYAML is not installed")
+    def test_torchtune(self):
+        modes = ("full", "nth_last(2)", "torchtune(ac_mode=full)", "torchtune(ac_mode=selective,ac_option=3)")
+        self.check_modes("torchtune", decoder(), modes, from_yaml(stand_ins.torchtune))
+
+    @unittest.skipUnless(HAS_YAML, "PyYAML is not installed")
+    def test_modalities(self):
+        keys = "ops.aten.mm.default,ops.aten._scaled_dot_product_flash_attention.default"
+        modes = ("full", "nth_last(2)", "modalities:selective_op(ops.aten.mm.default)", f"modalities:selective_op({keys})")
+        self.check_modes("modalities", decoder(keyed=True), modes, from_yaml(stand_ins.modalities))
+
+    @unittest.skipUnless(HAS_YAML and importlib.util.find_spec("transformers"), "PyYAML or transformers is not installed")
+    def test_axolotl(self):
+        torch.manual_seed(0)
+        model, step = llama()
+        modes = ("full", "axolotl(gradient_checkpointing=true,selective_checkpointing=true)")
+        self.check_modes("axolotl", (model.train(), step), modes, from_yaml(stand_ins.axolotl))
+
+    def test_fastvideo(self):
+        self.check_modes("fastvideo", decoder(), ("fastvideo:full", "fastvideo:ops"), stand_ins.fastvideo)
+
+    def test_pull_requests_of_fastvideo(self):
+        modes = ("fastvideo:attn_only",)
+        self.check_modes("fastvideo", decoder(), modes, stand_ins.fastvideo, wanted="1410")
+        self.check_modes("fastvideo", decoder(), modes, stand_ins.fastvideo_1716, wanted="1716")
+
+    def test_a_call_for_fastvideo(self):
+        def apply(lines, model):
+            undo = []
+            exec(lines, {"transformer": model, "apply_activation_checkpointing": lambda *arguments, **keywords: undo.append(
+                stand_ins.apply_activation_checkpointing(*arguments, **keywords))})
+            return undo[0]
+
+        self.check_modes("fastvideo", decoder(), ("nth_first(2)", "nth_first(3)"), apply)
+
+    def test_megatron(self):
+        full, selective = "recompute_granularity=full,recompute_method", "recompute_granularity=selective,recompute_modules"
+        modes = (f"megatron({full}=uniform,recompute_num_layers=2)", f"megatron({full}=uniform,recompute_num_layers=3)",
+                 f"megatron({full}=block,recompute_num_layers=3)", f"megatron({selective}=[mlp])",
+                 f"megatron({selective}=[core_attn,mlp])", "megatron(recompute_granularity=selective)")
+        # The backward inside a reentrant checkpoint sums gradients in place, and views the result.
+        self.other_names, self.not_counted = {"aten::add_.Tensor": "aten::add.Tensor"}, {*NOT_COUNTED, "aten::view"}
+        self.check_modes("megatron", decoder(), modes, stand_ins.megatron)
+
+
+if __name__ == "__main__":
+    unittest.main()

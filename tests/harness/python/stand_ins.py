@@ -1,0 +1,234 @@
+"""Stand-ins for trainers that are not installed, and a model for them. A stand-in reads the configuration of its trainer
+and wraps the layers that the trainer would wrap, in the way of the trainer's own code. Each one takes the configuration
+and the model, and returns a function that takes the wrapping back."""
+
+import functools
+import shlex
+
+import torch
+import torch.utils.checkpoint
+from torch.nn import functional
+from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
+
+aten = torch.ops.aten
+
+GPU_ATTENTION = aten._scaled_dot_product_flash_attention.default, aten._scaled_dot_product_efficient_attention.default
+# The CPU's kernel stands for the fused kernels in the trainers' lists.
+ATTENTION = *GPU_ATTENTION, aten._scaled_dot_product_flash_attention_for_cpu.default
+
+
+class Projections(torch.nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.q, self.k, self.v = (torch.nn.Linear(dim, dim, bias=False) for _ in range(3))
+
+    def forward(self, x):
+        return self.q(x), self.k(x), self.v(x)
+
+
+class Core(torch.nn.Module):
+    """The attention kernel between the projections. Takes and returns [batch, tokens, dim]."""
+
+    def forward(self, q, k, v):
+        q, k, v = (part.unflatten(-1, (2, -1)).transpose(1, 2) for part in (q, k, v))
+        return functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
+
+
+class Attention(torch.nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.qkv, self.core, self.output = Projections(dim), Core(), torch.nn.Linear(dim, dim, bias=False)
+
+    def forward(self, x):
+        return self.output(self.core(*self.qkv(x)))
+
+
+class FeedForward(torch.nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.w1, self.w3 = (torch.nn.Linear(dim, 3 * dim, bias=False) for _ in range(2))
+        self.w2 = torch.nn.Linear(3 * dim, dim, bias=False)
+
+    def forward(self, x):
+        return self.w2(functional.silu(self.w1(x)) * self.w3(x))
+
+
+class Layer(torch.nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.attention_norm, self.attention = torch.nn.RMSNorm(dim), Attention(dim)
+        self.ffn_norm, self.ffn = torch.nn.RMSNorm(dim), FeedForward(dim)
+
+    def forward(self, x):
+        x = x + self.attention(self.attention_norm(x))
+        return x + self.ffn(self.ffn_norm(x))
+
+
+class Decoder(torch.nn.Module):
+    """Layers in the container that the trainer expects: a list, or a dictionary if `keyed`."""
+
+    def __init__(self, dim=32, num_layers=4, vocabulary=64, keyed=False):
+        super().__init__()
+        self.embed, self.head = torch.nn.Embedding(vocabulary, dim), torch.nn.Linear(dim, vocabulary, bias=False)
+        layers = [Layer(dim) for _ in range(num_layers)]
+        self.layers = (torch.nn.ModuleDict({str(i): layer for i, layer in enumerate(layers)}) if keyed
+                       else torch.nn.ModuleList(layers))
+
+    def run_layers(self, x):
+        for layer in layers_of(self):
+            x = layer(x)
+        return x
+
+    def forward(self, ids):
+        return self.head(self.run_layers(self.embed(ids)))
+
+
+def layers_of(model):
+    return list(model.layers.values() if isinstance(model.layers, torch.nn.ModuleDict) else model.layers)
+
+
+def replaced(module, name, function):
+    """Replaces a method of one module. Returns the function that takes it back."""
+    setattr(module, name, function)
+    return functools.partial(delattr, module, name)
+
+
+def wrapped(module, **options):
+    """Wraps a module as torch's checkpoint_wrapper does, without its generator."""
+    options = {"use_reentrant": False, "preserve_rng_state": False, **options}
+    return replaced(module, "forward", functools.partial(checkpoint, module.forward, **options))
+
+
+def wrap_all(modules, **options):
+    undo = [wrapped(module, **options) for module in modules]
+    return lambda: [take_back() for take_back in undo]
+
+
+def saving(saved, halved=()):
+    """Returns a context_fn that saves the results of ops. Of the ops in `halved`, it saves every second one: the first,
+    the third, and so on. Forward and recompute count them separately."""
+    def contexts():
+        num_halved = {False: 0, True: 0}
+
+        def policy(context, op, *args, **kwargs):
+            if op in halved:
+                num_halved[context.is_recompute] += 1
+            is_even = op in halved and num_halved[context.is_recompute] % 2 == 0
+            return CheckpointPolicy.MUST_SAVE if op in saved and not is_even else CheckpointPolicy.PREFER_RECOMPUTE
+        return create_selective_checkpoint_contexts(policy)
+    return contexts
+
+
+def every(layers, number):
+    """Returns the last layer of each group of `number` layers. 0 means all layers."""
+    return [layer for count, layer in enumerate(layers, 1) if number == 0 or count % number == 0]
+
+
+def torchtitan(config, model):
+    """Before torch_remat: mode and selective_ac_option of the job's TOML. Recompute runs to the region's end."""
+    config = config["activation_checkpoint"]
+    layers, option = layers_of(model), config.get("selective_ac_option", "2")
+    if config["mode"] == "selective" and option == "op":
+        saved = (aten.mm.default, aten.addmm.default, aten.bmm.default, aten.linear.default, aten.topk.default, *ATTENTION)
+        context = saving(saved, halved=(aten.mm.default, aten.linear.default))
+        return wrap_all(layers, context_fn=context, early_stop=False, preserve_rng_state=True)
+    if config["mode"] == "selective":
+        layers = every(layers, int(option))
+    return wrap_all(layers, early_stop=False, preserve_rng_state=True)
+
+
+def torchtune(config, model):
+    enabled, mode = config.get("enable_activation_checkpointing", False), config.get("ac_mode")
+    layers = []
+    if enabled and mode is None:
+        layers = layers_of(model)
+    elif not enabled and mode == "full":
+        layers = layers_of(model)
+    elif not enabled and mode == "selective":
+        layers = every(layers_of(model), int(config["ac_option"]))
+    return wrap_all(layers)
+
+
+def modalities(config, model):
+    """The layers are in a dictionary."""
+    variant, parameters = config["ac_variant"], config["ac_fun_params"]
+    layers = list(model.layers.values())
+    if variant == "full_activation_checkpointing":
+        return wrap_all(layers)
+    if variant == "selective_layer_activation_checkpointing":
+        return wrap_all(every(layers, parameters["ac_freq"]))
+    known = {"ops.aten.mm.default": (aten.mm.default,),
+             "ops.aten._scaled_dot_product_efficient_attention.default": (),
+             "ops.aten._scaled_dot_product_flash_attention.default": ATTENTION,
+             "ops.aten.max.default": (aten.max.default,)}
+    saved = [op for key in parameters["save_ops_keys"] for op in known[key]]
+    return wrap_all(layers, context_fn=saving(saved, halved=(aten.mm.default,)))
+
+
+def axolotl(config, model):
+    """Calls the method of transformers' model with the keywords of the run's YAML."""
+    keywords = dict(config.get("gradient_checkpointing_kwargs", {"use_reentrant": True}))
+    if config.get("selective_checkpointing"):
+        keywords = {"use_reentrant": False, "context_fn": saving(ATTENTION)}
+    if config["gradient_checkpointing"]:
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=keywords)
+    return model.gradient_checkpointing_disable
+
+
+def apply_activation_checkpointing(model, checkpointing_type, n_layer=1):
+    """FastVideo's function: the model is the transformer."""
+    layers = layers_of(model)
+    if checkpointing_type == "block_skip":
+        layers = layers[::n_layer]
+    if checkpointing_type == "ops":  # one region, which counts its matmuls over the whole model, and no CPU kernel
+        mm = aten.mm.default
+        return wrapped(model, context_fn=saving((mm, *GPU_ATTENTION), halved=(mm,)))
+    if checkpointing_type == "attn_only":
+        return wrap_all(layers, context_fn=saving(ATTENTION))
+    return wrap_all(layers)
+
+
+def flags_of(lines):
+    """Returns the values of each flag on a command line."""
+    flags = {}
+    for word in shlex.split(lines):
+        if word.startswith("--"):
+            values = flags[word] = []
+        else:
+            values.append(word)
+    return flags
+
+
+def fastvideo_1716(lines, model):
+    """Pull request 1716: type ops has a region for each layer, and keeps attention."""
+    assert flags_of(lines) == {"--enable-gradient-checkpointing-type": ["ops"]}
+    return wrap_all(layers_of(model), context_fn=saving(ATTENTION))
+
+
+def fastvideo(lines, model):
+    return apply_activation_checkpointing(model, *flags_of(lines)["--enable-gradient-checkpointing-type"])
+
+
+def megatron(lines, model):
+    """Recomputes regions to their end: by groups of layers, the first layers, or modules of every layer."""
+    flags = flags_of(lines)
+    layers = layers_of(model)
+    reentrant = {"use_reentrant": True}
+    if flags["--recompute-granularity"] == ["selective"]:
+        parts = {"core_attn": lambda layer: layer.attention.core, "mlp": lambda layer: layer.ffn}
+        chosen = flags.get("--recompute-modules", ["core_attn"])
+        return wrap_all([parts[name](layer) for layer in layers for name in chosen], **reentrant)
+    number = int(flags["--recompute-num-layers"][0])
+    if flags["--recompute-method"] == ["block"]:
+        return wrap_all(layers[:number], **reentrant)
+
+    def run_group(first, x):
+        for layer in layers[first:first + number]:
+            x = layer(x)
+        return x
+
+    def run_layers(x):
+        for first in range(0, len(layers), number):
+            x = checkpoint(functools.partial(run_group, first), x, use_reentrant=True)
+        return x
+    return replaced(model, "run_layers", run_layers)
