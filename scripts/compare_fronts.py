@@ -3,6 +3,7 @@
 step time.
 
     PYTHON scripts/compare_fronts.py [MODEL ...] > table.md
+    PYTHON scripts/compare_fronts.py --compiled [--backend aot_eager] [MODEL ...] > table.md
 
 PYTHON has what scripts/python.txt lists, with any torch of scripts/setup, and torch_remat. Needs target
 `rematch_python` of the preset for that torch and `rematch_cli_lite` of preset dev; REMATCH_PYTHON_LIBRARY and
@@ -10,19 +11,26 @@ REMATCH_BINARY can replace them. tests/harness/python/zoo.py has the MODELs. Eve
 runs, and its peak is measured. Its time is the step without checkpointing plus the recomputed ops, both by a device's
 data sheet. torch_remat runs every choice of saved modules of a layer. Takes about three minutes a model. The table
 goes to stdout, points and progress to stderr.
+
+With --compiled, torch.compile compiles the models for the CPU, and steps are timed as well: the median of the rounds in
+which all plans take turns, in processor time of one thread. Needs no torch_remat. Losses and gradients of all plans
+must be close.
 Exit codes: 0 written; 1 our front covers less than PyTorch's on some model, or a plan did not run as predicted;
 2 usage, or something is missing, in one line."""
 
 import argparse
 import importlib.metadata
 import importlib.util
+import json
 import os
 import pathlib
+import subprocess
 import sys
 
 from benchmarks import builds
 from benchmarks.builds import ROOT
 from benchmarks.package import REMAT_VERSION
+from fronts import measured
 
 BINARY = ROOT / "build" / "dev" / "harness" / "cli" / "lite" / "rematch"
 
@@ -33,7 +41,14 @@ def parse_arguments():
     parser.add_argument("--device", default="h100", help="data sheet of `rematch profile` (default: h100)")
     parser.add_argument("--points", type=int, default=24, help="most points of our front (default: 24)")
     parser.add_argument("--without-remat", action="store_true", help="leave torch_remat out")
-    return parser.parse_args()
+    compiled = parser.add_argument_group("compiled models")
+    compiled.add_argument("--compiled", action="store_true", help="compare compiled models, by measured peaks and steps")
+    compiled.add_argument("--backend", choices=measured.BACKENDS, help="of torch.compile (default: inductor)")
+    compiled.add_argument("--rounds", type=int, metavar="N", help="timed steps of each plan (default: 9)")
+    arguments = parser.parse_args()
+    if not arguments.compiled and (arguments.backend or arguments.rounds):
+        refuse("--backend and --rounds require --compiled")
+    return arguments
 
 
 def refuse(text):
@@ -59,17 +74,48 @@ def use_tree(has_remat):
     sys.path[:0] = [str(ROOT / folder) for folder in ("scripts", "harness/python", "tests/harness/python")]
 
 
-def main():
-    arguments = parse_arguments()
-    use_tree(not arguments.without_remat)
-    from fronts.comparison import compare, known_models, markdown
-    unknown = sorted({*arguments.models} - {*known_models()})
+def refuse_unknown(models, known):
+    unknown = sorted({*models} - {*known})
     if unknown:
-        refuse(f"unknown model '{unknown[0]}'; known: {', '.join(known_models())}")
+        refuse(f"unknown model '{unknown[0]}'; known: {', '.join(known)}")
+
+
+def compare_compiled(models, backend, num_rounds):
+    """Returns the comparison of each model. Each model runs in a process of its own."""
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(sys.path[:3]), "OMP_NUM_THREADS": "1",
+        "TORCHINDUCTOR_COMPILE_THREADS": "1"}  # Inductor's C++ compiler then runs in child processes, which are not timed
+    for model in models:
+        done = subprocess.run([sys.executable, "-m", "fronts.compiled", model, backend, str(num_rounds)], stdout=subprocess.PIPE,
+                              text=True, env=environment)
+        if done.returncode != 0:
+            sys.exit(done.returncode)
+        yield measured.comparison_of(json.loads(done.stdout.splitlines()[-1]))
+
+
+def run_compiled(arguments):
+    refuse_unknown(arguments.models, measured.MODELS)
+    found = []
+    for comparison in compare_compiled(arguments.models or measured.MODELS, arguments.backend or "inductor", arguments.rounds or 9):
+        print(measured.listing(comparison), file=sys.stderr, flush=True)
+        found.append(comparison)
+    print(measured.markdown(found))
+    return 0 if all(each.ratio() >= 1 for each in found) else 1
+
+
+def run_eager(arguments):
+    from fronts.comparison import compare, known_models, markdown
+    refuse_unknown(arguments.models, known_models())
     rows = [compare(name, arguments.device, arguments.points, not arguments.without_remat)
             for name in arguments.models or known_models()]
     print(markdown(rows))
     return 0 if all(row.is_ahead() for row in rows) else 1
+
+
+def main():
+    arguments = parse_arguments()
+    use_tree(not arguments.without_remat and not arguments.compiled)
+    return run_compiled(arguments) if arguments.compiled else run_eager(arguments)
 
 
 if __name__ == "__main__":

@@ -49,9 +49,11 @@ LISTS = {"attention": saving(ATTENTION), "matmuls": saving(MATMULS), "both": sav
 
 @contextlib.contextmanager
 def checkpointed(layers, contexts, draws_random):
+    # torch.compile knows context functions that Python code makes, but not noop_context_fn, the default.
+    of_contexts = {} if contexts is noop_context_fn else {"context_fn": contexts}
     for layer in layers:
-        layer.forward = functools.partial(checkpoint, layer.forward, use_reentrant=False, context_fn=contexts,
-                                          preserve_rng_state=draws_random)
+        layer.forward = functools.partial(checkpoint, layer.forward, use_reentrant=False, preserve_rng_state=draws_random,
+                                          **of_contexts)
     try:
         yield
     finally:

@@ -14,6 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "scripts"
 sys.path[:0] = [str(SCRIPTS), str(ROOT / "harness" / "python")]
 from fronts import remat  # noqa: E402
+from fronts.measured import OURS, Comparison, Measured, cells, comparison_of, listing, ratios_text, spread_of  # noqa: E402
 from fronts.plane import Point, hypervolume_ratio, reference_of, unmatched  # noqa: E402
 
 
@@ -41,6 +42,73 @@ class PlaneTest(unittest.TestCase):
         mine = points((4, 1_000_000))
         self.assertEqual(unmatched(points((4, 999_901)), mine), [])
         self.assertEqual(len(unmatched(points((4, 999_899)), mine)), 1)
+
+
+def measured(family, peak, median, spread=0, compile_ns=10, predicted=None):
+    return Measured(family, f"{family} {peak}", peak, median, spread, compile_ns, predicted)
+
+
+def compared(ours, theirs, plain=(1000, 100)):
+    return Comparison("model", measured("plain", *plain), [measured(OURS, *each) for each in ours],
+                      [measured("budget", *each) for each in theirs])
+
+
+class MeasuredTest(unittest.TestCase):
+    def test_the_spread_is_the_median_absolute_deviation(self):
+        self.assertEqual(spread_of([10, 12, 11, 900, 9]), 1)
+
+    def test_times_within_two_spreads_of_both_are_equal(self):
+        # The spreads are 3 and 2, so times that differ by 10 are equal.
+        for ours, num_ahead in ((110, 0), (111, 1)):
+            self.assertEqual(len(compared([(500, ours, 3)], [(500, 100, 2)]).ahead()), num_ahead)
+
+    def test_peaks_within_a_thousandth_are_equal(self):
+        for ours, num_ahead in ((500_499, 0), (500_501, 1)):
+            self.assertEqual(len(compared([(ours, 100)], [(500_000, 100)], plain=(10**6, 90)).ahead()), num_ahead)
+
+    def test_no_plan_is_ahead_of_the_step_without_checkpointing_if_it_is_larger_and_slower(self):
+        self.assertEqual(compared([(500, 150)], [(1000, 101), (400, 200)]).ahead(), [measured("budget", 400, 200)])
+
+    def test_peaks_are_compared_at_equal_step_below_seven_tenths(self):
+        # (800, 110) has 0.8 of the peak without checkpointing, and (650, 130) beats (690, 140) in both.
+        found = compared([(300, 132), (200, 150)], [(800, 110), (690, 140), (650, 130), (600, 135), (500, 160)])
+        self.assertEqual([each.peak_bytes for each in found.low_points()], [650, 600, 500])
+        self.assertEqual(found.peak_ratios(), [None, 300 / 600, 200 / 500])
+
+    def test_ratios_as_text(self):
+        self.assertEqual(ratios_text([0.5, 0.75]), "0.50 to 0.75")
+        self.assertEqual(ratios_text([0.5, None]), "0.50 to 0.50, no plan as fast as 1 of 2")
+        self.assertEqual(ratios_text([None]), "no plan as fast as 1 of 1")
+        self.assertEqual(ratios_text([]), "PyTorch has no such plan")
+
+    def test_hypervolume_is_a_ratio_of_both_sides(self):
+        # The reference is (1001, 201). Ours covers 501 x 51, and PyTorch's covers 301 x 51 + 1 x 50 more with
+        # (1000, 100), which both sides have.
+        found = compared([(500, 150)], [(700, 150), (999, 200)])
+        self.assertAlmostEqual(found.ratio(), (501 * 51 + 50) / (301 * 51 + 50))
+
+    def test_the_compile_time_is_compared_with_memory_budgets(self):
+        found = compared([(500, 150, 0, 24), (400, 150, 0, 26)], [(700, 150, 0, 20)])
+        found.theirs.append(measured("full", 600, 150, compile_ns=1))
+        self.assertEqual(found.compile_ratio(), 25 / 20)
+
+    def test_a_document_becomes_a_row_and_a_listing(self):
+        fields = ("family", "name", "peak_bytes", "median_ns", "spread_ns", "compile_ns", "predicted_peak_bytes")
+        mib = 2**20
+        points = [("plain", "no checkpointing", 10 * mib, 10**6, 0, 20, None), (OURS, "budget 5 MiB", 4 * mib, 11 * 10**5, 0, 22, 5 * mib),
+                  ("budget", "memory budget 0", 3 * mib, 12 * 10**5, 0, 20, None)]
+        found = comparison_of({"model": "llama", "points": [dict(zip(fields, each)) for each in points],
+                               "failed": {"full": "no graph"}})
+        model, plain, ours, theirs, _, ahead, ratios, compiling, predicted = cells(found)
+        self.assertEqual((model, plain, ours, theirs), ("llama", "10.00 MiB", "4.00 MiB", "3.00 MiB"))
+        self.assertEqual((ahead, ratios, compiling, predicted), ("1 of 1", "1.33 to 1.33", "1.10", "0.80 to 0.80"))
+        self.assertIn("3.00 MiB      1.2 +- 0.0 ms  budget: memory budget 0  ahead of ours", listing(found))
+        self.assertIn("did not run: full: no graph", listing(found))
+
+    def test_flags_of_compiled_models_alone_are_refused(self):
+        done = subprocess.run([sys.executable, "-B", SCRIPTS / "compare_fronts.py", "--backend", "aot_eager"],
+                              capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (2, "compare_fronts.py: --backend and --rounds require --compiled\n"))
 
 
 class Dropout:

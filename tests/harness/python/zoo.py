@@ -1,4 +1,5 @@
-"""Models of other packages, with small configurations and random weights. Each function returns a model and its step."""
+"""Models of other packages, with small configurations and random weights. Each function returns a model and its step.
+`scale` multiplies the width and the number of heads."""
 
 import torch
 
@@ -8,63 +9,65 @@ def language_model(model):
     return model, lambda: model(input_ids=ids, labels=ids).loss
 
 
-def llama():
+def llama(scale=1):
     from transformers import LlamaConfig, LlamaForCausalLM
     return language_model(LlamaForCausalLM(LlamaConfig(
-        hidden_size=64, intermediate_size=128, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2,
-        vocab_size=256, use_cache=False)))
+        hidden_size=64 * scale, intermediate_size=128 * scale, num_hidden_layers=4, num_attention_heads=4 * scale,
+        num_key_value_heads=2 * scale, vocab_size=256, use_cache=False)))
 
 
-def qwen3():
+def qwen3(scale=1):
     from transformers import Qwen3Config, Qwen3ForCausalLM
     return language_model(Qwen3ForCausalLM(Qwen3Config(
-        hidden_size=64, intermediate_size=128, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2,
-        head_dim=16, vocab_size=256, use_cache=False)))
+        hidden_size=64 * scale, intermediate_size=128 * scale, num_hidden_layers=4, num_attention_heads=4 * scale,
+        num_key_value_heads=2 * scale, head_dim=16, vocab_size=256, use_cache=False)))
 
 
-def mixtral():
+def mixtral(scale=1):
     from transformers import MixtralConfig, MixtralForCausalLM
     return language_model(MixtralForCausalLM(MixtralConfig(
-        hidden_size=64, intermediate_size=64, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2,
-        num_local_experts=4, vocab_size=256, use_cache=False)))
+        hidden_size=64 * scale, intermediate_size=64 * scale, num_hidden_layers=3, num_attention_heads=4 * scale,
+        num_key_value_heads=2 * scale, num_local_experts=4, vocab_size=256, use_cache=False)))
 
 
-def gpt2():
+def gpt2(scale=1):
     from transformers import GPT2Config, GPT2LMHeadModel
     return language_model(GPT2LMHeadModel(GPT2Config(
-        n_embd=64, n_layer=4, n_head=4, vocab_size=256, n_positions=128, bos_token_id=0, eos_token_id=0,
+        n_embd=64 * scale, n_layer=4, n_head=4 * scale, vocab_size=256, n_positions=128, bos_token_id=0, eos_token_id=0,
         use_cache=False)))
 
 
-def bert():
+def bert(scale=1):
     from transformers import BertConfig, BertForMaskedLM
     return language_model(BertForMaskedLM(BertConfig(
-        hidden_size=64, intermediate_size=128, num_hidden_layers=4, num_attention_heads=4, vocab_size=256)))
+        hidden_size=64 * scale, intermediate_size=128 * scale, num_hidden_layers=4, num_attention_heads=4 * scale,
+        vocab_size=256)))
 
 
-def vit():
+def vit(scale=1):
     from transformers import ViTConfig, ViTForImageClassification
     model = ViTForImageClassification(ViTConfig(
-        hidden_size=64, intermediate_size=128, num_hidden_layers=4, num_attention_heads=4, image_size=32, patch_size=8))
+        hidden_size=64 * scale, intermediate_size=128 * scale, num_hidden_layers=4, num_attention_heads=4 * scale,
+        image_size=32, patch_size=8))
     pixels = torch.randn(16, 3, 32, 32)
     return model, lambda: model(pixel_values=pixels, labels=torch.arange(16) % 2).loss
 
 
-def wan():
+def wan(scale=1):
     from diffusers import WanTransformer3DModel
     model = WanTransformer3DModel(
-        num_attention_heads=2, attention_head_dim=16, in_channels=4, out_channels=4, text_dim=16, freq_dim=16,
-        ffn_dim=64, num_layers=3)
+        num_attention_heads=2 * scale, attention_head_dim=16, in_channels=4, out_channels=4, text_dim=16, freq_dim=16,
+        ffn_dim=64 * scale, num_layers=3)
     video, text = torch.randn(2, 4, 4, 16, 16), torch.randn(2, 6, 16)
     return model, lambda: model(hidden_states=video, timestep=torch.tensor([500, 200]), encoder_hidden_states=text,
                                 return_dict=False)[0].square().mean()
 
 
-def flux():
+def flux(scale=1):
     from diffusers import FluxTransformer2DModel
     model = FluxTransformer2DModel(
-        patch_size=1, in_channels=16, num_layers=2, num_single_layers=2, attention_head_dim=16, num_attention_heads=2,
-        joint_attention_dim=32, pooled_projection_dim=32, axes_dims_rope=(4, 4, 8))
+        patch_size=1, in_channels=16, num_layers=2, num_single_layers=2, attention_head_dim=16,
+        num_attention_heads=2 * scale, joint_attention_dim=32, pooled_projection_dim=32, axes_dims_rope=(4, 4, 8))
     image, text = torch.randn(1, 256, 16), torch.randn(1, 6, 32)
     return model, lambda: model(
         hidden_states=image, encoder_hidden_states=text, pooled_projections=torch.ones(1, 32),
@@ -72,10 +75,10 @@ def flux():
         return_dict=False)[0].square().mean()
 
 
-def ltx():
+def ltx(scale=1):
     from diffusers import LTXVideoTransformer3DModel
     model = LTXVideoTransformer3DModel(
-        in_channels=8, out_channels=8, num_attention_heads=2, attention_head_dim=16, cross_attention_dim=32,
+        in_channels=8, out_channels=8, num_attention_heads=2 * scale, attention_head_dim=16, cross_attention_dim=32 * scale,
         num_layers=3, caption_channels=16)
     video, text = torch.randn(1, 8 * 8 * 8, 8), torch.randn(1, 6, 16)
     return model, lambda: model(
@@ -83,11 +86,11 @@ def ltx():
         encoder_attention_mask=torch.ones(1, 6), num_frames=8, height=8, width=8, return_dict=False)[0].square().mean()
 
 
-def sd3():
+def sd3(scale=1):
     from diffusers import SD3Transformer2DModel
     model = SD3Transformer2DModel(
-        sample_size=16, patch_size=1, in_channels=4, num_layers=3, attention_head_dim=16, num_attention_heads=2,
-        joint_attention_dim=32, caption_projection_dim=32, pooled_projection_dim=16, out_channels=4)
+        sample_size=16, patch_size=1, in_channels=4, num_layers=3, attention_head_dim=16, num_attention_heads=2 * scale,
+        joint_attention_dim=32, caption_projection_dim=32 * scale, pooled_projection_dim=16, out_channels=4)
     image, text = torch.randn(1, 4, 16, 16), torch.randn(1, 6, 32)
     return model, lambda: model(
         hidden_states=image, encoder_hidden_states=text, pooled_projections=torch.ones(1, 16),

@@ -1,0 +1,214 @@
+"""Runs the plans of both sides for one compiled model, and prints their peaks, steps and compile times as JSON. Runs in a
+process of its own, because torch's profiler sees the allocations of torch's own allocator alone.
+
+    python -m fronts.compiled MODEL BACKEND NUM_ROUNDS"""
+
+import contextlib
+import dataclasses
+import functools
+import io
+import json
+import re
+import resource
+import statistics
+import sys
+import time
+import warnings
+
+import rematch
+import torch
+import zoo
+from compiled_peaks import largest_difference, peak_of, results_of
+from rematch.planning import bytes_of, size_text
+
+from fronts import pytorch
+from fronts.measured import MIB, OURS, Measured, spread_of
+
+SCALE = 4  # of the zoo's widths, so that matmuls and not the calls of kernels take most of a step
+BUDGETS = (0, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
+NUM_BUDGETS_OF_OURS = 8
+LOSS_TOLERANCE, GRADIENT_TOLERANCE = 1e-6, 1e-4
+MAX_COMPILED = 1000  # far above the number of plans; by default torch stops compiling a function again after 8
+
+
+def say(text):
+    print(f"compare_fronts.py: {text}", file=sys.stderr, flush=True)
+
+
+def processor_ns():
+    """Returns the processor time of this process. Inductor's C++ compiler runs in other processes."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return round((used.ru_utime + used.ru_stime) * 1e9)
+
+
+@dataclasses.dataclass
+class Compiled:
+    """A copy of the model that is compiled under one plan."""
+
+    family: str
+    name: str
+    model: torch.nn.Module
+    step: object
+    compile_ns: int
+    peak_bytes: int
+    predicted_peak_bytes: int | None
+    times_ns: list = dataclasses.field(default_factory=list)
+
+    def measured(self):
+        return Measured(self.family, self.name, self.peak_bytes, round(statistics.median(self.times_ns)),
+                        round(spread_of(self.times_ns)), self.compile_ns, self.predicted_peak_bytes)
+
+
+class ModelRun:
+    """The plans of one model. Each plan has its own copy of the model."""
+
+    def __init__(self, name, backend):
+        self._name = name
+        self._backend = backend
+        self._plans_of_ours = set()
+        self._expected = None  # loss and gradients without checkpointing
+        self._checkpoints = contextlib.ExitStack()
+        self.compiled = []
+        self.failed = {}
+
+    def add_all(self):
+        plain, _ = self._make()
+        self._add("plain", "no checkpointing", self._within(1))
+        for budget in self._budgets_of_ours():
+            self._add(OURS, f"budget {size_text(budget)}", functools.partial(self._planned, budget))
+        for budget in BUDGETS:
+            self._add("budget", f"memory budget {budget}", self._within(budget))
+        for family, name, _ in offers_for(plain):
+            self._add(family, name, functools.partial(self._checkpointed, name))
+
+    def time_in_turns(self, num_rounds):
+        for _ in range(num_rounds):
+            for each in self.compiled:
+                each.model.zero_grad(set_to_none=True)
+                start = time.process_time_ns()
+                each.step().backward()
+                each.times_ns.append(time.process_time_ns() - start)
+                each.model.zero_grad(set_to_none=True)
+
+    def _make(self):
+        torch.manual_seed(0)
+        model, step = getattr(zoo, self._name)(scale=SCALE)
+        model.train()
+
+        def seeded():
+            torch.manual_seed(1)
+            return step()
+        return model, seeded
+
+    def _add(self, family, name, compile_model):
+        """Compiles a copy of the model, runs it, and measures the peak of a step. `compile_model` returns the predicted
+        peak, or None."""
+        model, step = self._make()
+        try:
+            start = processor_ns()
+            predicted = compile_model(model, step)
+            step().backward()
+            compile_ns = processor_ns() - start
+            results = results_of(model, step)
+        except SamePlan:
+            return
+        except Exception as error:
+            if family in ("plain", OURS):
+                raise
+            self._note_failed(name, f"{type(error).__name__}: {str(error).strip().splitlines()[0]}")
+            return
+        self._expected = self._expected or results
+        of_loss, of_gradients = (largest_difference(*pair) for pair in
+                                 ((results[:1], self._expected[:1]), (results[1:], self._expected[1:])))
+        if of_loss > LOSS_TOLERANCE or of_gradients > GRADIENT_TOLERANCE:
+            differs = f"the loss differs by {of_loss:.0e} and a gradient by {of_gradients:.0e} of its norm"
+            if family == OURS:
+                sys.exit(f"compare_fronts.py: {self._name}: {name}: {differs}")
+            self._note_failed(name, differs)
+            return
+        before = sum(tensor.nbytes for tensor in (*model.parameters(), *model.buffers()))
+        del results
+        found = Compiled(family, name, model, step, compile_ns, before + peak_of(model, step), predicted)
+        model.zero_grad(set_to_none=True)
+        self.compiled.append(found)
+        say(f"{self._name}: {name}: peak {size_text(found.peak_bytes)}, compiled in {compile_ns / 1e9:.1f} s")
+
+    def _note_failed(self, name, why):
+        self.failed[name] = why
+        say(f"{self._name}: {name}: {why}")
+
+    def _within(self, memory_budget):
+        """Returns a function that compiles a model with PyTorch's own partitioner."""
+        def compile_model(model, _):
+            model.compile(backend=own_backend(self._backend, memory_budget))
+        return compile_model
+
+    def _checkpointed(self, name, model, step):
+        put_on = {each: how for _, each, how in offers_for(model)}[name]
+        self._checkpoints.enter_context(put_on())
+        self._within(1)(model, step)
+
+    def _planned(self, budget, model, step):
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            rematch.compile(model, step, budget=budget, backend=self._backend, optimizer="none")
+        plan, predicted = re.search(r"compiled plan for .*?: (.*); predicted peak (.*) instead of", said.getvalue()).groups()
+        if plan in self._plans_of_ours:
+            raise SamePlan
+        self._plans_of_ours.add(plan)
+        return bytes_of(predicted.replace(" ", ""))
+
+    def _budgets_of_ours(self):
+        """Returns budgets from the lowest peak of a plan to the peak of the fastest plan."""
+        model, step = self._make()
+        try:
+            rematch.compile(model, step, budget=1, backend=self._backend, optimizer="none")
+        except rematch.PlanError as error:
+            lowest = bytes_of(re.search("the lowest peak is ([0-9.]+ .iB)", str(error))[1].replace(" ", "")) + MIB // 64
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            rematch.compile(model, step, budget=lowest, backend=self._backend, optimizer="none")
+        fastest = re.search(r"instead of ([0-9.]+ .iB)", said.getvalue())[1]
+        highest = bytes_of(fastest.replace(" ", "")) + MIB // 64
+        last = NUM_BUDGETS_OF_OURS - 1
+        return [round(lowest * (highest / lowest) ** (number / last)) for number in range(NUM_BUDGETS_OF_OURS)]
+
+
+class SamePlan(Exception):
+    """The budget gives a plan that runs already."""
+
+
+def offers_for(model):
+    draws = any(isinstance(module, torch.nn.Dropout) and module.p > 0 for module in model.modules())
+    return list(pytorch.checkpointed_offers(rematch.find_blocks(model), draws))
+
+
+def own_backend(backend, memory_budget):
+    """Returns a backend of its own, so that torch never takes the code that it compiled for another plan."""
+    from torch._dynamo.backends.registry import lookup_backend
+
+    compiler = lookup_backend(backend)
+
+    def compile_within(module, inputs):
+        with torch._functorch.config.patch(activation_memory_budget=memory_budget):
+            return compiler(module, inputs)
+    return compile_within
+
+
+def main(name, backend, num_rounds):
+    from torch._functorch import config as functorch_config
+    from torch._inductor import config as inductor_config
+
+    torch.set_num_threads(1)
+    torch._dynamo.config.recompile_limit = torch._dynamo.config.accumulated_recompile_limit = MAX_COMPILED
+    functorch_config.enable_autograd_cache = inductor_config.fx_graph_cache = False
+    run = ModelRun(name, backend)
+    run.add_all()
+    run.time_in_turns(num_rounds)
+    print(json.dumps({"model": name, "points": [dataclasses.asdict(each.measured()) for each in run.compiled],
+                      "failed": run.failed}))
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))

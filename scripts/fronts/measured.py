@@ -1,0 +1,137 @@
+"""Compares measured points of compiled models: which of PyTorch's points are ahead, and what the table says of a model.
+Does not need torch."""
+
+import dataclasses
+import statistics
+
+from fronts.plane import Point, hypervolume_ratio, reference_of
+
+MODELS = ("llama", "qwen3", "mixtral", "gpt2", "bert", "vit", "wan", "flux", "ltx", "sd3")
+BACKENDS = ("inductor", "aot_eager")
+MIB = 2**20
+NUM_SPREADS = 2  # times that differ by less than this many spreads of both count as equal
+SAME_PEAK = 1e-3  # peaks that differ by less than this fraction count as equal
+LOW_PEAK = 0.7  # of the peak without checkpointing; below it peaks are compared at equal step times
+OURS = "ours"
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """A plan that ran. `compile_ns` is the processor time of compiling, without the C++ compiler's."""
+
+    family: str
+    name: str
+    peak_bytes: int
+    median_ns: int
+    spread_ns: int  # median absolute deviation
+    compile_ns: int
+    predicted_peak_bytes: int | None = None
+
+    def is_as_fast_as(self, other):
+        return self.median_ns - other.median_ns <= NUM_SPREADS * (self.spread_ns + other.spread_ns)
+
+    def is_as_small_as(self, other):
+        return self.peak_bytes <= other.peak_bytes * (1 + SAME_PEAK)
+
+    def point(self):
+        return Point(self.name, self.peak_bytes, self.median_ns)
+
+
+def spread_of(times):
+    """Returns the median absolute deviation."""
+    median = statistics.median(times)
+    return statistics.median(abs(time - median) for time in times)
+
+
+@dataclasses.dataclass
+class Comparison:
+    """The measured points of one model. `plain` is the compiled step without checkpointing. `failed` are the plans
+    that did not compile, with the reason."""
+
+    model: str
+    plain: Measured
+    ours: list
+    theirs: list
+    failed: dict = dataclasses.field(default_factory=dict)
+
+    def hypervolume(self, points):
+        reference = reference_of(self.plain.point(), [each.point() for each in (*self.ours, *self.theirs)])
+        return hypervolume_ratio([each.point() for each in (self.plain, *points)], reference)
+
+    def ratio(self):
+        return self.hypervolume(self.ours) / self.hypervolume(self.theirs)
+
+    def ahead(self):
+        """Returns PyTorch's points that no point of ours matches in both bytes and time."""
+        return [each for each in self.theirs
+                if not any(mine.is_as_small_as(each) and mine.is_as_fast_as(each) for mine in (self.plain, *self.ours))]
+
+    def low_points(self):
+        """Returns PyTorch's points below LOW_PEAK that none of its other points beats in both bytes and time."""
+        return [each for each in self.theirs if each.peak_bytes < LOW_PEAK * self.plain.peak_bytes and not any(
+            other.peak_bytes < each.peak_bytes and other.median_ns <= each.median_ns for other in self.theirs)]
+
+    def peak_ratios(self):
+        """Returns our lowest peak over PyTorch's at each of its low points, among our plans that are as fast. Returns
+        None for a point if no plan of ours is as fast."""
+        found = []
+        for each in self.low_points():
+            as_fast = [mine.peak_bytes for mine in self.ours if mine.is_as_fast_as(each)]
+            found.append(min(as_fast) / each.peak_bytes if as_fast else None)
+        return found
+
+    def compile_ratio(self):
+        """Returns the median compile time of our plans over that of PyTorch's memory budgets."""
+        budgets = [each.compile_ns for each in self.theirs if each.family == "budget"]
+        return statistics.median(each.compile_ns for each in self.ours) / statistics.median(budgets)
+
+
+def comparison_of(document):
+    """Returns the comparison that a model's process printed. The first point is the step without checkpointing."""
+    plain, *points = [Measured(**each) for each in document["points"]]
+    return Comparison(document["model"], plain, [each for each in points if each.family == OURS],
+                      [each for each in points if each.family != OURS], document["failed"])
+
+
+def listing(comparison):
+    """Returns a line for each point, and for each plan that did not run."""
+    lines = [f"{comparison.model}:"]
+    ahead = comparison.ahead()
+    for each in sorted((comparison.plain, *comparison.ours, *comparison.theirs), key=lambda each: each.peak_bytes):
+        mark = "  ahead of ours" if each in ahead else ""
+        lines.append(f"  {each.peak_bytes / MIB:8.2f} MiB {each.median_ns / 1e6:8.1f} +- {each.spread_ns / 1e6:.1f} ms  "
+                     f"{each.family}: {each.name}{mark}")
+    lines += [f"  did not run: {name}: {why}" for name, why in comparison.failed.items()]
+    return "\n".join(lines)
+
+
+HEAD = ("model", "peak without", "smallest peak: ours", "PyTorch's", "ours over PyTorch's hypervolume",
+        "PyTorch's plans ahead of ours", f"our peak over PyTorch's at equal step below {LOW_PEAK} of the peak without",
+        "compile time over PyTorch's", "measured over predicted peak")
+
+
+def markdown(comparisons):
+    lines = [HEAD, ["---"] * len(HEAD), *(cells(each) for each in comparisons)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def cells(comparison):
+    def smallest(points):
+        return f"{min(point.peak_bytes for point in points) / MIB:.2f} MiB"
+
+    predicted = [each.peak_bytes / each.predicted_peak_bytes for each in comparison.ours]
+    return [comparison.model, smallest([comparison.plain]), smallest(comparison.ours), smallest(comparison.theirs),
+            f"{comparison.ratio():.2f}", f"{len(comparison.ahead())} of {len(comparison.theirs)}",
+            ratios_text(comparison.peak_ratios()), f"{comparison.compile_ratio():.2f}",
+            f"{min(predicted):.2f} to {max(predicted):.2f}"]
+
+
+def ratios_text(ratios):
+    known = [ratio for ratio in ratios if ratio is not None]
+    if not ratios:
+        return "PyTorch has no such plan"
+    text = f"{min(known):.2f} to {max(known):.2f}" if known else ""
+    missing = len(ratios) - len(known)
+    if missing:
+        text += f"{', ' if text else ''}no plan as fast as {missing} of {len(ratios)}"
+    return text
