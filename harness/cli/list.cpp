@@ -81,9 +81,9 @@ Json systems_to_json() {
     row["versions"] = entry.versions.empty() ? Json(nullptr) : Json(entry.versions);
     row["where"] = system_of(entry).where;
     row["source"] = system_of(entry).source;
-    rows.push_back(row);
+    rows.push_back(std::move(row));
   }
-  return rows;
+  return {{"schema", "rematch.systems/1.0"}, {"modes", std::move(rows)}};
 }
 
 // Returns the configuration's lines below "to write:". {S} stands for a list.

@@ -62,13 +62,35 @@ std::string without_name(const std::string& problem, const std::string& file) {
   return problem.starts_with(file + ": ") ? problem.substr(file.size() + 2) : problem;
 }
 
+// Returns the first problem of a document of this schema, or "". Throws FormatError for a problem
+// that schemas cannot express.
+std::string problem_of(const std::string& schema, const Json& json) {
+  std::string problem = validate(json).value_or("");
+  if (problem.empty()) read_as(schema, json);
+  return problem;
+}
+
+// Checks the list that `rematch predict --json` prints: each element has a schema.
+void check_elements(const Json& json, Finding& finding) {
+  for (const JsonField& element : JsonField(json).elements()) {
+    finding.schema = element.at("schema").string();
+    finding.problem = problem_of(finding.schema, element.json());
+    if (finding.problem.empty()) continue;
+    finding.problem.insert(0, element.path() + ".");
+    return;
+  }
+}
+
 Finding check(const std::string& file) {
   Finding finding{file, "", ""};
   try {
     const Json json = require_json_file(file);
+    if (json.is_array() && !json.empty()) {
+      check_elements(json, finding);
+      return finding;
+    }
     finding.schema = JsonField(json).at("schema").string();
-    finding.problem = validate(json).value_or("");
-    if (finding.problem.empty()) read_as(finding.schema, json);
+    finding.problem = problem_of(finding.schema, json);
   } catch (const UsageError& error) {
     finding.problem = error.what();
   } catch (const FormatError& error) {
@@ -103,7 +125,8 @@ void add_validate(CLI::App& app, Action& action) {
   add_command<ValidateFlags>(
       app, action, "validate", "Checks files against the schema of their kind", run,
       "Kinds: trace, profile, links, plan, policy, point, report, front, loads, compare, gate,\n"
-      "sweep, sweep_plan.\n"
+      "sweep, sweep_plan; and what other commands print with --json: prediction, description,\n"
+      "list, systems, doctor, sweep_status.\n"
       "Prints the path of the first error of each file.\n"
       "Example: rematch validate report.json wan.plan.json\n"
       "Exit codes: 0 all are valid, 2 one is not.");

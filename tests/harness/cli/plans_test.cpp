@@ -350,6 +350,37 @@ TEST_CASE("a front estimated from a stored trace needs that trace") {
                     "counts no communication");
 }
 
+TEST_CASE("validate knows the JSON that commands print") {
+  const ScratchFolder scratch;
+  const std::string sweep = scratch.file("sweep.json");
+  std::ofstream(sweep) << R"({"schema": "rematch.sweep/1.0", "groups": [{"model": "llama_small",
+    "policies": ["none"], "fixed": {"layers": 2, "dim": 16, "heads": 2}, "axes": {"tokens": [8, 16]}}]})";
+  const std::string folder = scratch.file("folder");
+  REQUIRE(rematch("sweep plan " + sweep + " " + folder).code == 0);
+  for (const auto& [arguments, kind] : std::initializer_list<std::pair<std::string, std::string>>{
+           {"list", "list"},
+           {"list --systems", "systems"},
+           {"describe llama_small --layers 2 'nth_first(2)'", "description"},
+           {"doctor", "doctor"},
+           {"sweep status " + folder, "sweep_status"},
+           {"sweep plan " + sweep + " " + scratch.file("other"), "sweep_plan"},
+           {"predict " + kTinyLlama + "--policy none,full", "prediction"}}) {
+    CAPTURE(arguments);
+    const Outcome printed = rematch(arguments + " --json");
+    CHECK(printed.code == 0);
+    const std::string file = scratch.file(kind + ".json");
+    std::ofstream(file) << printed.out;
+    CHECK_THAT(rematch("validate " + file).out, Catch::Contains("ok, rematch." + kind + "/1."));
+  }
+  const std::string file = scratch.file("prediction.json");
+  Json predictions = read_json_file(file);
+  predictions[1]["world"] = 0;
+  std::ofstream(file) << predictions;
+  const Outcome refused = rematch("validate " + file);
+  CHECK(refused.code == 2);
+  CHECK_THAT(refused.err, Catch::Contains("[1].world"));
+}
+
 TEST_CASE("a sweep's plan contains predictions for each comparison") {
   const ScratchFolder scratch;
   const std::string sweep = scratch.file("sweep.json");

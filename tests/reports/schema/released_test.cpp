@@ -7,9 +7,11 @@
 
 #include "harness/sweep/comparison_plan.h"
 #include "harness/sweep/sweep_file.h"
+#include "policies/base/field_value.h"
 #include "policies/base/file.h"
 #include "policies/base/json.h"
 #include "policies/catalogue/catalogue.h"
+#include "policies/catalogue/describe.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/plan/plan_json.h"
 #include "policies/plan/policy_json.h"
@@ -131,10 +133,59 @@ ComparisonPlan sample_sweep_plan() {
   return plan;
 }
 
-// `rematch predict --json` prints a list of these, which no command reads.
+// `rematch predict --json` prints a list of these.
 Json sample_prediction() {
   return Json::parse(R"({"schema": "rematch.prediction/1.0", "model": "llama_small",
     "policy": "fastvideo:ops", "status": "refused", "reason": "nothing in its regions matches"})");
+}
+
+// Commands print the formats below, and no command reads them.
+Json unchanged(const Json& json) { return json; }
+
+Json sample_list() {
+  return Json::parse(R"json({"schema": "rematch.list/1.0",
+    "policies": [{"name": "nth_first", "parameters": "(N)", "description": "recompute the blocks with i % N == 0",
+                  "used_by": "FastVideo, HF Transformers"}],
+    "models": [{"name": "llama_small", "description": "a Llama for tests"}]})json");
+}
+
+Json sample_systems() {
+  return Json::parse(R"json({"schema": "rematch.systems/1.0", "modes": [
+    {"system": "FastVideo", "mode": "fastvideo(selective_checkpointing=F)", "policy": null,
+     "description": "recomputes a share of the blocks", "trap": "FastVideo never reads this flag",
+     "schedule": "whole_region", "configuration": null, "versions": null,
+     "where": "the trainer's command line", "source": "github.com/hao-ai-lab/FastVideo"},
+    {"system": "torchtitan", "mode": "titan:full", "policy": "full_nostop",
+     "description": "recomputes every block to its end", "trap": null, "schedule": "whole_region",
+     "configuration": "[activation_checkpoint]\nmode = \"full\"", "versions": "until June 2026",
+     "where": "the job's TOML", "source": "github.com/pytorch/torchtitan"}]})json");
+}
+
+Json sample_description() {
+  const Trace trace = toy_llama({.layers = 2});
+  Json json = describe_json(std::get<Plan>(resolve(save_mm(), trace)), trace, "a note");
+  json["warnings"] = {"a warning"};
+  return json;
+}
+
+Json sample_doctor() {
+  return {{"schema", "rematch.doctor/1.0"},
+          {"engine", "ok"},
+          {"devices", {{"cpu", "ok"}, {"cuda", "this build has no CUDA"}}},
+          {"kernel_counting", "this build has no CUDA"},
+          {"environment", to_value(sample_provenance().environment)}};
+}
+
+Json sample_sweep_status() {
+  return Json::parse(R"({"schema": "rematch.sweep_status/1.0",
+    "plan": "634e6e3c0d3774278f0331f56be33ab347df4325a89b7b5dafc05c0dd5808202",
+    "counts": {"done": 0, "failed": 1, "skipped": 0, "held": 1, "stale": 0, "free": 0},
+    "predicted_time_left_ns": 3000000000, "predicted_time_left_of_workers_ns": 3000000000,
+    "comparisons": [
+      {"id": "0a1b", "model": "llama_small", "state": "held", "generation": 1, "host": "node1",
+       "pid": 4711, "held_ns": 30000000000, "reason": ""},
+      {"id": "0a1c", "model": "llama_small", "state": "failed", "generation": 2, "host": null,
+       "pid": null, "held_ns": null, "reason": "out of memory"}]})");
 }
 
 const std::vector<Format>& formats() {
@@ -212,7 +263,12 @@ const std::vector<Format>& formats() {
        {"1.0"},
        [] { return plan_to_json(sample_sweep_plan()); },
        [](const Json& json) { return plan_to_json(comparison_plan_from_json(json)); }},
-      {"prediction", {"1.0"}, sample_prediction, [](const Json& json) { return json; }},
+      {"prediction", {"1.0"}, sample_prediction, unchanged},
+      {"list", {"1.0"}, sample_list, unchanged},
+      {"systems", {"1.0"}, sample_systems, unchanged},
+      {"description", {"1.0"}, sample_description, unchanged},
+      {"doctor", {"1.0"}, sample_doctor, unchanged},
+      {"sweep_status", {"1.0"}, sample_sweep_status, unchanged},
   };
   return all;
 }
