@@ -5,6 +5,7 @@ The step runs its forward once, op by op. Only inputs are saved, so this run nee
 from __future__ import annotations
 
 import dataclasses
+import gc
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -74,6 +75,7 @@ class Capture:
     def note_dropped_outputs(self) -> None:
         """Finds the outputs that the program does not hold after forward, or that it passes to another graph. That
         graph saves such an output itself if needed. Call this method while the loss is alive."""
+        gc.collect()  # a cycle of objects may hold an output that the program dropped
         held: dict[str, set[int]] = {}
         for position, call in enumerate(self.calls):
             later = set().union(*(other.inputs for other in self.calls[position + 1:]))
