@@ -387,6 +387,7 @@ def run_rank(rank, port, on_one_rank, distribute, policy):
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     torch.distributed.init_process_group("gloo", rank=rank, world_size=NUM_RANKS)
     on_one_rank(rank, distribute, policy)
+    torch.distributed.barrier()  # a rank that ends earlier would break connections that the other rank still uses
     torch.distributed.destroy_process_group()
     # DTensor's caches hold the group, so Gloo's threads still run. A thread that frees a tensor while Python ends would
     # abort the process.
