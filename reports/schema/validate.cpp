@@ -251,7 +251,7 @@ std::optional<std::string> version_problem(const Json& json, std::string_view ki
 std::string all_kinds() {
   std::string text;
   for (const std::string_view kind : schema_kinds()) {
-    text.append(text.empty() ? "rematch." : ", rematch.").append(kind);
+    text.append(text.empty() ? "" : ", ").append(kind);
   }
   return text;
 }
@@ -271,10 +271,9 @@ std::optional<std::string_view> schema_kind(const Json& json) {
 std::optional<std::string> validate(const Json& json) {
   if (!json.is_object()) return "expected a JSON object";
   const std::optional<std::string_view> kind = schema_kind(json);
-  if (!kind) return "schema: missing or not of the form rematch.KIND/1.0; known are " + all_kinds();
+  if (!kind) return "schema: missing or not of the form rematch.KIND/1.0; kinds are " + all_kinds();
   if (!schema_text(*kind)) {
-    return "schema: no kind 'rematch." + on_one_line(*kind, kLongestQuote) + "'; known are " +
-           all_kinds();
+    return "schema: no kind '" + on_one_line(*kind, kLongestQuote) + "'; kinds are " + all_kinds();
   }
   if (auto problem = version_problem(json, *kind)) return problem;
   const Document schema_document = parsed_schema(*kind);

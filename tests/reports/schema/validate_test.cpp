@@ -120,7 +120,7 @@ TEST_CASE("unknown keys pass, unknown kinds and versions do not") {
       validate(json).value(),
       Catch::Equals("schema: found \"rematch.report/2.0\"; this build reads 'rematch.report/1.x'"));
   json["schema"] = "rematch.novel/1.0";
-  CHECK_THAT(validate(json).value(), Catch::StartsWith("schema: no kind 'rematch.novel'"));
+  CHECK_THAT(validate(json).value(), Catch::StartsWith("schema: no kind 'novel'"));
   json["schema"] = 1;
   CHECK_THAT(validate(json).value(), Catch::StartsWith("schema: missing or not of the form"));
   CHECK_THAT(validate(Json::array()).value(), Catch::Contains("expected a JSON object"));
