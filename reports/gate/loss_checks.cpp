@@ -15,7 +15,7 @@ CheckRecord check_difference(const LossArm& candidate, const LossArm& reference,
   if (!why.empty()) return decide(check, GateVerdict::kInconclusive, why);
   const FurthestRun furthest = furthest_run(candidate, {reference.runs.front()});
   check.measured = furthest.difference;
-  const std::string both = "differs by " + number_text(*check.measured) + " at most" +
+  const std::string both = "largest difference " + number_text(*check.measured) +
                            among_runs(furthest, candidate) + "; allowed are " + number_text(limit);
   const bool within = *check.measured <= limit;
   const std::optional<double> noise = check.noise->largest_difference;
@@ -169,7 +169,7 @@ CheckRecord check_envelope(const LossArm& candidate, const LossArm& reference) {
                                    " passes. An equal candidate fails at most " +
                                    number_text(100 * false_alarms) + " % of the time";
   const std::string times = candidate.runs.size() == 1 ? "twice" : number_text(factor) + " times";
-  const std::string both = "differs by " + number_text(furthest.difference) + " at most" +
+  const std::string both = "largest difference " + number_text(furthest.difference) +
                            among_runs(furthest, candidate) + " from the nearest of " +
                            std::to_string(reference.runs.size()) + " reference runs; allowed is " +
                            number_text(*check.limit) + ", " + times +

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "policies/base/format.h"
 #include "reports/render/tables/front_table.h"
 
@@ -6,15 +8,17 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Returns text such as "0.8 GiB more than the exact front at this step time, +1.1 % time at this
+// Returns text such as "0.8 GiB more than the exact front at this step time, 1.1 % slower at this
 // peak", or says that the plan is on the front.
 std::string distance_words(const FrontRecord& record) {
   const SimplePoint& simple = *record.simple;
   if (simple.more_peak.count <= 0 && simple.more_time.count() <= 0) return "on the exact front";
   const nanoseconds best = predicted_step(record.front, simple.point.step_time - simple.more_time);
   const nanoseconds own = predicted_step(record.front, simple.point);
+  const double slowdown = static_cast<double>((own - best).count()) /
+                          static_cast<double>(std::max<std::int64_t>(best.count(), 1));
   return format_bytes(simple.more_peak) + " more than the exact front at this step time, " +
-         format_change(best.count(), own.count()) + " time at this peak";
+         format_percent(slowdown) + " slower at this peak";
 }
 
 std::string next_line(const FrontRecord& record, const FrontFiles& files) {

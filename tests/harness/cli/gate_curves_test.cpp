@@ -95,7 +95,7 @@ const std::vector<CurveRow> kRows = {
     {"one loss changed by one ulp",
      [](Lines& lines) { lines[4] = row_of(3, std::nextafter(loss_of(3, 0), 9)); },
      "030030",
-     {{"exact", "(step 3, "}, {"equal", "differs by 4.441e-16 at most (step 3, "}}},
+     {{"exact", "(step 3, "}, {"equal", "largest difference 4.441e-16 (step 3, "}}},
     // The change appears in T2's mean divided by sixteen, because T2 averages four steps and four
     // runs.
     {"one loss changed by a tenth",

@@ -20,7 +20,7 @@ TEST_CASE("T1 allows twice the difference between three runs of the reference") 
   CHECK(check_envelope(arm_of({{5, 4}}), arm_of({{5, 4}, {5, 4}})).verdict ==
         GateVerdict::kInconclusive);
   CHECK(outside.reason ==
-        "differs by 0.5625 at most from the nearest of 3 reference runs; allowed is 0.5, twice the "
+        "largest difference 0.5625 from the nearest of 3 reference runs; allowed is 0.5, twice the "
         "largest difference between two of them");
   CHECK_THAT(outside.noise->detects, Catch::EndsWith("fails at most 0.5 % of the time"));
   CHECK_THAT(
@@ -41,7 +41,7 @@ TEST_CASE("T1 compares every run of the candidate and names the furthest") {
   CHECK(outside.measured == 0.625);
   CHECK(outside.limit == Approx(0.6));
   CHECK(outside.reason ==
-        "differs by 0.625 at most (in repeat 2, the furthest of 4 runs) from the nearest of 3 "
+        "largest difference 0.625 (in repeat 2, the furthest of 4 runs) from the nearest of 3 "
         "reference runs; allowed is 0.6, 2.4 times the largest difference between two of them");
   const CheckRecord within =
       check_envelope(arm_of({{5, 4.75F}, {5, 4}, {5, 4}, {5, 4.25F}}), reference);

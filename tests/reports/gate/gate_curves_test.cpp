@@ -82,7 +82,7 @@ TEST_CASE("the error for a curve outside names its step, line and column") {
       gate_of(curves_of("mine", {{5, 4}, {5, 5}}), curves_of("base", kReferences));
   CHECK(record.verdict == GateVerdict::kFail);
   CHECK_THAT(record.curves->checks.at(0).reason,
-             Catch::StartsWith("differs by 0.75 at most (step 20, mine1.csv:3:4) from the nearest "
+             Catch::StartsWith("largest difference 0.75 (step 20, mine1.csv:3:4) from the nearest "
                                "of 4 reference runs; allowed is 0.55"));
 }
 

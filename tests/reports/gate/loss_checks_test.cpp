@@ -30,7 +30,7 @@ TEST_CASE("a plain threshold applies to every run of the candidate") {
   CHECK(outside.verdict == GateVerdict::kFail);
   CHECK(outside.measured == 0.625);
   CHECK_THAT(outside.reason,
-             Catch::StartsWith("differs by 0.625 at most (in repeat 1, the furthest "
+             Catch::StartsWith("largest difference 0.625 (in repeat 1, the furthest "
                                "of 3 runs); allowed are 0.5"));
 }
 

@@ -23,7 +23,7 @@ TEST_CASE("the simple plan is a row beside the front's points, with its distance
   const table::Row row = simple_row(record);
   CHECK(row.cells.front() == "simple");
   CHECK_THAT(row.detail, Catch::Contains("8.00 MiB more than the exact front at this step time") &&
-                             Catch::Contains("+11 % time at this peak") &&
+                             Catch::Contains("11 % slower at this peak") &&
                              Catch::Contains("whole_region"));
   CHECK_THAT(front_to_text(record, TableFormat::kText, kScreenColumns, {}),
              Catch::Contains("\nsimple "));
