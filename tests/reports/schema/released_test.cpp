@@ -152,11 +152,11 @@ Json sample_list() {
 Json sample_systems() {
   return Json::parse(R"json({"schema": "rematch.systems/1.0", "modes": [
     {"system": "FastVideo", "mode": "fastvideo(selective_checkpointing=F)", "policy": null,
-     "description": "recomputes a share of the blocks", "trap": "FastVideo never reads this flag",
+     "description": "recomputes a share of the blocks", "pitfall": "FastVideo never reads this flag",
      "schedule": "whole_region", "configuration": null, "versions": null,
      "where": "the trainer's command line", "source": "github.com/hao-ai-lab/FastVideo"},
     {"system": "torchtitan", "mode": "titan:full", "policy": "full_nostop",
-     "description": "recomputes every block to its end", "trap": null, "schedule": "whole_region",
+     "description": "recomputes every block to its end", "pitfall": null, "schedule": "whole_region",
      "configuration": "[activation_checkpoint]\nmode = \"full\"", "versions": "until June 2026",
      "where": "the job's TOML", "source": "github.com/pytorch/torchtitan"}]})json");
 }
