@@ -230,9 +230,10 @@ def require_checkpoint(checkpoint: object) -> None:
         raise TypeError(f"this {type(checkpoint).__name__} was not initialized; call super().__init__(plan) in its __init__")
 
 
-def is_for_compiled(document: dict[str, Any]) -> bool:
-    """Returns whether a trace or a plan is of a compiled model's graph."""
-    return COMPILED in document.get("dimensions", {})
+def is_for_compiled(document: object) -> bool:
+    """Returns whether a JSON document is a trace or a plan of a compiled model's graph."""
+    dimensions = document.get("dimensions") if isinstance(document, dict) else None
+    return isinstance(dimensions, dict) and COMPILED in dimensions
 
 
 def require_for_compiled(plan: dict[str, Any]) -> None:
