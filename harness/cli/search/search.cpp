@@ -288,6 +288,7 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
   if (space.whole_modules) baselines = runnable_by_torch(trace, std::move(baselines));
   const Shown shown{static_cast<std::size_t>(flags.num_points), std::move(baselines)};
   const std::optional<Bytes> lowest = answer_question(trace, profile, space, shown, found, record);
+  if (space.is_stopped()) return {std::move(record), "", {}, {}, is_baseline_refused};
   const std::optional<Bytes> limit = limit_of(record);
   if (lowest) {
     std::string line = no_plan_fits(flags, trace, record, *limit, *lowest);
