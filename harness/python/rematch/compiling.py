@@ -105,15 +105,19 @@ def export_joint(model: torch.nn.Module, step: Callable[[], torch.Tensor], path:
         pathlib.Path(profile).write_text(json.dumps(planner.profile(trace)), encoding="utf-8")
 
 
-def partitioner(plan: str | int | dict[str, Any] | pathlib.Path, *, device: str = "cpu", optimizer: str = "adamw", backend: str = "inductor") -> Partitioner:
+def partitioner(plan: str | int | dict[str, Any] | pathlib.Path, *, device: str = "cpu", optimizer: str = "adamw",
+                backend: str = "inductor") -> Partitioner:
     """Returns a partitioner for torch.compile's option "custom_partitioner_fn", without running a step.
 
         torch.compile(model, options={"custom_partitioner_fn": rematch.partitioner("attn_only")})
 
-    `plan` is a policy ("full", "attn_only", "save_mm", "nth_first(2)"), or a budget: "24GiB", or a number of bytes. It may
-    also be a plan from the trace of export_joint(): a dict, or a file, such as "front.json#3". With a budget each graph gets the fastest plan whose step fits by itself; the peak counts the graph's inputs, the state of
-    `optimizer` for its parameters, gradients, and all outputs of forward. Use rematch.compile() if a step runs several
-    graphs. `device` and `backend` are as for compile().
+    `plan` is one of these:
+      - a policy: "full", "attn_only", "save_mm" or "nth_first(2)".
+      - a plan from the trace of export_joint(): a dict, or a file, such as "front.json#3".
+      - a budget: "24GiB", or a number of bytes. Each graph gets the fastest plan whose step fits by itself. The peak counts
+        the graph's inputs, the state of `optimizer` for its parameters, gradients, and all outputs of forward.
+
+    Use rematch.compile() if a step runs several graphs. `device` and `backend` are as for compile().
 
     Compiling raises PlanError if no plan fits, with the lowest peak, or if the policy does not apply to a graph."""
     from rematch.compiled.backends import require_backend, require_torch
@@ -123,20 +127,19 @@ def partitioner(plan: str | int | dict[str, Any] | pathlib.Path, *, device: str 
 
     require_torch()
     rates, fuses = rates_of(device), require_backend(backend) == "inductor"
-    if isinstance(plan, pathlib.Path) or isinstance(plan, str) and ".json" in plan:
-        plan = read_plan(str(plan))
-    if isinstance(plan, dict):
-        require_for_compiled(plan)
+    is_file = isinstance(plan, pathlib.Path) or isinstance(plan, str) and ".json" in plan
+    found: Any = read_plan(str(plan)) if is_file else plan
+    if is_file or isinstance(plan, dict):
+        require_for_compiled(found)
+    is_budget = isinstance(found, int) or isinstance(found, str) and found[:1].isdigit()
+    limit = bytes_of(found) if is_budget else None
 
     def choose(joint: JointGraph) -> Option:
         planner = Planner(joint, rates, fuses=fuses)
-        if isinstance(plan, dict):
-            return planner.of_plan(plan)
-        if isinstance(plan, str) and not plan[:1].isdigit():
-            return planner.named(plan)
-        return _fitting(planner.options(), _bytes_before(planner.trace, optimizer), limit)
-    limit = bytes_of(plan) if isinstance(plan, int) or isinstance(plan, str) and plan[:1].isdigit() else 0
-    return Partitioner(choose, repr((plan, rates, optimizer, fuses)))
+        if limit is not None:
+            return _fitting(planner.options(), _bytes_before(planner.trace, optimizer), limit)
+        return planner.of_plan(found) if isinstance(found, dict) else planner.named(found)
+    return Partitioner(choose, repr((found, rates, optimizer, fuses)))
 
 
 def _fitting(options: list[Option], before: int, limit: int) -> Option:
