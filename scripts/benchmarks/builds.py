@@ -1,8 +1,9 @@
-"""Finds the releases of torch that the presets build for, and the package's library for each of them."""
+"""Finds the releases of torch that the presets build for, and the files of the package and its library for each."""
 
 import pathlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "harness" / "python" / "rematch"
 
 
 def releases():
@@ -43,3 +44,9 @@ def how_to_build_library(release):
     preset = preset_of(release)
     first = "" if preset == "dev" else f"'scripts/setup --beside {release}', "
     return f"run {first}'cmake --preset {preset}' and 'cmake --build --preset {preset} --target rematch_python'"
+
+
+def package_files():
+    """Returns the paths of the files that an installed package has, relative to PACKAGE, without the library."""
+    return [path.relative_to(PACKAGE) for path in sorted(PACKAGE.rglob("*"))
+            if path.suffix == ".py" or path.name == "py.typed"]

@@ -9,13 +9,12 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import builds
-from gpu.machine import DRY_PROGRAMS, RELEASE_FILE, ROOT
+from gpu.machine import DRY_PROGRAMS, RELEASE_FILE
 
 MAX_PACKED_BYTES = 64 << 20
 # Debian libraries that the programs load and that a container with LibTorch may lack.
 LIBRARIES = ["libcrypto.so.3"]
 OPEN_FILE = "open.json"
-PACKAGE = ROOT / "harness/python/rematch"
 PACKAGE_LIBRARY = "harness/python/librematch_python.so"
 
 
@@ -79,17 +78,15 @@ def add_libraries(tree):
 
 
 def add_package(tree, library):
-    """Adds the files that scripts/build_wheel puts into the wheel, if the library was built."""
+    """Adds the package as scripts/build_wheel does, if its library was built."""
     if not library.exists():
         print(f"gpu_queue: {library} is not built: questions about the Python package will be skipped", file=sys.stderr)
         return
     target = tree / "python/rematch"
     target.mkdir(parents=True)
-    for path in sorted(PACKAGE.rglob("*")):
-        if path.suffix == ".py" or path.name == "py.typed":
-            copy = target / path.relative_to(PACKAGE)
-            copy.parent.mkdir(exist_ok=True)
-            shutil.copyfile(path, copy)
+    for name in builds.package_files():
+        (target / name).parent.mkdir(exist_ok=True)
+        shutil.copyfile(builds.PACKAGE / name, target / name)
     strip(library, target / library.name)
 
 

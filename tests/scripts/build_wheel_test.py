@@ -18,6 +18,7 @@ import zipfile
 sys.dont_write_bytecode = True
 PROGRAM = pathlib.Path(shutil.which("true")).resolve()
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))  # where the script finds its modules
 
 
 def build_wheel():
