@@ -156,7 +156,7 @@ class ModelRun:
         if plan in self._plans_of_ours:
             raise SamePlan
         self._plans_of_ours.add(plan)
-        return bytes_of(predicted.replace(" ", ""))
+        return bytes_of(predicted)
 
     def _budgets_of_ours(self):
         """Returns budgets from the lowest peak of a plan to the peak of the fastest plan."""
@@ -164,12 +164,12 @@ class ModelRun:
         try:
             rematch.compile(model, step, budget=1, backend=self._backend, optimizer="none")
         except rematch.PlanError as error:
-            lowest = bytes_of(re.search("the lowest peak is ([0-9.]+ .iB)", str(error))[1].replace(" ", "")) + MIB // 64
+            lowest = bytes_of(re.search("the lowest peak is ([0-9.]+ .iB)", str(error))[1]) + MIB // 64
         said = io.StringIO()
         with contextlib.redirect_stderr(said):
             rematch.compile(model, step, budget=lowest, backend=self._backend, optimizer="none")
         fastest = re.search(r"instead of ([0-9.]+ .iB)", said.getvalue())[1]
-        highest = bytes_of(fastest.replace(" ", "")) + MIB // 64
+        highest = bytes_of(fastest) + MIB // 64
         last = NUM_BUDGETS_OF_OURS - 1
         return [round(lowest * (highest / lowest) ** (number / last)) for number in range(NUM_BUDGETS_OF_OURS)]
 

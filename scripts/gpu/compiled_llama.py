@@ -10,7 +10,6 @@ supported torch, transformers and package rematch (PYTHONPATH). Exit codes: 0 FI
 
 import argparse
 import contextlib
-import importlib.util
 import io
 import json
 import re
@@ -20,7 +19,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from gpu.package_llama import Workload  # noqa: E402
+from gpu.package_llama import Workload, is_any_missing  # noqa: E402
 
 LAYERS = 8  # Each arm compiles the whole model, and half of a billion parameters is enough to compare arms.
 WARM_UP_STEPS = 2
@@ -29,7 +28,6 @@ STEPS = 6
 TORCH_BUDGETS = (0.6, 0.3, 0.1, 0.0)
 # Our budgets, between the lowest predicted peak (0) and the one of the fastest plan (1).
 SHARES = (0.7, 0.4, 0.02)
-UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 MOST_DIFFERENCE = 1e-2  # relative, of bfloat16 gradients
 MOST_PEAK_ERROR = 0.01
 
@@ -119,9 +117,8 @@ class Bench:
             self.longest = max(self.longest, time.monotonic() - start)
         if self.expected is None:
             self.expected = loss, gradients
-        found = re.search(r"predicted peak ([\d.]+) ([KMG]?i?B)", row["said"])
         row |= {"loss": loss, "largest_difference": difference(gradients, self.expected[1]), "peak_allocated_bytes": peak,
-                "predicted_peak_bytes": round(float(found[1]) * UNITS[found[2]]) if found else None,
+                "predicted_peak_bytes": bytes_after("predicted peak", row["said"]),
                 "samples_seconds": samples, "median_seconds": statistics.median(samples)}
         print(f"{name}: {row['median_seconds'] * 1e3:.1f} ms, peak {peak} B, {row['compile_seconds']} s to compile",
               file=sys.stderr, flush=True)
@@ -132,6 +129,13 @@ def difference(gradients, expected):
     return max(abs(gradients[name] - norm) / max(norm, 1e-12) for name, norm in expected.items())
 
 
+def bytes_after(words, text):
+    """Returns the size that follows these words in a message of the package, or None."""
+    from rematch.planning import bytes_of
+    found = re.search(words + r" ([\d.]+ [KMG]?i?B)", text)
+    return bytes_of(found[1]) if found else None
+
+
 def lowest_and_plain(bench):
     """Returns the lowest predicted peak of any plan, and the predicted peak of the fastest one."""
     import rematch
@@ -139,11 +143,10 @@ def lowest_and_plain(bench):
     try:
         rematch.compile(bench.model, bench.workload.step, budget=1, optimizer="none")
     except rematch.PlanError as error:
-        lowest = re.search(r"lowest peak is ([\d.]+) ([KMG]?i?B)", str(error))
+        lowest = bytes_after("lowest peak is", str(error))
     with contextlib.redirect_stderr(said):
         rematch.compile(bench.model, bench.workload.step, budget="1000GiB", optimizer="none")
-    plain = re.search(r"predicted peak ([\d.]+) ([KMG]?i?B)", said.getvalue())
-    return [float(found[1]) * UNITS[found[2]] for found in (lowest, plain)]
+    return lowest, bytes_after("predicted peak", said.getvalue())
 
 
 def measure(bench):
@@ -180,10 +183,8 @@ def report_of(device, rows, left_out):
 
 def main():
     arguments = parse()
-    for module in ("torch", "transformers", "rematch"):
-        if importlib.util.find_spec(module) is None:
-            print(f"compiled_llama.py: this Python has no {module}", file=sys.stderr)
-            return 2
+    if is_any_missing("compiled_llama.py"):
+        return 2
     bench = Bench(arguments.small, arguments.seconds)
     measure(bench)
     device = bench.torch.cuda.get_device_name() if bench.is_cuda else "cpu"

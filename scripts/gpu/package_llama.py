@@ -36,6 +36,15 @@ def parse():
     return parser.parse_args()
 
 
+def is_any_missing(script):
+    """Prints which module this Python lacks, if any."""
+    for module in ("torch", "transformers", "rematch"):
+        if importlib.util.find_spec(module) is None:
+            print(f"{script}: this Python has no {module}", file=sys.stderr)
+            return True
+    return False
+
+
 class Workload:
     def __init__(self, small, **changed_sizes):
         import torch
@@ -152,10 +161,8 @@ def report_of(device, seconds_of_auto, answer, found, turns):
 
 def main():
     arguments = parse()
-    for module in ("torch", "transformers", "rematch"):
-        if importlib.util.find_spec(module) is None:
-            print(f"package_llama.py: this Python has no {module}", file=sys.stderr)
-            return 2
+    if is_any_missing("package_llama.py"):
+        return 2
     import torch
     workload = Workload(arguments.small)
     device = torch.cuda.get_device_name() if workload.device == "cuda" else "cpu"
