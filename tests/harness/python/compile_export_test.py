@@ -13,7 +13,7 @@ import unittest
 
 import rematch
 import torch
-from stack import Layer, Stack, batch
+from stack import Layer, Stack, batch, results_of
 
 BINARY = os.environ.get("REMATCH_BINARY")
 NUM_LAYERS = 3
@@ -22,13 +22,6 @@ NUM_LAYERS = 3
 def made():
     torch.manual_seed(0)
     return Stack(num_layers=NUM_LAYERS)
-
-
-def results_of(model):
-    model.zero_grad(set_to_none=True)
-    loss = model(batch())
-    loss.backward()
-    return [loss.detach()] + [parameter.grad for parameter in model.parameters()]
 
 
 class ExportTest(unittest.TestCase):

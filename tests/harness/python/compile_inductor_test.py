@@ -13,17 +13,10 @@ import unittest
 
 import rematch
 import torch
-from stack import Stack, batch
+from stack import Stack, results_of
 
 FROM_CACHE = pathlib.Path(__file__).with_name("compiled_from_cache.py")
 LOSS_TOLERANCE, GRADIENT_TOLERANCE = 1e-6, 1e-5
-
-
-def results_of(model):
-    model.zero_grad(set_to_none=True)
-    loss = model(batch())
-    loss.backward()
-    return [loss.detach()] + [parameter.grad for parameter in model.parameters()]
 
 
 class InductorTest(unittest.TestCase):

@@ -59,3 +59,11 @@ class Stack(torch.nn.Module):
 def batch(length=16, size=4, width=WIDTH):
     """Returns a batch [size, length, width], the same in every call."""
     return torch.randn(size, length, width, generator=torch.Generator().manual_seed(length))
+
+
+def results_of(model):
+    """Returns the loss of a step and the gradients of all parameters."""
+    model.zero_grad(set_to_none=True)
+    loss = model(batch())
+    loss.backward()
+    return [loss.detach()] + [parameter.grad for parameter in model.parameters()]
