@@ -21,12 +21,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from gpu.package_llama import Workload, is_any_missing  # noqa: E402
 
-LAYERS = 8  # Each arm compiles the whole model, and half of a billion parameters is enough to compare arms.
+LAYERS = 8  # of the model's 16, because every arm compiles the whole model
 WARM_UP_STEPS = 2
 STEPS = 6
 # Budgets of torch._functorch.config.activation_memory_budget. 1 is PyTorch's default.
 TORCH_BUDGETS = (0.6, 0.3, 0.1, 0.0)
-# Our budgets, between the lowest predicted peak (0) and the one of the fastest plan (1).
+# Our budgets, as shares of the way from the lowest predicted peak (0) to the peak of the fastest plan (1).
 SHARES = (0.7, 0.4, 0.02)
 MOST_DIFFERENCE = 1e-2  # relative, of bfloat16 gradients
 MOST_PEAK_ERROR = 0.01

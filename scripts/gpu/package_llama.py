@@ -37,7 +37,7 @@ def parse():
 
 
 def is_any_missing(script):
-    """Prints which module this Python lacks, if any."""
+    """Returns whether this Python lacks a module that the scripts need. Prints which."""
     for module in ("torch", "transformers", "rematch"):
         if importlib.util.find_spec(module) is None:
             print(f"{script}: this Python has no {module}", file=sys.stderr)
