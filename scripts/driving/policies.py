@@ -90,7 +90,7 @@ class Catalogue:
     def __init__(self, tool):
         listed = tool.json("list", "--json")["policies"]
         self.forms = {entry["name"]: entry["parameters"] for entry in listed}
-        self.systems = tool.json("list", "--systems", "--json")
+        self.systems = tool.json("list", "--systems", "--json")["modes"]
         unknown = [name for name, form in self.forms.items()
                    if form not in BY_FORM and name not in ARGUMENTS]
         if unknown:

@@ -23,7 +23,7 @@ from driving.execute import Execution  # noqa: E402
 from driving.models import draw_model  # noqa: E402
 from driving.policies import ARGUMENTS, Catalogue  # noqa: E402
 from driving.shrink import shrink  # noqa: E402
-from driving.tool import Done, Failed  # noqa: E402
+from driving.tool import Done, Failed, Tool  # noqa: E402
 
 # Stands in for the binary: a run whose points are all correct. If FAULT is set and the command line contains its
 # "where", the stand-in changes its report, exit code or output lines.
@@ -58,7 +58,7 @@ if words[:2] == ["list", "--json"]:
     names = {"none": "", "full": "", "nth_last": "(N)"}
     print(json.dumps({"policies": [{"name": n, "parameters": p} for n, p in names.items()]}))
 elif words[:2] == ["list", "--systems"]:
-    print(json.dumps([{"mode": "titan(option=N)", "policy": "nth_last({N})"}]))
+    print(json.dumps({"modes": [{"mode": "titan(option=N)", "policy": "nth_last({N})"}]}))
 elif words[0] == "trace":
     print(json.dumps({"types": [{"ops": [{"name": "aten::mm", "class": "matmul", "scope": 1}],
                                  "scopes": [{"path": path} for path in ("embed", ".", ".ffn")]}]}))
@@ -95,8 +95,8 @@ class StandIn:
 
     def json(self, *words):
         if "--systems" in words:
-            return [{"mode": "titan(option=N)", "policy": "nth_last({N})"},
-                    {"mode": "tune(freq=N,keys=K)", "policy": "sac_modalities({K})"}]
+            return {"modes": [{"mode": "titan(option=N)", "policy": "nth_last({N})"},
+                              {"mode": "tune(freq=N,keys=K)", "policy": "sac_modalities({K})"}]}
         forms = {"none": "", "nth_last": "(N)", "only_list": "([I,...])", **dict.fromkeys(ARGUMENTS, "(X)")}
         return {"policies": [{"name": name, "parameters": form} for name, form in forms.items()]}
 
@@ -136,10 +136,18 @@ class DrawTest(unittest.TestCase):
 
     def test_an_entry_without_written_arguments_stops_the_driver(self):
         tool = StandIn()
-        tool.json = lambda *words: ([] if "--systems" in words
+        tool.json = lambda *words: ({"modes": []} if "--systems" in words
                                     else {"policies": [{"name": "fresh", "parameters": "(WORDS)"}]})
         with self.assertRaisesRegex(Failed, "no arguments for fresh"):
             Catalogue(tool)
+
+
+    @unittest.skipUnless("REMATCH_BINARY" in os.environ, "REMATCH_BINARY names no binary")
+    def test_the_built_command_lists_what_the_catalogue_draws_from(self):
+        catalogue = Catalogue(Tool(os.environ["REMATCH_BINARY"], ROOT))
+        drawn = {catalogue.draw(random.Random(seed), layers=4) for seed in range(200)}
+        self.assertTrue(any(name.startswith("fastvideo:") for name in drawn), drawn)
+        self.assertTrue(any(name.startswith("nth_last(") for name in drawn), drawn)
 
 
 def good_point(policy, schedule):
