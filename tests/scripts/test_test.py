@@ -140,6 +140,17 @@ class TestCommandTest(unittest.TestCase):
         self.assertEqual((self.root / "python_arguments").read_text(), "--small\n--small --torch 2.9\n")
         self.assertEqual((self.root / "setup_arguments").read_text(), "dry\n--beside 2.9\n")
 
+    def test_deep_tests_every_version_and_the_package_with_one_wheel(self):
+        (self.root / ".libtorch-version").write_text("2.11\n")
+        (self.root / "scripts/libtorch/2.10").mkdir()
+        self.presets(**{"torch-2.9": (5, 0, 0, 0), "torch-2.10": (6, 0, 0, 0)})
+        self.stand_in("scripts/test_python", "echo $* >>python_arguments")
+        _, lines = self.run_test("--deep")  # fails, because the other steps of --deep have no stand-in
+        self.assertEqual((self.root / "python_arguments").read_text(), "--all\n")
+        for line in ("preset torch-2.9: 5 passed, 0 failed", "preset torch-2.10: 6 passed, 0 failed",
+                     "scripts/test_python: 1 passed, 0 failed"):
+            self.assertEqual(sum(found.startswith(line) for found in lines), 1, lines)
+
     def test_a_libtorch_that_cannot_be_fetched_is_a_failure(self):
         (self.root / ".libtorch-version").write_text("2.11\n")
         self.stand_in("scripts/setup", "[ $1 = dry ]")
