@@ -1,6 +1,7 @@
 #include "harness/sweep/comparison_plan.h"
 
 #include <set>
+#include <utility>
 
 #include "policies/base/field_value.h"
 #include "policies/base/hashing.h"
@@ -8,6 +9,8 @@
 
 namespace rematch {
 namespace {
+
+constexpr std::int64_t kMostMilliseconds = std::int64_t{1} << 40;  // 34 years
 
 Json content_of(const ComparisonPlan& plan) { return document_of(kSweepPlanSchema, plan); }
 
@@ -19,6 +22,30 @@ void require_id(const JsonField& id, std::set<std::string>& ids) {
       !text.empty() && text.find_first_not_of("0123456789abcdef") == std::string::npos;
   if (!is_name) id.fail("is not a comparison id; an id has only the characters 0-9 and a-f");
   if (!ids.insert(text).second) id.fail("appears twice");
+}
+
+// Replaces a time in milliseconds, as version 1.0 has it, by the same time in nanoseconds.
+void convert_time(Json& object, const std::string& name) {
+  const auto former = object.find(name + "_ms");
+  if (former == object.end()) return;
+  Json time;
+  if (!former->is_null()) {
+    const auto value = JsonField(object).at(name + "_ms").integer(0, kMostMilliseconds);
+    time = to_value(std::chrono::milliseconds(value));
+  }
+  object[name + "_ns"] = std::move(time);
+  object.erase(name + "_ms");
+}
+
+// Returns the plan with the keys of the current version.
+Json with_current_keys(Json plan) {
+  convert_time(plan, "stale_after");
+  const auto comparisons = plan.find("comparisons");
+  if (comparisons == plan.end() || !comparisons->is_array()) return plan;
+  for (Json& comparison : *comparisons) {
+    if (comparison.is_object()) convert_time(comparison, "predicted_time");
+  }
+  return plan;
 }
 
 }  // namespace
@@ -33,7 +60,8 @@ std::string comparison_plan_id(const ComparisonPlan& plan) { return hash_of(cont
 
 ComparisonPlan comparison_plan_from_json(const Json& json) {
   require_schema(json, kSweepPlanSchema.kind);
-  const JsonField document(json);
+  const Json current = with_current_keys(json);
+  const JsonField document(current);
   ComparisonPlan plan;
   plan.id = document.at("id").string();
   Json content = json;
@@ -44,11 +72,12 @@ ComparisonPlan comparison_plan_from_json(const Json& json) {
         "`rematch sweep plan`");
   }
   read_fields(document, plan);
-  document.at("stale_after_ms").integer(1);
+  document.at("stale_after_ns").integer(1'000'000);
   std::set<std::string> ids;
   for (const JsonField& comparison : document.at("comparisons").elements()) {
     require_id(comparison.at("id"), ids);
     comparison.at("num_points").integer(1);
+    comparison.at("predicted_time_ns");  // null if there was no trace, but never missing
   }
   return plan;
 }

@@ -57,7 +57,7 @@ void visit_fields(Comparison& comparison, Visit visit) {
   visit("arguments", comparison.arguments);
   visit("least_predicted_peak_bytes", comparison.predicted.least_peak);
   visit("most_predicted_peak_bytes", comparison.predicted.most_peak);
-  visit("predicted_time_ms", comparison.predicted.time);
+  visit({"predicted_time_ns", kLater}, comparison.predicted.time);
 }
 
 struct ComparisonPlan {
@@ -73,14 +73,15 @@ template <RecordOf<ComparisonPlan> Plan, class Visit>
 void visit_fields(Plan& plan, Visit visit) {
   visit("tool_version", plan.tool_version);
   visit("device", plan.device);
-  visit("stale_after_ms", plan.stale_after);
+  visit({"stale_after_ns", kLater}, plan.stale_after);
   visit("comparisons", plan.comparisons);
 }
 
 // The JSON includes the id.
 Json plan_to_json(const ComparisonPlan& plan);
 std::string comparison_plan_id(const ComparisonPlan& plan);
-// Throws FormatError for another version, or if the id does not match the content.
+// Reads version 1.0 too, whose times are in milliseconds. Throws FormatError for another major
+// version, or if the id does not match the content.
 ComparisonPlan comparison_plan_from_json(const Json& json);
 
 }  // namespace rematch

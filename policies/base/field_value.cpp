@@ -8,8 +8,8 @@
 namespace rematch {
 namespace {
 
-// The limit is 34 years. In nanoseconds, it still fits in 64 bits.
-constexpr std::int64_t kLongestMilliseconds = std::int64_t{1} << 40;
+// 34 years. Sums of a few such times still fit in 64 bits.
+constexpr std::chrono::nanoseconds kLongestTime = std::chrono::milliseconds(std::int64_t{1} << 40);
 
 constexpr std::size_t kFewWords = 10;
 
@@ -60,7 +60,8 @@ void read_value(const JsonField& field, std::chrono::nanoseconds& value) {
   value = std::chrono::nanoseconds(field.count());
 }
 void read_value(const JsonField& field, std::chrono::milliseconds& value) {
-  value = std::chrono::milliseconds(field.integer(0, kLongestMilliseconds));
+  value = std::chrono::floor<std::chrono::milliseconds>(
+      std::chrono::nanoseconds(field.integer(0, kLongestTime.count())));
 }
 
 Json to_value(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }

@@ -120,8 +120,8 @@ void require_known_keys(const JsonField& object, const Record& record, Others...
 
 Json to_value(double value);
 inline Json to_value(Bytes bytes) { return bytes.count; }
+// Files hold every time in nanoseconds.
 inline Json to_value(std::chrono::nanoseconds time) { return time.count(); }
-inline Json to_value(std::chrono::milliseconds time) { return time.count(); }
 inline Json to_value(std::nullptr_t) { return nullptr; }
 inline Json to_value(const std::string& value) { return value; }
 inline Json to_value(const char* value) { return value; }

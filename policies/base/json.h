@@ -111,7 +111,7 @@ inline constexpr Schema kReportSchema{"report"};
 inline constexpr Schema kCompareSchema{"compare"};
 inline constexpr Schema kGateSchema{"gate", 1};
 inline constexpr Schema kSweepSchema{"sweep"};
-inline constexpr Schema kSweepPlanSchema{"sweep_plan"};
+inline constexpr Schema kSweepPlanSchema{"sweep_plan", 1};
 inline constexpr Schema kClaimSchema{"claim"};
 
 // Returns for example "rematch.gate/1.": the prefix of the schema key in every version that this

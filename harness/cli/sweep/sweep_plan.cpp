@@ -111,19 +111,20 @@ void predict(const SweepPlanFlags& flags, const SweepFile& sweep, ComparisonPlan
   }
 }
 
-// Keeps an existing plan file, because workers may be using it.
-void write_plan(const std::string& folder, const ComparisonPlan& plan) {
+// Keeps an existing plan file, because workers may be using it. Returns the id in the file, which
+// an earlier version of the format may have hashed from other keys.
+std::string write_plan(const std::string& folder, const ComparisonPlan& plan) {
   namespace fs = std::filesystem;
   const std::string file = plan_file_in(folder);
-  if (fs::exists(file)) {
-    const std::string there = require_comparison_plan(folder).id;
-    if (there == plan.id) return;
-    throw UsageError(in_quotes(folder) + " holds another plan, " + there.substr(0, 12) +
+  std::error_code error;
+  if (fs::exists(file, error)) {
+    const ComparisonPlan there = require_comparison_plan(folder);
+    if (comparison_plan_id(there) == plan.id) return there.id;
+    throw UsageError(in_quotes(folder) + " holds another plan, " + there.id.substr(0, 12) +
                      ", but this file's is " + plan.id.substr(0, 12) +
                      "; give each plan its own folder");
   }
   for (const char* part : {"claims", "log", "reports", "work"}) {
-    std::error_code error;
     fs::create_directories(folder + "/" + part, error);
     if (error) {
       throw UsageError("cannot make folder " + in_quotes(folder + "/" + part) + ": " +
@@ -131,6 +132,7 @@ void write_plan(const std::string& folder, const ComparisonPlan& plan) {
     }
   }
   write_json_file(file, plan_to_json(plan));
+  return plan.id;
 }
 
 // Formats the length of work in the unit that people use for it: "27 s", "12 min" or "30 h".
@@ -209,7 +211,7 @@ ExitCode make_plan(const SweepPlanFlags& flags) {
   plan.comparisons = sweep.comparisons;
   predict(flags, sweep, plan);
   plan.id = comparison_plan_id(plan);
-  write_plan(flags.folder, plan);
+  plan.id = write_plan(flags.folder, plan);
   if (!has_libtorch()) {
     say("note: this build has no LibTorch, so the plan has no predicted peaks or times; workers "
         "take comparisons in the file's order, and skip none");

@@ -390,7 +390,7 @@ TEST_CASE("a sweep's plan contains predictions for each comparison") {
   REQUIRE(rematch("sweep plan " + sweep + " " + scratch.file("one")).code == 0);
   const Json comparison = read_json_file(scratch.file("one/plan.json"))["comparisons"][0];
   CHECK(comparison["least_predicted_peak_bytes"] > 0);
-  CHECK(comparison["predicted_time_ms"] > 0);
+  CHECK(comparison["predicted_time_ns"] > 0);
 }
 
 }  // namespace

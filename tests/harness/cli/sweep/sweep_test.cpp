@@ -47,6 +47,57 @@ TEST_CASE("the plan of a sweep has the same bytes each time, and is never overwr
   CHECK(text_of(scratch.file("one/plan.json")) == plan);
 }
 
+// Version 1.0 has times in milliseconds. Only a command with LibTorch predicts times, so the time
+// of the first comparison is made up.
+TEST_CASE("a sweep that was planned in version 1.0 of the format goes on") {
+  const ScratchFolder scratch;
+  const std::string plan = "sweep plan " + write_sweep(scratch) + " " + scratch.file("one");
+  REQUIRE(rematch(plan).code == 0);
+  const Json current = read_json_file(scratch.file("one/plan.json"));
+  CHECK(current["schema"] == "rematch.sweep_plan/1.1");
+  CHECK(current["stale_after_ns"] == 180'000'000'000);
+  const auto first_version = [&](const Json& time) {
+    Json old = current;
+    old["schema"] = "rematch.sweep_plan/1.0";
+    old["stale_after_ms"] = 180'000;
+    old.erase("stale_after_ns");
+    for (Json& comparison : old["comparisons"]) {
+      comparison["predicted_time_ms"] = nullptr;
+      comparison.erase("predicted_time_ns");
+    }
+    old["comparisons"][0]["predicted_time_ms"] = time;
+    old.erase("id");
+    old["id"] = sha256_hex(old.dump());
+    std::ofstream(scratch.file("one/plan.json")) << old.dump();
+    return old["id"].get<std::string>();
+  };
+  const std::string id = first_version(nullptr);
+  const std::string bytes = text_of(scratch.file("one/plan.json"));
+  CHECK(rematch("validate " + scratch.file("one/plan.json")).code == 0);
+  const Outcome again = rematch(plan);
+  CHECK(again.code == 0);
+  CHECK_THAT(again.out, Catch::Contains("plan " + id.substr(0, 12)));
+  CHECK(text_of(scratch.file("one/plan.json")) == bytes);
+
+  first_version(9000);
+  const Outcome status = rematch("sweep status " + scratch.file("one") + " --json");
+  REQUIRE(status.code == 0);
+  CHECK(Json::parse(status.out)["predicted_time_left_ns"] == 9'000'000'000);
+  first_version("soon");
+  check_usage_error("sweep status " + scratch.file("one"), "predicted_time_ms");
+}
+
+TEST_CASE("a sweep's folder whose name is too long is a usage error") {
+  const ScratchFolder scratch;
+  const std::string folder = scratch.file(std::string(300, 'x'));
+  for (const std::string& verb :
+       {"plan " + write_sweep(scratch), std::string("merge"), std::string("status"),
+        std::string("emit --engine local"), std::string("run --program /bin/true")}) {
+    CAPTURE(verb);
+    check_usage_error("sweep " + verb + " " + folder, "File name too long");
+  }
+}
+
 // The flags must be checked before the folder is created, because workers would use a plan that was
 // already written.
 TEST_CASE("unusable values for a sweep's memory and reserve leave no plan") {
