@@ -220,6 +220,23 @@ double num_layers(const LayerRun& run) {
   return number;
 }
 
+// Returns "attention.core::attention" for "attention.core::rematch::attention", as short_saves()
+// does.
+std::string without_namespace(const std::string& saved) {
+  const std::size_t of_op = saved.rfind("::");
+  if (of_op == std::string::npos) return saved;
+  const std::size_t of_scope = saved.rfind("::", of_op - 1);
+  const std::string scope = of_scope == std::string::npos ? "" : saved.substr(0, of_scope + 2);
+  return scope + saved.substr(of_op + 2);
+}
+
+// Returns the ops that a run of layers keeps, without namespaces.
+std::string kept_words(const std::vector<std::string>& saves) {
+  std::vector<std::string> names;
+  for (const std::string& saved : saves) names.push_back(without_namespace(saved));
+  return "keep " + joined(names);
+}
+
 constexpr const char* kCheaper = "other ops";
 
 // Returns the role of a saved op: "attention", or "matmuls of ffn" for "+1.ffn.gate::aten::mm#2".
@@ -298,7 +315,7 @@ Rows kept_layers(const FrontRecord& record, const std::vector<std::size_t>& show
       std::string hint = "layers " + run.layers + ": " +
                          (!run.is_checkpointed ? "keep all"
                           : run.saves.empty()  ? "recompute all"
-                                               : "keep " + joined(run.saves));
+                                               : kept_words(run.saves));
       if (!run.regions.empty()) hint += "; regions " + joined(run.regions);
       row.segments.push_back({num_layers(run), treatments.paint_of(run), std::move(hint)});
     }

@@ -191,7 +191,7 @@ TEST_CASE("a strip shows what each layer of a point saves, with a colour for eac
   const std::vector<Segment>& strip = chart.rows[0].segments;
   REQUIRE(strip.size() == 3);
   CHECK(std::array{strip[0].value, strip[1].value, strip[2].value} == std::array{3.0, 2.0, 3.0});
-  CHECK(strip[1].hint == "layers 3-4: keep attention.core::rematch::attention");
+  CHECK(strip[1].hint == "layers 3-4: keep attention.core::attention");
   CHECK(chart.rows[1].segments.at(0).value == 8);
   CHECK(chart.rows[1].segments.at(0).fill == strip[1].fill);
   REQUIRE(chart.legend.size() == 3);
