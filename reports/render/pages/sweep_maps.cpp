@@ -148,8 +148,10 @@ constexpr std::array<MapFigure, 3> kFigures = {
       "noise.",
       " With several seeds, the cell shows the median.", step_time_cell},
      {"Verdict",
-      "Lowers: a lower peak than the reference's. As full: full has a peak as low for no more ops. "
-      "At floor: no policy can lower the peak. Different: other bits than the reference's.",
+      "Lower peak: lower than the reference's. No better than full: full has a peak that is at "
+      "least "
+      "as low, and recomputes no more ops. Lowest possible: no policy can lower this peak. "
+      "Different: the bits differ from the reference's.",
       " With several seeds, the cell shows the worst.", judged_cell}}};
 
 }  // namespace
@@ -164,14 +166,14 @@ HeatCell verdict_cell(const ComparedPoint& compared) {
       {{VerdictKind::kDifferent, "different", kStrongestHeat},
        {VerdictKind::kMiscounted, "miscounted", kStrongestHeat},
        {VerdictKind::kReference, "reference", 0},
-       {VerdictKind::kNoReference, "alone", 0},
+       {VerdictKind::kNoReference, "no reference", 0},
        {VerdictKind::kFits, "fits", -5},
        {VerdictKind::kNoEffect, "no effect", 0},
-       {VerdictKind::kLowersPeak, "lowers", -3},
-       {VerdictKind::kNothingAgainstFull, "as full", 1},
-       {VerdictKind::kSavesNothing, "no saving", 2},
-       {VerdictKind::kCannotLower, "at floor", 0},
-       {VerdictKind::kRaisesPeak, "raises", 4}}};
+       {VerdictKind::kLowersPeak, "lower peak", -3},
+       {VerdictKind::kNothingAgainstFull, "no better than full", 1},
+       {VerdictKind::kSavesNothing, "same peak", 2},
+       {VerdictKind::kCannotLower, "lowest possible", 0},
+       {VerdictKind::kRaisesPeak, "higher peak", 4}}};
   const auto* cell = std::ranges::find(kCells, compared.verdict.kind, &Cell::kind);
   if (cell != kCells.end()) return {cell->text, cell->level};
   return {std::string(to_string(compared.point->status)), kStrongestHeat};  // kFailed

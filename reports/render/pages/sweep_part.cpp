@@ -77,15 +77,15 @@ std::string percent_text(double ratio) { return format_fixed(100 * ratio, 0) + "
 
 std::string ratio_text(double ratio) { return format_fixed(ratio, 2); }
 
-// Returns each verdict with its count, the most frequent first. For example "lowers 20, as full 4"
-// for 20 verdicts "lowers" and 4 verdicts "as full".
+// Returns each verdict with its count, the most frequent first. For example "lower peak: 20, fits:
+// 4" for 20 verdicts "lower peak" and 4 verdicts "fits".
 std::string counted(const std::map<std::string, std::size_t>& words) {
   std::vector<std::pair<std::string, std::size_t>> sorted(words.begin(), words.end());
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   std::string text;
   for (const auto& [word, count] : sorted) {
-    text += (text.empty() ? "" : ", ") + word + " " + std::to_string(count);
+    text += (text.empty() ? "" : ", ") + word + ": " + std::to_string(count);
   }
   return text;
 }

@@ -43,6 +43,15 @@ TEST_CASE("a sweep's page lists failed, skipped and missing comparisons, with th
                        Catch::Contains("tokens 32, batch 2, seed 1"));
 }
 
+TEST_CASE("verdicts of a sweep's page are words that need no key") {
+  const std::string page = sweep_page(testing::representative_sweep());
+  CHECK_THAT(page, Catch::Contains(">lower peak<") && Catch::Contains("reference: "));
+  for (const char* unclear : {">lowers<", ">as full<", ">no saving<", ">at floor<", ">alone<"}) {
+    CAPTURE(unclear);
+    CHECK_THAT(page, !Catch::Contains(unclear));
+  }
+}
+
 TEST_CASE("every link of a sweep's page has a target, even in folded parts") {
   for (const Report& report : {testing::representative_sweep(), testing::large_sweep(4)}) {
     const std::string page = sweep_page(report);
