@@ -125,11 +125,11 @@ Part front_part(const FrontRecord& record, const std::string& file, const std::s
                             grid(baselines_grid(record)), Fold::kFolded});
   }
   if (!front.measurement) return part;
-  part.figures.push_back(
-      {"Predicted and measured",
-       "Step times are predicted by the line through the anchors; the error is the prediction "
-       "divided by the measurement, minus 1.",
-       grid(measured_grid(front)), Fold::kFolded});
+  part.figures.push_back({"Predicted and measured",
+                          "Step times are predicted by the line through the anchors, which were "
+                          "measured first; the error is the prediction "
+                          "divided by the measurement, minus 1.",
+                          grid(measured_grid(front)), Fold::kFolded});
   part.figures.push_back(
       {"Families of baselines",
        "The hypervolume of the front's own points, and of each family of baselines. "

@@ -256,43 +256,4 @@ Grid families_grid(const FrontMeasurement& measurement) {
   return grid;
 }
 
-std::string calibration_warning(const FrontRecord& record) {
-  // Beyond this factor, the machine was in a different state than when it was profiled.
-  constexpr double kStale = 1.5;
-  const Front& front = record.front;
-  const auto profiled = static_cast<double>(front.points[front.knee].step_time.count());
-  const auto step = static_cast<double>(predicted_step(front, front.points[front.knee]).count());
-  if (!front.measurement || record.time_source == ProfileSource::kRoofline || profiled <= 0 ||
-      (step < kStale * profiled && profiled < kStale * step)) {
-    return "";
-  }
-  return "Measured steps take " + format_fixed(step / profiled, 2) +
-         " times the sum of the profile's op times: the profile is stale, or the machine was "
-         "busy; profile again on an idle machine.";
-}
-
-std::string measurement_words(const FrontMeasurement& measurement) {
-  std::string words =
-      std::to_string(measurement.num_equal_peaks) + " of " +
-      std::to_string(measurement.num_measured) +
-      " measured peaks equal the predicted peaks to the byte" +
-      (measurement.workspace.value_or(Bytes{}).count > 0
-           ? ", without the " + format_bytes(*measurement.workspace) + " of libraries' workspaces"
-           : "") +
-      ". Step times are predicted as " + format_fixed(measurement.line.slope, 3) +
-      " times the profile's " + (measurement.line.offset_ns < 0 ? "- " : "+ ") +
-      format_duration(nanoseconds(std::llround(std::abs(measurement.line.offset_ns)))) +
-      ", fitted to the anchors";
-  if (measurement.median_error_ratio) {
-    words += "; for the other points the error is " +
-             format_percent(*measurement.median_error_ratio) + " in the median and " +
-             format_percent(*measurement.worst_error_ratio) + " at worst";
-  }
-  if (measurement.control_interval) {
-    words +=
-        "; two timings of the reference (A/A) differ " + stray_words(*measurement.control_interval);
-  }
-  return words + ".";
-}
-
 }  // namespace rematch

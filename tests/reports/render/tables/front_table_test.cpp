@@ -186,6 +186,26 @@ TEST_CASE("a calibration far from 1 warns that the profile does not fit the mach
   CHECK(calibration_warning(predicted_front()).empty());
 }
 
+// The line through 300, 316 and 360 ms is exact. With 350 instead of 316 ms for the knee, the line
+// misses that point by 6.0 %, and the three times differ by only 20 %.
+TEST_CASE("a line through noisy points is reported as unreliable") {
+  FrontRecord record = calibrated_front();
+  record.time_source = ProfileSource::kRoofline;
+  record.front.points[3].measured->step_time = std::chrono::milliseconds(350);
+  weigh_measurement(record.front, {0, 3, 5}, {});
+  const std::string warning = calibration_warning(record);
+  CHECK_THAT(warning, Catch::StartsWith("Predicted step times are unreliable: they follow a line "
+                                        "through 3 points, whose times differ by 20 %, and noise "
+                                        "alone is 6.0 %;"));
+  CHECK_THAT(front_to_text(record, TableFormat::kText, 1000, {}), Catch::Contains(warning));
+  record = calibrated_front();
+  record.time_source = ProfileSource::kRoofline;
+  record.front.measurement->control_interval = {0.97, 1.02};
+  CHECK(calibration_warning(record).empty());
+  record.front.measurement->control_interval = {0.92, 1.02};
+  CHECK_THAT(calibration_warning(record), Catch::Contains("noise alone is 8.0 %"));
+}
+
 TEST_CASE("the next command never runs the plan that keeps everything") {
   FrontRecord record = predicted_front();
   record.device_memory = Bytes{1 << 30};
