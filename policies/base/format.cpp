@@ -77,9 +77,8 @@ std::string format_percent(double fraction) {
 std::string format_change(double fraction) {
   if (fraction == 0) return "0";
   if (fraction >= kLargestPercent) return format_fixed(fraction + 1, 0) + " times";
-  const std::string sign = fraction < 0 ? "-" : "+";
-  if (std::abs(fraction) < 0.001) return sign + "<0.1 %";
-  return sign + format_percent(fraction);
+  if (std::abs(fraction) < 0.001) return "<0.1 %";
+  return (fraction < 0 ? "-" : "+") + format_percent(fraction);
 }
 
 std::string format_change(std::int64_t before, std::int64_t now) {

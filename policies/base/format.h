@@ -18,7 +18,8 @@ std::string format_bytes(Bytes bytes);                       // "1.21 GiB", "512
 std::string format_duration(std::chrono::nanoseconds time);  // "12.3 ms"
 // Without a sign: "41 %", "3.2 %", "under 0.1 %".
 std::string format_percent(double fraction);
-// With a sign: "-41 %", "+3.2 %", "0". From "+1000 %" on it is a multiple, "12 times".
+// With a sign: "-41 %", "+3.2 %", "0"; a small change has none: "<0.1 %". From "+1000 %" on it is a
+// multiple, "12 times".
 std::string format_change(double fraction);
 // The change from `before` to `now`; "-" if before is 0.
 std::string format_change(std::int64_t before, std::int64_t now);

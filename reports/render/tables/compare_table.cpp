@@ -33,7 +33,9 @@ std::string cell_of(const MetricRecord& metric) {
   const bool is_change = metric.ratio && metric.verdict != CompareVerdict::kSame &&
                          metric.verdict != CompareVerdict::kDifferent &&
                          metric.verdict != CompareVerdict::kUnsure;
-  return is_change ? format_change(*metric.ratio - 1) : verdict;
+  if (!is_change) return verdict;
+  const std::string change = format_change(*metric.ratio - 1);
+  return change.starts_with('<') ? change + " " + verdict : change;  // small changes have no sign
 }
 
 bool has_unit(Metric metric) {

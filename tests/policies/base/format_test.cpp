@@ -34,7 +34,7 @@ TEST_CASE("a percentage never rounds a difference to zero") {
   CHECK(format_change(0) == "0");
   CHECK(format_change(-0.412) == "-41 %");
   CHECK(format_change(0.031) == "+3.1 %");
-  CHECK(format_change(-0.0000001) == "-<0.1 %");
+  CHECK(format_change(-0.0000001) == "<0.1 %");
 }
 
 TEST_CASE("a count per step is a whole number if the division is exact") {

@@ -23,6 +23,17 @@ TEST_CASE("a change that rounding would hide is printed as a difference with its
   CHECK_THAT(text, Catch::Contains("step time 100 ms to 100 ms (+10.0 us)"));
 }
 
+TEST_CASE("a change too small for its digits has no sign but a direction") {
+  PointRecord base = timed_point("none", {10000, 10001});
+  base.memory.emplace().peak_allocated = Bytes{1 << 30};
+  PointRecord candidate = base;
+  candidate.memory->peak_allocated = Bytes{(1 << 30) + 512};
+  CHECK_THAT(render_compare(compare(base, candidate), TableFormat::kText),
+             Catch::Contains("<0.1 % higher"));
+  CHECK_THAT(render_compare(compare(candidate, base), TableFormat::kText),
+             Catch::Contains("<0.1 % lower"));
+}
+
 TEST_CASE(
     "a comment on a pull request starts with the verdict, and both sides have their commits") {
   CompareRecord record =
