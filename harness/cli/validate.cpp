@@ -92,7 +92,7 @@ Finding check(const std::string& file) {
     finding.schema = JsonField(json).at("schema").string();
     finding.problem = problem_of(finding.schema, json);
   } catch (const UsageError& error) {
-    finding.problem = error.what();
+    finding.problem = without_name(error.what(), file);
   } catch (const FormatError& error) {
     finding.problem = without_name(error.what(), file);
   }
@@ -113,7 +113,8 @@ ExitCode run(const ValidateFlags& flags) {
     } else if (ok) {
       print(file + ": ok, " + finding.schema + "\n");
     }
-    if (!ok) say(file + ": " + finding.problem);
+    const bool names_file = finding.problem.find(in_quotes(file)) != std::string::npos;
+    if (!ok) say(names_file ? finding.problem : file + ": " + finding.problem);
   }
   if (flags.json) print_json(findings);
   return code;

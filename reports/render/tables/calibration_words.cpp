@@ -1,5 +1,5 @@
-// What the measurement of a front says: how it calibrates predicted step times, and how reliable
-// the calibration is.
+// Describes the measurement of a front: how it calibrates predicted step times, and whether the
+// calibration is reliable.
 #include <algorithm>
 #include <cmath>
 #include <utility>

@@ -116,6 +116,14 @@ TEST_CASE("every subcommand that reads reports refuses bad files in one line wit
   }
 }
 
+TEST_CASE("validate names a file that it cannot read once") {
+  const ScratchFolder scratch;
+  const std::string file = scratch.file("none.json");
+  const Outcome outcome = rematch("validate " + file);
+  CHECK(outcome.code == 2);
+  CHECK(outcome.err == "rematch: cannot read '" + file + "': No such file or directory\n");
+}
+
 TEST_CASE("files of 100 MB in another format are refused without being read whole") {
   const ScratchFolder scratch;
   for (const BadFile& bad :
