@@ -9,7 +9,8 @@ PYTHON has what scripts/python.txt lists, with any torch of scripts/setup, and t
 `rematch_python` of the preset for that torch and `rematch_cli_lite` of preset dev; REMATCH_PYTHON_LIBRARY and
 REMATCH_BINARY can replace them. tests/harness/python/zoo.py has the MODELs. Every plan of ours and of PyTorch
 runs, and its peak is measured. Its time is the step without checkpointing plus the recomputed ops, both by a device's
-data sheet. torch_remat runs every choice of saved modules of a layer. Takes about three minutes a model. The table
+data sheet. torch_remat runs every choice of saved modules of a layer. A plan of PyTorch that no point of ours matches
+is ahead, unless the search's answer to its peak as a budget matches it. Takes about three minutes a model. The table
 goes to stdout, points and progress to stderr.
 
 With --compiled, torch.compile compiles the models for the CPU, and steps are timed as well: the median of the rounds in

@@ -18,7 +18,7 @@ import torch  # noqa: E402
 import zoo  # noqa: E402
 
 from fronts import pytorch, remat  # noqa: E402
-from fronts.plane import Point, hypervolume_ratio, reference_of, unmatched  # noqa: E402
+from fronts.plane import Point, hypervolume_ratio, reference_of, unmatched, with_answers  # noqa: E402
 from fronts.pricing import OpPrices, with_dear_ops_alone  # noqa: E402
 
 MIB = 2**20
@@ -42,6 +42,7 @@ class Priced:
     plain: Point
     ours: list
     theirs: dict  # points by family
+    answered: list  # ours, and our answers to the peaks of their points that ours do not match
 
     def all_of_theirs(self):
         return [point for family in FAMILIES for point in self.theirs[family]]
@@ -54,7 +55,7 @@ class Priced:
         return self.hypervolume(self.ours) / self.hypervolume(self.all_of_theirs())
 
     def unmatched(self):
-        return unmatched(self.all_of_theirs(), self.ours)
+        return unmatched(self.all_of_theirs(), self.answered)
 
 
 @dataclasses.dataclass
@@ -160,10 +161,17 @@ def priced(model, step, trace, profile, offers, num_points):
         theirs[offer.family].append(
             Point(offer.name, before + offer.rise_bytes, plain.time_ns + prices.of(offer.recomputed)))
     ours = [our_point(model, step, trace, point, before) for point in front["points"]]
-    for point in (plain, *ours, *(point for family in FAMILIES for point in theirs[family])):
+
+    def answer_of(peak_bytes):
+        answer = rematch.search(trace, profile=profile, optimizer="none", points=num_points, budget=peak_bytes)["answer"]
+        return answer and our_point(model, step, trace, answer, before)
+
+    every_offer = [point for family in FAMILIES for point in theirs[family]]
+    answered = with_answers(ours, every_offer, answer_of)
+    for point in (plain, *answered, *every_offer):
         say(f"  {point.peak_bytes:>10} B {point.time_ns:>8} ns  {point.name}")
     say(f"  priced at 0 ns, because forward has no such op: {dict(prices.unpriced.most_common(5))}")
-    return Priced(plain, ours, theirs)
+    return Priced(plain, ours, theirs, answered)
 
 
 def our_point(model, step, trace, point, before):

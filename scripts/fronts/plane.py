@@ -35,3 +35,10 @@ def unmatched(points, front):
     """Returns the points of `points` that no point of the front matches in both bytes and time."""
     return [point for point in points if not any(
         mine.peak_bytes <= point.peak_bytes and mine.time_ns <= point.time_ns * (1 + SAME_TIME) for mine in front)]
+
+
+def with_answers(front, points, answer_of):
+    """Returns the front, and our answer to the peak of each of the points that the front does not match. `answer_of`
+    takes bytes, and returns a point or None."""
+    answers = [answer_of(point.peak_bytes) for point in unmatched(points, front)]
+    return [*front, *(answer for answer in answers if answer is not None)]

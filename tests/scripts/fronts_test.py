@@ -15,7 +15,7 @@ SCRIPTS = ROOT / "scripts"
 sys.path[:0] = [str(SCRIPTS), str(ROOT / "harness" / "python")]
 from fronts import remat  # noqa: E402
 from fronts.measured import OURS, Comparison, Measured, cells, comparison_of, listing, ratios_text, spread_of  # noqa: E402
-from fronts.plane import Point, hypervolume_ratio, reference_of, unmatched  # noqa: E402
+from fronts.plane import Point, hypervolume_ratio, reference_of, unmatched, with_answers  # noqa: E402
 
 
 def points(*pairs):
@@ -37,6 +37,14 @@ class PlaneTest(unittest.TestCase):
     def test_a_point_matches_another_if_it_is_no_worse_in_both(self):
         found = unmatched(points((4, 4), (4, 3), (3, 4)), points((4, 4)))
         self.assertEqual(found, points((4, 3), (3, 4)))
+
+    def test_the_search_answers_the_peak_of_a_point_that_the_front_does_not_match(self):
+        front, between, below = [Point("a", 10, 9), Point("b", 20, 5)], Point("x", 15, 7), Point("y", 5, 20)
+        answers = {15: Point("c", 14, 6), 5: None}
+        answered = with_answers(front, [between, below, Point("z", 30, 6)], answers.pop)
+        self.assertEqual(answers, {})  # asked once for each of both, and not for the point that b matches
+        self.assertEqual(answered, [*front, Point("c", 14, 6)])
+        self.assertEqual(unmatched([between, below], answered), [below])
 
     def test_a_ten_thousandth_of_the_time_is_not_a_difference(self):
         mine = points((4, 1_000_000))
