@@ -169,12 +169,12 @@ CountsRecord predicted_counts(const Trace& trace, const Plan& plan, Schedule sch
   return record;
 }
 
+}  // namespace
+
 Trace trace_of_model(const VariantSettings& settings) {
   install_counting_allocators();
   return MetaModel(settings.model, settings.optimizer, settings.data_file, settings.seed).trace();
 }
-
-}  // namespace
 
 // The trace keeps unrounded sizes, even if predicted sizes are rounded. A plan belongs to one
 // trace, and plans do not depend on a device.

@@ -65,6 +65,10 @@ struct Variant {
   std::int64_t recomputed_step_flops = 0;
 };
 
+// Returns the trace of the settings' model, with unrounded sizes. Throws std::invalid_argument for
+// unusable data. Installs the counting allocators.
+Trace trace_of_model(const VariantSettings& settings);
+
 // Returns the variants ordered by policy, then by schedule. A plan without regions has no schedule
 // and appears once. A plan file is skipped if a policy or an earlier file has given the same plan
 // under the same name. Adds a policy that resolve() rejects to `refused` if the reference and
@@ -74,8 +78,8 @@ std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings
                                                            std::vector<RefusedPolicy>& refused);
 // Like the function above, but returns Rejected for any policy that resolve() rejects.
 std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings);
-// Like the two functions above, for a caller that has the trace already. `trace` is the trace of
-// the settings' model, with unrounded sizes. If `refused` is null, works like the function above.
+// Like the two functions above, for a caller that has trace_of_model() already. If `refused` is
+// null, works like the function above.
 std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings,
                                                            const Trace& trace,
                                                            std::vector<RefusedPolicy>* refused);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "harness/sweep/sweep_file.h"
+#include "policies/base/format.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/systems.h"
 #include "policies/predict/device/roofline.h"
@@ -52,6 +53,39 @@ std::vector<Schedule> schedules_of(const std::string& text, const std::string& p
   return {from_string<Schedule>(text).value_or(usual_schedule(policy))};
 }
 
+// Adds up the time of a run's child processes.
+class RunPredictor {
+ public:
+  RunPredictor(const Trace& trace, const RunWords& run)
+      : trace_(trace),
+        run_(run),
+        profile_(roofline_profile(trace, run.sheet != nullptr ? *run.sheet : kSomeCpu)),
+        simulator_(trace, run.has_optimizer ? OptimizerModel::kAdamW : OptimizerModel::kNothing) {
+    simulator_.use_profile(profile_);
+  }
+
+  // Adds the child processes of a plan. The reference has `num_more`: its repeats, and the A/A
+  // control. Returns the plan's peak.
+  Bytes add(const MeasuredPlan& measured, int num_more) {
+    const StepPrediction step = simulator_.simulate(*measured.plan, measured.schedule);
+    const double start = run_.on_cuda ? kCudaStartSeconds : kCpuStartSeconds;
+    const int num_children = (run_.exact_passes ? kExactPasses : 0) + run_.num_rounds + num_more;
+    seconds_ += num_children * (start + (run_.num_steps + kWarmUpSteps) * seconds_of(step, trace_));
+    return step.peak_bytes();
+  }
+
+  std::chrono::milliseconds time() const {
+    return std::chrono::milliseconds(std::llround(std::ceil(seconds_ * 1000)));
+  }
+
+ private:
+  const Trace& trace_;
+  const RunWords& run_;
+  Profile profile_;
+  StepSimulator simulator_;
+  double seconds_ = 0;
+};
+
 }  // namespace
 
 RunWords run_words(const std::vector<std::string>& words, const DeviceSheet* sheet) {
@@ -71,17 +105,8 @@ RunWords run_words(const std::vector<std::string>& words, const DeviceSheet* she
 std::variant<ComparisonPrediction, Rejected> predict_comparison(const PlannedComparison& comparison,
                                                                 const Trace& trace,
                                                                 const RunWords& run) {
-  StepSimulator simulator(trace,
-                          run.has_optimizer ? OptimizerModel::kAdamW : OptimizerModel::kNothing);
-  const Profile profile = roofline_profile(trace, run.sheet != nullptr ? *run.sheet : kSomeCpu);
-  simulator.use_profile(profile);
-  const double start = run.on_cuda ? kCudaStartSeconds : kCpuStartSeconds;
-  const int num_children = kExactPasses + run.num_rounds;
+  RunPredictor predictor(trace, run);
   ComparisonPrediction predicted;
-  double seconds = 0;
-  const auto add_arm = [&](const StepPrediction& step, int children) {
-    seconds += children * (start + (run.num_steps + kWarmUpSteps) * seconds_of(step, trace));
-  };
   const Resolver resolver(trace);
   for (const std::string& name : comparison.policies) {
     const auto policy = parse_policy(name);
@@ -90,20 +115,33 @@ std::variant<ComparisonPrediction, Rejected> predict_comparison(const PlannedCom
     if (const auto* rejected = std::get_if<Rejected>(&plan)) return *rejected;
     const std::vector<Schedule> schedules = schedules_of(comparison.schedule, name);
     for (const Schedule schedule : schedules) {
-      const StepPrediction step = simulator.simulate(std::get<Plan>(plan), schedule);
-      const Bytes peak = step.peak_bytes();
+      const bool is_reference =
+          name == comparison.policies.front() && schedule == schedules.front();
+      const Bytes peak = predictor.add({&std::get<Plan>(plan), schedule},
+                                       is_reference ? comparison.num_repeats + run.num_rounds : 0);
       predicted.least_peak = std::min(predicted.least_peak.value_or(peak), peak);
       predicted.most_peak = std::max(predicted.most_peak.value_or(peak), peak);
-      add_arm(step, num_children);
-      // The reference runs several more times: for its repeats, and as the A/A control.
-      if (name == comparison.policies.front() && schedule == schedules.front()) {
-        add_arm(step, run.num_rounds + comparison.num_repeats);
-      }
       if (std::get<Plan>(plan).regions.empty()) break;
     }
   }
-  predicted.time = std::chrono::milliseconds(std::llround(std::ceil(seconds * 1000)));
+  predicted.time = predictor.time();
   return predicted;
+}
+
+std::chrono::milliseconds predict_run_time(const std::vector<MeasuredPlan>& plans, int num_repeats,
+                                           const Trace& trace, const RunWords& run) {
+  RunPredictor predictor(trace, run);
+  for (std::size_t index = 0; index < plans.size(); ++index) {
+    predictor.add(plans[index], index == 0 ? num_repeats + run.num_rounds : 0);
+  }
+  return predictor.time();
+}
+
+std::string length_text(std::chrono::milliseconds time) {
+  const double seconds = static_cast<double>(time.count()) / 1e3;
+  if (seconds < 120) return format_fixed(seconds, 0) + " s";
+  if (seconds < 7200) return format_fixed(seconds / 60, 0) + " min";
+  return format_fixed(seconds / 3600, 0) + " h";
 }
 
 }  // namespace rematch

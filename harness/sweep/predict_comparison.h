@@ -1,8 +1,9 @@
 // Predicts the memory and time of a comparison from its model's trace. Memory is exact: the bytes
-// that the engine will hold at op boundaries. Time is a rough estimate, used to order comparisons
-// and to compare them with time limits.
+// that the engine will hold at op boundaries. Time is a rough estimate, for the order of
+// comparisons, for time limits, and for people who wait.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <variant>
 #include <vector>
@@ -21,9 +22,17 @@ struct RunWords {
   int num_rounds = 8;  // maximum
   bool has_optimizer = true;
   bool on_cuda = false;
+  bool exact_passes = true;  // false for --times-only
   NoEffect no_effect = NoEffect::kReject;
   const DeviceSheet* sheet = nullptr;  // data sheet of the card; null for a CPU
 };
+
+// A plan that a comparison measures.
+struct MeasuredPlan {
+  const Plan* plan = nullptr;
+  Schedule schedule = Schedule::kOnDemand;
+};
+
 // Never throws. Other code checks for arguments that `rematch run` rejects.
 RunWords run_words(const std::vector<std::string>& words, const DeviceSheet* sheet);
 
@@ -31,5 +40,13 @@ RunWords run_words(const std::vector<std::string>& words, const DeviceSheet* she
 std::variant<ComparisonPrediction, Rejected> predict_comparison(const PlannedComparison& comparison,
                                                                 const Trace& trace,
                                                                 const RunWords& run);
+
+// Returns the time of the whole command for these plans, of which the first is the reference. The
+// reference also runs `num_repeats` times to measure the noise of its loss.
+std::chrono::milliseconds predict_run_time(const std::vector<MeasuredPlan>& plans, int num_repeats,
+                                           const Trace& trace, const RunWords& run);
+
+// Formats the length of work in the unit that people use for it: "27 s", "12 min" or "30 h".
+std::string length_text(std::chrono::milliseconds time);
 
 }  // namespace rematch

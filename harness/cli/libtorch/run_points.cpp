@@ -28,6 +28,7 @@
 #include "harness/run/comparison.h"
 #include "harness/run/shard.h"
 #include "harness/sweep/job_script.h"
+#include "harness/sweep/predict_comparison.h"
 #include "harness/training/device.h"
 #include "models/preset/parallel.h"
 #include "policies/base/file.h"
@@ -299,13 +300,38 @@ void add_refused(const VariantSettings& settings, const std::vector<RefusedPolic
   }
 }
 
+// Returns a text such as "this run takes up to 40 s on an idle machine (estimate)". Returns "" for
+// work of a few seconds, and where rates are unknown: on a GPU, and on the ranks of one machine.
+std::string length_words(const RunFlags& flags, const ComparisonSettings& settings,
+                         const std::vector<Variant>& variants, const Trace& trace) {
+  constexpr std::chrono::seconds kShort(3);
+  const bool is_one_process =
+      settings.variants.pretended_rank || world_size(settings.variants.model) == 1;
+  if (settings.variants.device != "cpu" || !is_one_process) return "";
+  RunWords run;
+  run.num_steps = settings.num_steps;
+  run.num_rounds = settings.rounds.most;
+  run.has_optimizer = flags.optimizer != "none";
+  run.exact_passes = !settings.times_only;
+  std::vector<MeasuredPlan> plans;
+  for (const Variant& variant : variants) {
+    if (variant.of_this_shard) plans.push_back({&variant.plan, variant.identity.schedule});
+  }
+  const auto time = predict_run_time(plans, settings.num_repeats, trace, run);
+  if (time < kShort) return "";
+  return "this run takes up to " + length_text(time) + " on an idle machine (estimate)";
+}
+
 ExitCode compare_variants(const RunFlags& flags, ComparisonSettings settings,
                           std::vector<RefusedPolicy> refused) {
   const auto locked = require_outputs(flags, settings);
   use_allocator(settings.variants.allocator);
   std::vector<Variant> variants;
+  std::string length;
   try {
-    variants = require(make_variants(settings.variants, refused));
+    const Trace trace = trace_of_model(settings.variants);
+    variants = require(make_variants(settings.variants, trace, &refused));
+    length = length_words(flags, settings, variants, trace);
   } catch (const std::invalid_argument& error) {
     throw UsageError(error.what());  // make_variants() cannot use the data
   }
@@ -319,6 +345,7 @@ ExitCode compare_variants(const RunFlags& flags, ComparisonSettings settings,
   if (names_cuda(settings.variants.device)) {
     say("predicted peaks: " + std::string(kTemporariesNotMeasured));
   }
+  if (!length.empty()) say(length);
   const std::string output = file_of_shard(flags.output, settings.variants.shard);
   Report report;
   try {

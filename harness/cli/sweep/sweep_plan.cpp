@@ -135,14 +135,6 @@ std::string write_plan(const std::string& folder, const ComparisonPlan& plan) {
   return plan.id;
 }
 
-// Formats the length of work in the unit that people use for it: "27 s", "12 min" or "30 h".
-std::string length_text(std::chrono::milliseconds time) {
-  const double seconds = static_cast<double>(time.count()) / 1e3;
-  if (seconds < 120) return format_fixed(seconds, 0) + " s";
-  if (seconds < 7200) return format_fixed(seconds / 60, 0) + " min";
-  return format_fixed(seconds / 3600, 0) + " h";
-}
-
 // Returns the memory for tensors: --memory minus --reserve. Absent if neither was given.
 std::optional<Bytes> memory_of_tensors(const SweepPlanFlags& flags) {
   const std::optional<Bytes> reserve = parse_reserve(flags.reserve);

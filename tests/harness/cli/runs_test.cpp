@@ -75,6 +75,20 @@ TEST_CASE("run counts, compares bits and writes a valid report") {
   CHECK(control["ratio"] <= control["interval"][1]);
 }
 
+// Each child process ends at its time limit.
+TEST_CASE("a long run says before it starts how long it may take") {
+  const Outcome refused =
+      rematch("run --model wan_small --policy none,full,save_mm --timeout 1ms --retries 0");
+  const std::string line = "rematch: this run takes up to ";
+  CAPTURE(refused.err);
+  CHECK(refused.err.starts_with(line));
+  CHECK_THAT(refused.err, Catch::Contains(" on an idle machine (estimate)\n1/"));
+  const Outcome quick =
+      rematch("run --model wan_small --policy none --steps 1 --rounds 0 --layers 2");
+  CHECK(quick.code == 0);
+  CHECK_THAT(quick.err, !Catch::Contains("takes up to"));
+}
+
 TEST_CASE("a run writes its report even without standard streams") {
   const ScratchFolder scratch;
   const std::string command = std::string(binary()) + " run " + kTinyLlama +
