@@ -255,8 +255,18 @@ struct Searched {
   bool is_baseline_refused = false;
 };
 
+// Judging a trainer's modes takes a second or two. The front, with which the answer compares the
+// fastest mode, may take a minute.
+void say_fastest(const TrainingSystem& trainer, const FrontRecord& record,
+                 const std::vector<TrainerMode>& modes, ElapsedProgress& progress) {
+  const std::string words = fastest_words(trainer, record, modes, limit_of(record));
+  if (words.empty() || InterruptGuard::signal()) return;
+  progress.clear();
+  say(words + "; comparing it with the exact front");
+}
+
 Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRecord& asked,
-                      const OutputFile& output) {
+                      const OutputFile& output, ElapsedProgress& progress) {
   const Trace trace = obtain_trace(flags.model, flags.trace_file);
   output.require_model(trace.model);
   require_choices(trace);
@@ -283,10 +293,22 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
   take_free_memory(flags, space, trace, record);
   take_reserve(flags, trace, record);
   record.max_slowdown_ratio = asked.max_slowdown_ratio;
+  const TrainingSystem* trainer = system_of_target(flags.target);
+  std::vector<TrainerMode> modes;
+  if (trainer != nullptr) {
+    modes = judge_modes(*trainer, trace, profile, space, sheet_link(flags));
+    say_fastest(*trainer, record, modes, progress);
+  }
   FrontSearch found(trace, profile, space, resolve_none(trace));
-  if (flags.baselines.empty()) baselines = usual_baselines(trace, profile, space.stop);
+  // A trainer's answer shows only the best plan of the front. The file holds all of the front.
+  constexpr std::size_t kLeastPoints = 2;
+  const bool needs_front = trainer == nullptr || !flags.output.empty();
+  if (flags.baselines.empty() && needs_front) {
+    baselines = usual_baselines(trace, profile, space.stop);
+  }
   if (space.whole_modules) baselines = runnable_by_torch(trace, std::move(baselines));
-  const Shown shown{static_cast<std::size_t>(flags.num_points), std::move(baselines)};
+  const Shown shown{needs_front ? static_cast<std::size_t>(flags.num_points) : kLeastPoints,
+                    std::move(baselines), needs_front};
   const std::optional<Bytes> lowest = answer_question(trace, profile, space, shown, found, record);
   if (space.is_stopped()) return {std::move(record), "", {}, {}, is_baseline_refused};
   const std::optional<Bytes> limit = limit_of(record);
@@ -295,8 +317,8 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
     return {std::move(record), std::move(line), {}, {}, is_baseline_refused};
   }
   Searched searched{std::move(record), "", {}, {}, is_baseline_refused};
-  if (const TrainingSystem* trainer = system_of_target(flags.target)) {
-    searched.modes = judge_modes(*trainer, trace, profile, space, sheet_link(flags));
+  if (trainer != nullptr) {
+    searched.modes = std::move(modes);
     for (TrainerMode& each : searched.modes) {
       each.point.step_time_bound = found.step_time_bound(each.point.figures.peak);
     }
@@ -360,7 +382,7 @@ ExitCode search(const SearchFlags& flags) {
   require_one_budget(flags);
   if (!flags.maximize.empty()) return maximize(flags, space, asked.device_memory);
   add_question(flags, asked);
-  Searched searched = search_trace(flags, space, asked, output);
+  Searched searched = search_trace(flags, space, asked, output, progress);
   FrontRecord& record = searched.record;
   const std::string& fits_nothing = searched.fits_nothing;
   progress.clear();

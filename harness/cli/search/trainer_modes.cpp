@@ -93,24 +93,23 @@ std::string limit_words(const FrontRecord& record) {
   return record.budget ? budget_of(record) : memory_of(record);
 }
 
+std::string name_of(const TrainingSystem& trainer) {
+  return std::string(trainer.target.empty() ? trainer.name : trainer.target);
+}
+
 std::string answer_words(const TrainingSystem& trainer, const FrontRecord& record,
                          const std::vector<TrainerMode>& modes, std::optional<Bytes> limit,
                          const std::optional<FrontPoint>& exact) {
-  const auto best = fastest_mode(modes, limit);
-  const std::string those =
-      trainer.target.empty() ? std::string(trainer.name) : std::string(trainer.target);
-  if (!best) {
+  std::string words = capitalized(fastest_words(trainer, record, modes, limit));
+  if (words.empty()) {
     const auto lowest = std::min_element(modes.begin(), modes.end(),
                                          [](const TrainerMode& a, const TrainerMode& b) {
                                            return a.point.figures.peak < b.point.figures.peak;
                                          });
-    return "No mode of " + those + " fits " + limit_words(record) + "; the lowest peak is " +
-           format_bytes(lowest->point.figures.peak) + ", of " + lowest->mode.spelling + ".";
+    return "No mode of " + name_of(trainer) + " fits " + limit_words(record) +
+           "; the lowest peak is " + format_bytes(lowest->point.figures.peak) + ", of " +
+           lowest->mode.spelling + ".";
   }
-  const TrainerMode& winner = modes[*best];
-  std::string words = "The fastest of " + std::to_string(modes.size()) + " modes of " + those;
-  if (limit) words += " that fits " + limit_words(record);
-  words += ": " + winner.mode.spelling + ", " + figures_words(winner.point);
   if (exact) words += "; the exact front's: " + figures_words(*exact);
   words += ".";
   const FrontPoint& none = record.front.reference();
@@ -154,6 +153,17 @@ std::optional<std::size_t> fastest_mode(const std::vector<TrainerMode>& modes,
     if (!best || is_faster(point, modes[*best].point)) best = index;
   }
   return best;
+}
+
+std::string fastest_words(const TrainingSystem& trainer, const FrontRecord& record,
+                          const std::vector<TrainerMode>& modes, std::optional<Bytes> limit) {
+  const auto best = fastest_mode(modes, limit);
+  if (!best) return "";
+  const TrainerMode& winner = modes[*best];
+  std::string words =
+      "the fastest of " + std::to_string(modes.size()) + " modes of " + name_of(trainer);
+  if (limit) words += " that fits " + limit_words(record);
+  return words + ": " + winner.mode.spelling + ", " + figures_words(winner.point);
 }
 
 std::string trainer_to_text(const TrainingSystem& trainer, const FrontRecord& record,

@@ -37,6 +37,11 @@ std::optional<std::size_t> fastest_mode(const std::vector<TrainerMode>& modes,
                                         std::optional<Bytes> limit,
                                         std::optional<std::string_view> versions = std::nullopt);
 
+// Returns a text such as "the fastest of 33 modes of fastvideo that fits 65.5 GiB: fastvideo:full,
+// peak 35.2 GiB, step 6.20 s", or "" if no mode fits. Needs no front.
+std::string fastest_words(const TrainingSystem& trainer, const FrontRecord& record,
+                          const std::vector<TrainerMode>& modes, std::optional<Bytes> limit);
+
 // Returns the table of the modes worth having, the answer, and what to write in the trainer's
 // configuration, which stands last. `modes` must not be empty. `exact` is the front's best plan
 // within the same limit, if any plan fits it.

@@ -356,6 +356,15 @@ TEST_CASE("a search for a trainer ends with the lines of its configuration") {
   // versions.
   const Outcome titan = rematch(search + " --for torchtitan");
   CHECK(titan.code == 0);
+  CHECK_THAT(titan.err, Catch::Contains("rematch: the fastest of ") &&
+                            Catch::Contains(" modes of torchtitan that fits ") &&
+                            Catch::Contains("; comparing it with the exact front\n"));
+  // The file holds the whole front, whose text is the same with and without it.
+  const std::string file = scratch.file("front.json");
+  CHECK(rematch(search + " --for torchtitan -o " + file).out == titan.out);
+  const Json front = read_json_file(file);
+  CHECK(front["baselines"].size() > 10);
+  CHECK(front["points"].size() > 2);
   CHECK_THAT(titan.out, Catch::Contains("(until June 2026): peak ") &&
                             Catch::Contains("(since July 2026, on torch_remat): peak "));
   for (const char* trainer :
