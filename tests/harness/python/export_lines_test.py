@@ -28,6 +28,8 @@ from zoo import llama  # noqa: E402
 
 # torch holds a dead save to the end of its region. The engine holds it to its last reader.
 PEAK_TOLERANCE = 0.03
+VIEWS = {"aten::as_strided", "aten::t", "aten::transpose.int", "aten::view", "aten::slice.Tensor", "aten::unsqueeze",
+         "aten::expand", "aten::split.Tensor", "aten::_unsafe_view"}
 HAS_YAML = importlib.util.find_spec("yaml") is not None
 
 
@@ -103,6 +105,15 @@ class ExportedLinesTest(unittest.TestCase):
     def test_torchtitan(self):
         modes = ("titan:full", "titan(selective_ac_option=2)", "titan:selective")
         self.check_modes("torchtitan", decoder(), modes, from_toml(stand_ins.torchtitan), wanted="until")
+
+    @unittest.skipUnless(importlib.util.find_spec("torch_remat"), "torch_remat is not installed")
+    def test_torchtitan_on_torch_remat(self):
+        modes = ("titan:ActivationRematConfig(save_regions=[feed_forward.w2.linear])",
+                 "titan:ActivationRematConfig(save_regions=[*],recompute_regions=[feed_forward.w13.*])",
+                 "titan:SelectiveActivationRematConfig")
+        # torch_remat runs views of its own, and puts recomputed data into the tensors that backward reads.
+        self.not_counted = {*NOT_COUNTED, *VIEWS, "aten::set_.source_Storage_storage_offset"}
+        self.check_modes("torchtitan", decoder(), modes, stand_ins.torchtitan_on_remat, wanted="since July 2026")
 
     @unittest.skipUnless(HAS_YAML, "PyYAML is not installed")
     def test_torchtune(self):

@@ -2,6 +2,7 @@
 and wraps the layers that the trainer would wrap, in the way of the trainer's own code. Each one takes the configuration
 and the model, and returns a function that takes the wrapping back."""
 
+import fnmatch
 import functools
 import shlex
 
@@ -135,6 +136,54 @@ def torchtitan(config, model):
     if config["mode"] == "selective":
         layers = every(layers, int(option))
     return wrap_all(layers, early_stop=False, preserve_rng_state=True)
+
+
+def remat_config(save_regions=(), recompute_regions=()):
+    return save_regions, recompute_regions
+
+
+REMAT_CONFIGS = {"ActivationRematConfig": remat_config, "FullActivationRematConfig": remat_config,
+                 "SelectiveActivationRematConfig": lambda: remat_config(["*"], ["*routed_experts.w13.*"])}
+
+
+def torchtitan_on_remat(lines, model):
+    """On torch_remat: the model declares regions, and the config says which of them are saved. Every linear and the
+    attention kernel is a region, and so are the adds. The add that ends a block is always saved."""
+    import torch_remat
+
+    (config,) = eval(f"dict({lines})", dict(REMAT_CONFIGS)).values()
+
+    def is_saved(name):
+        saved, recomputed = (any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns) for patterns in config)
+        return saved and not recomputed
+
+    def declare(module, name, of_several="", is_read_by_region=True):
+        region = torch_remat.region(module.forward, name + of_several, recompute=not is_saved(name))
+
+        def forward(x):
+            result = region(x)
+            torch_remat.recompute_needs_tensor(result)
+            return result
+        return replaced(module, "forward", region if is_read_by_region else forward)
+
+    def checkpoint_layer(layer):
+        add, last_add = (torch_remat.region(torch.add, name, recompute=name != "last_add") for name in ("add", "last_add"))
+
+        def forward(x):
+            x = add(x, layer.attention(layer.attention_norm(x)))
+            return last_add(x, layer.ffn(layer.ffn_norm(x)))
+        return replaced(layer, "forward", torch_remat.checkpoint(region_name="layer")(forward))
+
+    undo = []
+    for layer in layers_of(model):
+        attention, qkv, ffn = layer.attention, layer.attention.qkv, layer.ffn
+        undo += [declare(linear, "attention.qkv_linear.wqkv.linear", part)
+                 for linear, part in ((qkv.q, ".q"), (qkv.k, ".k"), (qkv.v, ".v"))]
+        undo += [declare(attention.core, "attention.inner_attention"), declare(attention.output, "attention.wo.linear"),
+                 declare(ffn.w1, "feed_forward.w13.linear", ".1", is_read_by_region=False),
+                 declare(ffn.w3, "feed_forward.w13.linear", ".3", is_read_by_region=False),
+                 declare(ffn.w2, "feed_forward.w2.linear"), checkpoint_layer(layer)]
+    return lambda: [take_back() for take_back in undo]
 
 
 def torchtune(config, model):
