@@ -148,10 +148,9 @@ constexpr std::array<MapFigure, 3> kFigures = {
       "noise.",
       " With several seeds, the cell shows the median.", step_time_cell},
      {"Verdict",
-      "Lower peak: lower than the reference's. No better than full: full has a peak that is at "
-      "least "
-      "as low, and recomputes no more ops. Lowest possible: no policy can lower this peak. "
-      "Different: the bits differ from the reference's.",
+      "Lower peak: lower than the reference's. Like full: full has a peak that is at least as low, "
+      "and recomputes no more ops. At minimum: no policy can lower this peak. Not judged: no "
+      "reference finished. Different: the bits differ from the reference's.",
       " With several seeds, the cell shows the worst.", judged_cell}}};
 
 }  // namespace
@@ -166,13 +165,13 @@ HeatCell verdict_cell(const ComparedPoint& compared) {
       {{VerdictKind::kDifferent, "different", kStrongestHeat},
        {VerdictKind::kMiscounted, "miscounted", kStrongestHeat},
        {VerdictKind::kReference, "reference", 0},
-       {VerdictKind::kNoReference, "no reference", 0},
+       {VerdictKind::kNoReference, "not judged", 0},
        {VerdictKind::kFits, "fits", -5},
        {VerdictKind::kNoEffect, "no effect", 0},
        {VerdictKind::kLowersPeak, "lower peak", -3},
-       {VerdictKind::kNothingAgainstFull, "no better than full", 1},
+       {VerdictKind::kNothingAgainstFull, "like full", 1},
        {VerdictKind::kSavesNothing, "same peak", 2},
-       {VerdictKind::kCannotLower, "lowest possible", 0},
+       {VerdictKind::kCannotLower, "at minimum", 0},
        {VerdictKind::kRaisesPeak, "higher peak", 4}}};
   const auto* cell = std::ranges::find(kCells, compared.verdict.kind, &Cell::kind);
   if (cell != kCells.end()) return {cell->text, cell->level};
