@@ -87,7 +87,7 @@ table::Row point_row(const FrontRecord& record, const std::string& name, const F
   const nanoseconds bound = predicted_step(record.front, point.step_time_bound);
   const std::optional<Bytes> memory = record.memory_for_tensors();
   if (memory && figures.peak > *memory) {
-    details.insert(details.begin(), "exceeds " + record.device + "'s " + format_bytes(*memory) +
+    details.insert(details.begin(), "exceeds " + of_device(record) + format_bytes(*memory) +
                                         (record.reserve ? " for tensors" : ""));
   }
   details.push_back(host_words(record, point));

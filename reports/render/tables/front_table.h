@@ -64,8 +64,11 @@ std::string next_words(const FrontRecord& record, const FrontFiles& files);
 std::string describe_command(const std::string& point, const FrontFiles& files);
 std::string run_command(const std::string& point, const FrontFiles& files);
 
-// Returns text such as "cpu's 8.00 GiB" or "65.5 GiB (h100's 79.1 GiB less ...)". The record must
-// have the device's memory.
+// Returns "h100's ", or "the machine's " for a CPU.
+std::string of_device(const FrontRecord& record);
+
+// Returns text such as "the machine's 8.00 GiB" or "65.5 GiB (h100's 79.1 GiB less ...)". The
+// record must have the device's memory.
 std::string memory_of(const FrontRecord& record);
 // Returns the budget; with --reserve also the original budget and the reserve.
 std::string budget_of(const FrontRecord& record);

@@ -66,8 +66,12 @@ std::string device_memory_words(const FrontRecord& record) {
 
 }  // namespace
 
+std::string of_device(const FrontRecord& record) {
+  return record.device == "cpu" ? "the machine's " : record.device + "'s ";
+}
+
 std::string memory_of(const FrontRecord& record) {
-  std::string whole = record.device + "'s " + format_bytes(*record.device_memory);
+  std::string whole = of_device(record) + format_bytes(*record.device_memory);
   if (!record.reserve) return whole;
   return format_bytes(*record.memory_for_tensors()) + " (" + whole + " less " +
          reserve_words(*record.reserve) + ")";
