@@ -152,7 +152,7 @@ def _fitting(options: list[Option], before: int, limit: int) -> Option:
 
 
 def _fastest(options: list[Option]) -> Option:
-    return min(options, key=lambda option: (option.recompute_ns, option.peaks.step()))
+    return min(options, key=lambda option: (option.added_ns, option.peaks.step()))
 
 
 def _too_small(limit: int, lowest: int) -> str:
@@ -186,7 +186,7 @@ def _searched(model: torch.nn.Module, modules: list[torch.nn.Module], step: Call
     from rematch.compiled.op_costs import rates_of
     from rematch.compiled.options import Planner
     from rematch.compiled.partitioner import Partitioner
-    from rematch.compiled.sequence import fastest_within, recompute_ns, step_peak
+    from rematch.compiled.sequence import fastest_within, added_ns, step_peak
 
     rates, fuses = rates_of(device), backend == "inductor"
     with announced("reading the step's graphs"):
@@ -220,7 +220,7 @@ def _searched(model: torch.nn.Module, modules: list[torch.nn.Module], step: Call
                 _warn_once(told, str(error))
         else:
             _warn_once(told, "a graph was compiled that step() did not run; that graph gets the plan with the lowest peak")
-        return min(searched, key=lambda option: (option.peaks.step(), option.recompute_ns))
+        return min(searched, key=lambda option: (option.peaks.step(), option.added_ns))
     key = hashlib.sha256(repr(sorted((name, option.saved, option.by_layer) for name, option in chosen.items())).encode())
     return Partitioner(choose, f"{key.hexdigest()} {limit} {optimizer} {rates} {fuses}")
 

@@ -61,6 +61,15 @@ class MeasuredPeaksTest(unittest.TestCase):
             self.assertLess(row["measured_peak_bytes"], row["predicted_peak_mib"] * MIB)
             self.assertGreater(row["measured_peak_bytes"], 0.8 * row["predicted_peak_mib"] * MIB)
 
+    def test_a_large_vocabulary_needs_less_memory_than_under_pytorchs_budgets(self):
+        default, *theirs = (row["measured_peak_bytes"] for row in measured("head", "inductor", *(
+            f"torch={budget}" for budget in (1, 0.5, 0.1, 0))))
+        every_plan_fits, few_plans_fit = measured("head", "inductor", 9, 0.585)
+        for row in (every_plan_fits, few_plans_fit):
+            self.assertLess(abs(row["measured_peak_bytes"] / MIB - row["predicted_peak_mib"]), 0.01 * row["predicted_peak_mib"])
+        self.assertLess(every_plan_fits["measured_peak_bytes"], default)
+        self.assertLess(few_plans_fit["measured_peak_bytes"], min(theirs))
+
     def test_of_a_transformer(self):
         too_small, *rows = measured("stack", "aot_eager", 0.2, 0.55, 0.75, 1.1)
         self.assertRegex(too_small["error"], "no plan .* fits into .*; the lowest peak is 2.37 MiB")

@@ -1,7 +1,9 @@
 """Measures the peak of compiled steps under budgets, and prints a line of JSON for each. Runs in a process of its own,
 because torch's profiler sees the allocations of torch's own allocator alone.
 
-    compiled_peaks.py MODEL BACKEND BUDGET_RATIO...
+    compiled_peaks.py MODEL BACKEND BUDGET...
+
+A budget is a ratio of the eager peak, or "torch=0.5", PyTorch's own activation_memory_budget.
 
 Inductor's kernels for the CPU are left out, because they take minutes to compile and allocate nothing. So bits are only
 compared under aot_eager."""
@@ -35,7 +37,29 @@ def llama(**keywords):
     return model, lambda: model(input_ids=ids, labels=ids).loss, keywords
 
 
-MODELS = {"stack": stack, "blocks": lambda: stack(per_block=True), "llama": llama}
+class WithHead(torch.nn.Module):
+    """Layers under a vocabulary so large that logits and loss take most of the memory."""
+
+    def __init__(self, vocabulary):
+        super().__init__()
+        self.embedding = torch.nn.Embedding(vocabulary, WIDTH)
+        self.layers = torch.nn.ModuleList(Layer(WIDTH) for _ in range(2))
+        self.head = torch.nn.Linear(WIDTH, vocabulary, bias=False)
+
+    def forward(self, ids):
+        x = self.embedding(ids)
+        for layer in self.layers:
+            x = layer(x)
+        return torch.nn.functional.cross_entropy(self.head(x).flatten(0, 1), ids.flatten())
+
+
+def head(**keywords):
+    model = WithHead(vocabulary=4096)
+    ids = torch.randint(0, 4096, (2, LENGTH))
+    return model, lambda: model(ids), keywords
+
+
+MODELS = {"stack": stack, "blocks": lambda: stack(per_block=True), "llama": llama, "head": head}
 
 
 def peak_of(model, step):
@@ -91,6 +115,13 @@ def main(name, backend, ratios):
     model.compile(backend=backend)
     expected = results_of(model, step)
     for ratio in ratios:
+        if ratio.startswith("torch="):
+            model, step, _ = made()
+            with torch._functorch.config.patch(activation_memory_budget=float(ratio.removeprefix("torch="))):
+                model.compile(backend=backend)
+                results_of(model, step)
+            print(json.dumps({"ratio": ratio, "measured_peak_bytes": before + peak_of(model, step)}), flush=True)
+            continue
         budget = int(eager * float(ratio))
         model, step, keywords = made()
         said = io.StringIO()

@@ -69,6 +69,10 @@ class JointGraph:
         """Returns whether forward needs the node, or can compute it at no cost."""
         return node in self._is_forward
 
+    def readers_in_forward(self, node: fx.Node) -> list[fx.Node]:
+        """Returns the nodes of forward that read the node."""
+        return [user for user in node.users if user in self._is_forward]
+
     def _unpacks(self, node: fx.Node, required: set[fx.Node]) -> bool:
         return node.target is operator.getitem and node.args[0] in required
 

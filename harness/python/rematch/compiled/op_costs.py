@@ -7,6 +7,7 @@ cost nothing."""
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import torch
 from torch import fx
@@ -53,6 +54,11 @@ def rates_of(device: str) -> DeviceRates:
 _REDUCTIONS = {torch.ops.aten.sum, torch.ops.aten.mean, torch.ops.aten.amax, torch.ops.aten.amin, torch.ops.aten.var_mean,
                torch.ops.aten.var, torch.ops.aten.max, torch.ops.aten.min, torch.ops.aten.prod, torch.ops.aten.argmax,
                torch.ops.aten._softmax, torch.ops.aten._log_softmax, torch.ops.aten.cumsum}
+# Inductor copies the first input unless nothing reads it later, and writes to the copy.
+_WRITES_FIRST_INPUT = {torch.ops.aten.index_put, torch.ops.aten._unsafe_index_put, torch.ops.aten.scatter,
+                       torch.ops.aten.scatter_add, torch.ops.aten.scatter_reduce}
+if hasattr(torch.ops.aten, "_unsafe_masked_index_put_accumulate"):
+    _WRITES_FIRST_INPUT.add(torch.ops.aten._unsafe_masked_index_put_accumulate)
 
 
 class OpCosts:
@@ -73,6 +79,13 @@ class OpCosts:
         seconds = max(flops_of(op) / self._rate(op), moved / self._rates.bytes_per_second)
         return max(MIN_TIME_NS, round(seconds * 1e9))
 
+    def saving_ns(self, node: fx.Node) -> int:
+        """Returns the time that saving the value adds: none, if forward writes the value to memory anyway."""
+        root = self._joint.root(node)
+        if not self._fuses or not is_tensor(root) or not is_inside_kernel(root, self._joint.readers_in_forward(root)):
+            return 0
+        return round(2 * self._joint.bytes_of(root) / self._rates.bytes_per_second * 1e9)
+
     def _rate(self, op: fx.Node) -> float:
         is_half = any(is_tensor(node) and node.meta["val"].element_size() <= 2 for node in op.all_input_nodes)
         return self._rates.half_flops_per_second if is_half else self._rates.float_flops_per_second
@@ -85,7 +98,18 @@ def is_elementwise(node: fx.Node) -> bool:
     """Returns whether Inductor computes each element of the result from elements of the inputs."""
     target = node.target
     return isinstance(target, torch._ops.OpOverload) and not is_reduction(node) and (
-        torch.Tag.pointwise in target.tags or partitioners.get_default_op_list().is_fusible(node))
+        torch.Tag.pointwise in target.tags or _op_list().is_fusible(node))
+
+
+@functools.cache
+def _op_list() -> partitioners.OpTypes:
+    """Returns PyTorch's lists of ops. Making them takes a millisecond."""
+    return partitioners.get_default_op_list()
+
+
+def can_overwrite(node: fx.Node) -> bool:
+    """Returns whether Inductor can write the result over an input of the same size that nothing reads later."""
+    return is_elementwise(node) or getattr(node.target, "overloadpacket", None) in _WRITES_FIRST_INPUT
 
 
 def is_reduction(node: fx.Node) -> bool:

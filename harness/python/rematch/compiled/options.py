@@ -10,11 +10,12 @@ from typing import Any
 from torch import fx
 
 from rematch._library import PlanError
+from rematch.compiled.fewest_saved import SHIFTS, FewestSaved, inputs_and_sizes
 from rematch.compiled.joint_graph import JointGraph, is_tensor
 from rematch.compiled.joint_trace import profile_of, trace_of
 from rematch.compiled.op_costs import DeviceRates, OpCosts
 from rematch.compiled.peak import PhasePeaks, peaks_of
-from rematch.compiled.schedule import recomputed_ops, regions_of, require_plan_of, saved_values, schedule_of
+from rematch.compiled.schedule import Schedule, recomputed_ops, regions_of, require_plan_of, saved_values, schedule_of
 from rematch.planning import resolve, search
 
 NUM_POINTS = 24
@@ -24,13 +25,14 @@ POLICIES = ("none", "full", "attn_only", "save_mm")
 @dataclasses.dataclass(frozen=True)
 class Option:
     """A plan for a joint graph. `saved` are indices of the graph's nodes. schedule_of(by_layer) gives the order of
-    recomputation."""
+    recomputation. `added_ns` is the time of recomputation, and of writing and reading saved values that no memory would
+    hold otherwise."""
 
     name: str
     saved: tuple[int, ...]
     by_layer: bool
     peaks: PhasePeaks
-    recompute_ns: int
+    added_ns: int
     num_recomputed: int
 
 
@@ -41,32 +43,46 @@ class Planner:
         self._joint = joint
         self._fuses = fuses
         self._costs = OpCosts(joint, rates, fuses=fuses)
+        self._fewest = FewestSaved(joint) if fuses else None
         self.trace = trace_of(joint, model)
         self.batch_bytes = sum(joint.bytes_of(node) for node in joint.inputs if is_tensor(node)
                                and node not in joint.static_inputs and node not in joint.activation_inputs)
 
     def named(self, policy: str) -> Option:
         """Returns the option of a named policy. Raises PlanError if the policy does not apply to the graph."""
-        return self.option(policy, resolve(self.trace, policy))
+        return self._lowest(policy, resolve(self.trace, policy))
 
     def of_plan(self, plan: dict[str, Any]) -> Option:
         """Returns the option of a plan that was made from the graph's exported trace. Raises PlanError for another
         plan."""
         require_plan_of(self._joint, plan)
-        return self.option(plan["policy"], plan)
+        return self._lowest(plan["policy"], plan)
 
-    def option(self, name: str, plan: dict[str, Any]) -> Option:
-        """Returns the option of a plan, with the order that has the lower peak."""
+    def _lowest(self, name: str, plan: dict[str, Any]) -> Option:
+        return min(self._options_of(name, plan), key=lambda option: (option.peaks.step(), option.added_ns))
+
+    def _options_of(self, name: str, plan: dict[str, Any]) -> list[Option]:
+        """Returns an option for each choice of saved values that the plan allows, with the order that has the lower
+        peak."""
         joint = self._joint
         recomputed = recomputed_ops(joint, plan)
         saved = saved_values(joint, recomputed, regions_of(joint, plan))
-        found = []
-        for by_layer in (False, True):
-            schedule = schedule_of(joint, saved, by_layer=by_layer)
-            found.append(Option(name, tuple(joint.order[node] for node in schedule.saved), by_layer,
-                                peaks_of(joint, schedule, fuses=self._fuses),
-                                sum(map(self._costs.time_ns, schedule.recomputed)), len(schedule.recomputed)))
-        return min(found, key=lambda option: option.peaks.step())
+        choices = [saved]
+        if self._fewest is not None:
+            choices = [inputs_and_sizes(saved) + self._fewest.values(recomputed, shift) for shift in SHIFTS]
+        found: dict[tuple[int, ...], Option] = {}
+        for choice in choices:
+            schedules = [schedule_of(joint, choice, by_layer=by_layer) for by_layer in (False, True)]
+            key = tuple(joint.order[node] for node in schedules[0].saved)
+            if key not in found:
+                found[key] = min(map(self._option, (name, name), schedules, (False, True)),
+                                 key=lambda option: option.peaks.step())
+        return list(found.values())
+
+    def _option(self, name: str, schedule: Schedule, by_layer: bool) -> Option:
+        added_ns = sum(map(self._costs.time_ns, schedule.recomputed)) + sum(map(self._costs.saving_ns, schedule.saved))
+        return Option(name, tuple(self._joint.order[node] for node in schedule.saved), by_layer,
+                      peaks_of(self._joint, schedule, fuses=self._fuses), added_ns, len(schedule.recomputed))
 
     def profile(self, trace: dict[str, Any]) -> dict[str, Any]:
         """Returns the op times of the graph for its trace, which may have another name or other bytes outside of the
@@ -77,10 +93,11 @@ class Planner:
         """Returns the options of the searched front and of the named policies."""
         front = search(self.trace, profile=self.profile(self.trace), optimizer="none", points=NUM_POINTS,
                        baselines=())
-        found = [self.option(f"search({number})", point["plan"]) for number, point in enumerate(front["points"])]
+        found = [option for number, point in enumerate(front["points"])
+                 for option in self._options_of(f"search({number})", point["plan"])]
         for policy in POLICIES:
             try:
-                found.append(self.named(policy))
+                found += self._options_of(policy, resolve(self.trace, policy))
             except PlanError:
                 continue
         return found

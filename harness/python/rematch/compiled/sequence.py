@@ -26,8 +26,8 @@ def step_peak(calls: Sequence[Option]) -> int:
     return peak
 
 
-def recompute_ns(calls: Sequence[Option]) -> int:
-    return sum(call.recompute_ns for call in calls)
+def added_ns(calls: Sequence[Option]) -> int:
+    return sum(call.added_ns for call in calls)
 
 
 def fastest_within(options: Mapping[str, Sequence[Option]], calls: Sequence[str], limit: int | None) -> dict[str, Option]:
@@ -38,7 +38,7 @@ def fastest_within(options: Mapping[str, Sequence[Option]], calls: Sequence[str]
     for combination in itertools.product(*thinned.values()):
         chosen = dict(zip(thinned, combination, strict=True))
         sequence = [chosen[name] for name in calls]
-        peak, time = step_peak(sequence), recompute_ns(sequence)
+        peak, time = step_peak(sequence), added_ns(sequence)
         excess = peak if limit is None else max(0, peak - limit)
         rank = (excess, time if excess == 0 or limit is None else peak)
         if best is None or rank < best[0]:
@@ -60,7 +60,7 @@ def _front(options: Sequence[Option]) -> list[Option]:
     """Drops dominated options and returns the rest. An option is dominated if a faster option has no more held bytes
     and no higher peak of either graph."""
     found: list[Option] = []
-    for option in sorted(options, key=lambda each: (each.recompute_ns, each.peaks.step(), each.peaks.held)):
+    for option in sorted(options, key=lambda each: (each.added_ns, each.peaks.step(), each.peaks.held)):
         if not any(other.peaks.held <= option.peaks.held and other.peaks.forward <= option.peaks.forward
                    and other.peaks.backward <= option.peaks.backward for other in found):
             found.append(option)

@@ -1,0 +1,124 @@
+"""The fewest bytes that forward has to save if backward may run elementwise ops again.
+
+Inductor computes an elementwise op inside the kernels that read its result, so running it again in backward starts no
+kernel and takes no memory. A value need not be saved if such ops make it from smaller values, or from values that are
+saved anyway. The fewest bytes are a minimum cut between the values that forward makes and those that backward reads.
+PyTorch's partitioner cuts the whole graph (torch._functorch.partitioners.solve_min_cut). Here each layer has a cut of its
+own, because no op runs again outside of its layer."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+from torch import fx
+
+from rematch.compiled.joint_graph import JointGraph, is_tensor, must_be_kept, op_of
+from rematch.compiled.op_costs import is_elementwise, is_inside_kernel
+
+# If two cuts save almost the same bytes, the weights decide for the one whose values are in memory anyway, or for the
+# other. Inductor writes over most saved values, but not over those that are outputs of forward.
+SHIFTS = (1, -1)
+PARTS = 16  # a shift changes a weight by one part in 16
+
+_Network = tuple[tuple[int, bool, bool, tuple[int, ...]], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Value:
+    """A value of forward that is no input. `reads` are the values from which its op makes it."""
+
+    root: fx.Node
+    reads: tuple[fx.Node, ...]
+    num_bytes: int  # 0 if the program holds the value anyway
+    is_in_kernel: bool
+    is_wanted: bool  # an op of backward reads it
+    can_run_again: bool  # no layer boundary, and its op may run again
+    is_free: bool  # its op costs no kernel
+
+
+class FewestSaved:
+    """Finds the values that have to be saved, for one joint graph and any set of recomputed ops."""
+
+    def __init__(self, joint: JointGraph):
+        self._joint = joint
+        self._solved: dict[tuple[_Network, int], frozenset[int]] = {}
+        number_of = _numbers_of_layers(joint)
+        at_boundaries = _read_in_other_layers(joint, number_of)
+        held = {joint.root(node) for node in joint.forward_outputs if node not in joint.dropped_outputs}
+        wanted = {joint.root(node) for op in joint.backward for node in joint.reads(op)}
+        wanted |= {joint.root(node) for node in joint.backward_outputs}
+        made: dict[fx.Node, _Value] = {}
+        self._layers: dict[int, list[_Value]] = {}
+        for op in joint.forward:
+            reads = tuple(dict.fromkeys(root for node in joint.reads(op) if (root := joint.root(node)) in made))
+            for root in map(joint.root, joint.results(op)):
+                if op_of(root) is op:
+                    made[root] = _Value(root, reads, 0 if root in held else joint.bytes_of(root),
+                                        is_inside_kernel(op, joint.readers_in_forward(op)),
+                                        root in wanted, root not in at_boundaries and not must_be_kept(op), is_elementwise(op))
+                    self._layers.setdefault(number_of[op], []).append(made[root])
+        self._value_of = made
+
+    def values(self, recomputed: set[fx.Node], shift: int) -> list[fx.Node]:
+        """Returns the values to save, without inputs. `recomputed` are the ops that may run again at a cost."""
+        found: dict[fx.Node, None] = {}
+        for values in self._layers.values():
+            members = self._with_reads(values)
+            index_of = {value.root: index for index, value in enumerate(members)}
+            network = tuple((
+                value.num_bytes * PARTS + shift * value.num_bytes * value.is_in_kernel + 1, value.is_wanted,
+                runs_again := index >= len(members) - len(values) and value.can_run_again
+                and (value.is_free or op_of(value.root) in recomputed),
+                tuple(index_of[read] for read in value.reads) if runs_again else ()) for index, value in enumerate(members))
+            chosen = self._solved.get((network, shift))
+            if chosen is None:
+                chosen = self._solved[network, shift] = _minimum_cut(network)
+            found.update((members[index].root, None) for index in sorted(chosen))
+        return sorted(found, key=self._joint.order.__getitem__)
+
+    def _with_reads(self, values: list[_Value]) -> list[_Value]:
+        """Returns the values of other layers that these values are made from, and then these values."""
+        own = {value.root for value in values}
+        others = dict.fromkeys(read for value in values for read in value.reads if read not in own)
+        return [dataclasses.replace(self._value_of[read], is_wanted=False) for read in others] + values
+
+
+def _numbers_of_layers(joint: JointGraph) -> dict[fx.Node, int]:
+    """Numbers the layers, and the ops between two layers, in forward's order."""
+    found: dict[fx.Node, int] = {}
+    before = None
+    for op in joint.forward:
+        layer = joint.layer_of.get(op)
+        found[op] = found[before] + (layer != joint.layer_of.get(before)) if before is not None else 0
+        before = op
+    return found
+
+
+def _read_in_other_layers(joint: JointGraph, number_of: dict[fx.Node, int]) -> set[fx.Node]:
+    return {root for op in joint.forward for node in joint.reads(op)
+            if (made_by := op_of(root := joint.root(node))) in number_of and number_of[made_by] != number_of[op]}
+
+
+def _minimum_cut(network: _Network) -> frozenset[int]:
+    """Returns the indices of the values in the cut. Each value is a pair of nodes, and the edge between them has its
+    weight."""
+    import networkx
+
+    graph = networkx.DiGraph()
+    graph.add_nodes_from(("source", "sink"))
+    for index, (weight, is_wanted, runs_again, reads) in enumerate(network):
+        graph.add_edge((index, "made"), (index, "read"), capacity=weight)
+        if is_wanted:
+            graph.add_edge((index, "read"), "sink")  # an edge without a capacity is unlimited
+        if not runs_again:
+            graph.add_edge("source", (index, "made"))
+        for read in reads:
+            graph.add_edge((read, "read"), (index, "made"))
+    _, (before, _) = networkx.minimum_cut(graph, "source", "sink")
+    return frozenset(index for index in range(len(network)) if (index, "made") in before and (index, "read") not in before)
+
+
+def inputs_and_sizes(saved: Iterable[fx.Node]) -> list[fx.Node]:
+    """Returns the saved values that cost nothing: inputs and symbolic sizes."""
+    return [node for node in saved if node.op == "placeholder" or not is_tensor(node)]
