@@ -65,7 +65,7 @@ class ExportedLinesTest(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.trace_file, self.plan_file = self.folder / "trace.json", self.folder / "plan.json"
-        self.other_names, self.not_counted = {}, NOT_COUNTED
+        self.other_names, self.not_counted, self.unseen_bytes = {}, NOT_COUNTED, 0
 
     def must(self, *arguments):
         done = subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True)
@@ -99,7 +99,7 @@ class ExportedLinesTest(unittest.TestCase):
         self.assertEqual(check_plan.recomputed_ops(*executed),
                          check_plan.by_one_name(predicted["predicted_ops"]["recompute"], plan, self.not_counted))
         peaks = [step["predicted_memory"]["peak_allocated_bytes"] for step in (predicted, without)]
-        wanted = plain["watched"][1] + peaks[0] - peaks[1]
+        wanted = plain["watched"][1] + peaks[0] - peaks[1] + self.unseen_bytes
         self.assertLessEqual(abs(planned["watched"][1] - wanted), PEAK_TOLERANCE * wanted)
 
     def test_torchtitan(self):
@@ -158,6 +158,15 @@ class ExportedLinesTest(unittest.TestCase):
         # The backward inside a reentrant checkpoint sums gradients in place, and views the result.
         self.other_names, self.not_counted = {"aten::add_.Tensor": "aten::add.Tensor"}, {*NOT_COUNTED, "aten::view"}
         self.check_modes("megatron", decoder(), modes, stand_ins.megatron)
+
+    def test_outputs_of_norms_of_megatron(self):
+        modes = ("megatron(recompute_granularity=selective,recompute_modules=[layernorm])",)
+        # Autograd sums a gradient of several ops in another order if they are one function. LayerNorm is one op.
+        # Megatron fills the freed storage by a copy, and runs no views again.
+        self.not_counted = {*NOT_COUNTED, *VIEWS, "aten::copy_", "aten::set_.source_Storage"}
+        # A watched step sees when a tensor dies, and not when its storage shrinks: 2 outputs of each of 4 layers.
+        self.unseen_bytes = 2 * 4 * (4 * 32 * 32) * 4
+        self.check_modes("megatron", decoder(norm=torch.nn.LayerNorm), modes, stand_ins.megatron)
 
 
 if __name__ == "__main__":

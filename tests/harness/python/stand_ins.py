@@ -55,10 +55,10 @@ class FeedForward(torch.nn.Module):
 
 
 class Layer(torch.nn.Module):
-    def __init__(self, dim):
+    def __init__(self, dim, norm):
         super().__init__()
-        self.attention_norm, self.attention = torch.nn.RMSNorm(dim), Attention(dim)
-        self.ffn_norm, self.ffn = torch.nn.RMSNorm(dim), FeedForward(dim)
+        self.attention_norm, self.attention = norm(dim), Attention(dim)
+        self.ffn_norm, self.ffn = norm(dim), FeedForward(dim)
 
     def forward(self, x):
         x = x + self.attention(self.attention_norm(x))
@@ -68,10 +68,10 @@ class Layer(torch.nn.Module):
 class Decoder(torch.nn.Module):
     """Layers in the container that the trainer expects: a list, or a dictionary if `keyed`."""
 
-    def __init__(self, dim=32, num_layers=4, vocabulary=64, keyed=False):
+    def __init__(self, dim=32, num_layers=4, vocabulary=64, keyed=False, norm=torch.nn.RMSNorm):
         super().__init__()
         self.embed, self.head = torch.nn.Embedding(vocabulary, dim), torch.nn.Linear(dim, vocabulary, bias=False)
-        layers = [Layer(dim) for _ in range(num_layers)]
+        layers = [Layer(dim, norm) for _ in range(num_layers)]
         self.layers = (torch.nn.ModuleDict({str(i): layer for i, layer in enumerate(layers)}) if keyed
                        else torch.nn.ModuleList(layers))
 
@@ -258,10 +258,60 @@ def fastvideo(lines, model):
     return apply_activation_checkpointing(model, *flags_of(lines)["--enable-gradient-checkpointing-type"])
 
 
+class CheckpointWithoutOutput(torch.autograd.Function):
+    """Megatron's function of this name. Its user frees the output's storage once the next module has read it. A hook
+    runs the function again, and fills the storage, before the backward of that module."""
+
+    @staticmethod
+    def forward(ctx, function, hold, x):
+        ctx.hold = hold
+        with torch.enable_grad():  # without it, torch would choose another kernel for a norm
+            output = function(x.detach()).detach()
+        hold.update(function=function, x=x.detach(), output=output)
+        return hold["output"]
+
+    @staticmethod
+    def backward(ctx, gradient):
+        hold = ctx.hold
+        torch.autograd.backward(hold["again"], gradient)
+        return None, None, hold["leaf"].grad
+
+    @staticmethod
+    def discard(hold, until):
+        storage = hold["output"].untyped_storage()
+        size = storage.size()
+        storage.resize_(0)
+
+        def run_again(_):
+            with torch.enable_grad():
+                hold["leaf"] = hold["x"].requires_grad_()
+                hold["again"] = hold["function"](hold["leaf"])
+            storage.resize_(size)
+            storage.copy_(hold["again"].untyped_storage())
+        until.register_hook(run_again)
+
+
+def without_outputs_of_norms(layer):
+    """Returns the function that takes it back."""
+    def without_output(norm, module, x):
+        hold = {}
+        result = module(CheckpointWithoutOutput.apply(norm, hold, x))
+        CheckpointWithoutOutput.discard(hold, until=result)
+        return result
+
+    def forward(x):
+        x = x + without_output(layer.attention_norm, layer.attention, x)
+        return x + without_output(layer.ffn_norm, layer.ffn, x)
+    return replaced(layer, "forward", forward)
+
+
 def megatron(lines, model):
     """Recomputes regions to their end: by groups of layers, the first layers, or modules of every layer."""
     flags = flags_of(lines)
     layers = layers_of(model)
+    if flags.get("--recompute-modules") == ["layernorm"]:
+        undo = [without_outputs_of_norms(layer) for layer in layers]
+        return lambda: [take_back() for take_back in undo]
     reentrant = {"use_reentrant": True}
     if flags["--recompute-granularity"] == ["selective"]:
         parts = {"core_attn": lambda layer: layer.attention.core, "mlp": lambda layer: layer.ffn}
