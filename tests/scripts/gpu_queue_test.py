@@ -265,7 +265,7 @@ class JudgeTest(unittest.TestCase):
         self.assertEqual(problems, [])
         self.assertIn("ratio: 1.200", findings)
         for changes, said in (({"bits": False}, "loss or gradients differ"), ({"bits": None}, "not repeatable"), ({"recomputed": 0}, "nothing was recomputed"),
-                              ({"peak": 9}, "does not lower the peak")):
+                              ({"peak": 9}, "does not lower the peak"), ({"peak": 6}, "peak 6 B, predicted 5 B")):
             self.assertIn(said, judged(**changes)[1][0])
         self.assertEqual(judged(peak=None)[1], [])
 
