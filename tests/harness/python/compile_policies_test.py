@@ -4,6 +4,7 @@ bits of PyTorch's own partitioner."""
 import contextlib
 import copy
 import io
+import itertools
 import unittest
 import warnings
 
@@ -40,8 +41,8 @@ def run_x(model):
 class WatchedBackend:
     """The backend aot_eager with PyTorch's partitioner or a policy's partitioner. Records the ops of the graphs."""
 
-    def __init__(self, policy=None):
-        self.partitioner = rematch.partitioner(policy, backend="aot_eager") if policy else None
+    def __init__(self, policy=None, planned_for="aot_eager"):
+        self.partitioner = rematch.partitioner(policy, backend=planned_for) if policy else None
         self.forward, self.backward, self.joints = [], [], []
 
     def backend(self):
@@ -66,17 +67,17 @@ class PoliciesTest(unittest.TestCase):
         torch.manual_seed(0)
 
     def compare(self, model, call=run_x, policies=POLICIES, **keywords):
-        """Compares the bits under each policy with the bits of PyTorch's partitioner. Returns the backends by
-        policy."""
+        """Compares the bits under each policy with the bits of PyTorch's partitioner, also for what the policy saves under
+        Inductor. Returns the backends by policy."""
         found = {}
         expected = None
-        for policy in (None, *policies):
+        for policy, planned_for in ((None, None), *itertools.product(policies, ("inductor", "aot_eager"))):
             torch._dynamo.reset()
-            compiled, watched = copy.deepcopy(model), WatchedBackend(policy)
+            compiled, watched = copy.deepcopy(model), WatchedBackend(policy, planned_for)
             compiled.compile(backend=watched.backend(), **keywords)
             results = results_of(compiled, call)
             expected = expected or results
-            self.assertTrue(all(map(torch.equal, results, expected)), policy)
+            self.assertTrue(all(map(torch.equal, results, expected)), (policy, planned_for))
             found[policy] = watched
         return found
 

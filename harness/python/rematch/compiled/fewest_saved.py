@@ -16,11 +16,15 @@ from torch import fx
 from rematch.compiled.joint_graph import JointGraph, is_tensor, must_be_kept, op_of
 from rematch.compiled.op_costs import is_elementwise, is_inside_kernel
 
-# If two cuts save almost the same bytes, the weights decide for the one whose values are in memory anyway, or for the
-# other. Inductor writes over most saved values, but not over those that are outputs of forward.
+# The weight of a value that no memory would hold otherwise is its bytes and one sixteenth more, or one sixteenth less. So
+# two cuts that save almost the same bytes are both found. Which has the lower peak depends on the graph: saving a value
+# that is in memory anyway takes no other memory in forward, but Inductor cannot reuse its memory in backward if the value
+# is an output of forward.
 SHIFTS = (1, -1)
-PARTS = 16  # a shift changes a weight by one part in 16
+PARTS = 16
 
+# For each value: its weight, whether backward reads it, whether its op may run again, and the indices of the values from
+# which that op makes it.
 _Network = tuple[tuple[int, bool, bool, tuple[int, ...]], ...]
 
 
@@ -42,7 +46,7 @@ class FewestSaved:
 
     def __init__(self, joint: JointGraph):
         self._joint = joint
-        self._solved: dict[tuple[_Network, int], frozenset[int]] = {}
+        self._solved: dict[_Network, frozenset[int]] = {}  # layers are often equal
         number_of = _numbers_of_layers(joint)
         at_boundaries = _read_in_other_layers(joint, number_of)
         held = {joint.root(node) for node in joint.forward_outputs if node not in joint.dropped_outputs}
@@ -62,20 +66,23 @@ class FewestSaved:
 
     def values(self, recomputed: set[fx.Node], shift: int) -> list[fx.Node]:
         """Returns the values to save, without inputs. `recomputed` are the ops that may run again at a cost."""
-        found: dict[fx.Node, None] = {}
+        found: set[fx.Node] = set()
         for values in self._layers.values():
             members = self._with_reads(values)
-            index_of = {value.root: index for index, value in enumerate(members)}
-            network = tuple((
-                value.num_bytes * PARTS + shift * value.num_bytes * value.is_in_kernel + 1, value.is_wanted,
-                runs_again := index >= len(members) - len(values) and value.can_run_again
-                and (value.is_free or op_of(value.root) in recomputed),
-                tuple(index_of[read] for read in value.reads) if runs_again else ()) for index, value in enumerate(members))
-            chosen = self._solved.get((network, shift))
-            if chosen is None:
-                chosen = self._solved[network, shift] = _minimum_cut(network)
-            found.update((members[index].root, None) for index in sorted(chosen))
+            network = self._network(members, set(members).intersection(values), recomputed, shift)
+            if network not in self._solved:
+                self._solved[network] = _minimum_cut(network)
+            found.update(members[index].root for index in self._solved[network])
         return sorted(found, key=self._joint.order.__getitem__)
+
+    def _network(self, members: list[_Value], own: set[_Value], recomputed: set[fx.Node], shift: int) -> _Network:
+        index_of = {value.root: index for index, value in enumerate(members)}
+        network = []
+        for value in members:
+            runs_again = value in own and value.can_run_again and (value.is_free or op_of(value.root) in recomputed)
+            weight = value.num_bytes * (PARTS + shift * value.is_in_kernel) + 1  # above 0, so that no value is saved in vain
+            network.append((weight, value.is_wanted, runs_again, tuple(map(index_of.__getitem__, value.reads if runs_again else ()))))
+        return tuple(network)
 
     def _with_reads(self, values: list[_Value]) -> list[_Value]:
         """Returns the values of other layers that these values are made from, and then these values."""
