@@ -66,8 +66,9 @@ using std::chrono::nanoseconds;
 
 nanoseconds stamp(std::uint64_t count) { return nanoseconds(static_cast<std::int64_t>(count)); }
 
-// A forced flush returns records of kernels that still run. Such a record has a start but no end. A
-// record with neither start nor end was lost. It is kept so that the check of time stamps finds it.
+// A forced flush returns records of kernels that still run. Such a record has a start but no end.
+// If CUPTI could not take the times of a kernel, the record has neither. It is kept, so that the
+// check of time stamps reports it.
 template <class Record>
 bool has_ended(const Record& record, Activity& activity) {
   if (record.end != 0 || record.start == 0) return true;

@@ -268,7 +268,7 @@ Activity CuptiSession::finish() {
                    "to hand over its records");
   recorder_->stop();
   Activity activity = recorder_->take_all();
-  // A record without a start was lost. It is kept so that the check of time stamps finds it.
+  // A record without a start is kept, so that the check of time stamps reports it.
   const auto is_earlier = [this](const auto& record) {
     return record.start.count() > 0 && record.start < recorder_->counted_from;
   };

@@ -338,7 +338,7 @@ std::optional<Rejected> check_shapes(const std::vector<Trace>& traces,
                                      const std::vector<Plan>& plans) {
   if (traces.empty() || traces.size() != plans.size()) {
     return Rejected{std::to_string(plans.size()) + " plans for " + std::to_string(traces.size()) +
-                    " traces; give one plan for each trace, and at least one"};
+                    " traces; give at least one trace, and one plan for each"};
   }
   for (std::size_t shape = 0; shape < plans.size(); ++shape) {
     const std::string name = "plan " + std::to_string(shape);

@@ -35,9 +35,9 @@ constexpr Pitfall kBytesNotGroups = in_list(
     "rematch has no option for a share or a minimum size of offloaded tensors; write a policy "
     "file");
 constexpr const char* kSelectiveAc =
-    "SelectiveAC kept lists of ops until torchtitan moved to torch_remat, and has kept regions "
-    "since then; write titan:selective for the lists, or titan:SelectiveActivationRematConfig for "
-    "the regions";
+    "the name has two meanings: torchtitan saved the ops of lists before it moved to torch_remat, "
+    "and saves regions since then; write titan:selective for the lists, or "
+    "titan:SelectiveActivationRematConfig for the regions";
 constexpr Pitfall kRegionsOfTitan = in_list(
     "torchtitan ignores a pattern that matches no region, and rematch refuses it; rematch does not "
     "know the regions of latent attention");

@@ -29,8 +29,8 @@ struct Expectation {
 struct GateSettings {
   std::optional<LossTier> loss;
   std::optional<double> max_loss_difference;
-  std::optional<double> equivalence_margin;  // T2: smallest margin; noise may widen the margin
-  std::optional<int> window_steps;  // T2: a run's loss is the mean over this many last steps
+  std::optional<double> equivalence_margin;  // tier T2: smallest margin; noise may widen it
+  std::optional<int> window_steps;  // tier T2: number of last steps that a run's mean loss covers
   std::optional<Bytes> max_peak;
   std::optional<double> max_slowdown;  // for example, 1.1 allows a step to be ten percent slower
   std::vector<Expectation> expectations;

@@ -124,7 +124,7 @@ void visit_fields(AMetric& metric, Visit visit) {
   visit({"note", kNullIfEmpty}, metric.note);
 }
 
-// The share of one part of a step in a difference.
+// The contribution of one part of a step to the difference of a metric.
 struct ContributionRecord {
   std::string name;  // "attention_forward in recompute", "saved_activations"
   std::int64_t base = 0;

@@ -14,10 +14,10 @@ constexpr std::size_t kMaxNames = 3;  // most names of points in one sentence
 
 struct Finding {
   const char* quality;
-  const char* words;  // text after a number of points
+  const char* words;  // text after the number of points, as in "2 noisy"
   const char* advice;
 };
-constexpr const char* kQuieter = "time again on an idle machine, with more steps and rounds";
+constexpr const char* kQuieter = "measure again on an idle machine, with more steps and rounds";
 constexpr std::array<Finding, 6> kFindings = {
     {{"few_rounds", "with few rounds", "measure again with more rounds"},
      {"noisy", "noisy", kQuieter},

@@ -17,7 +17,7 @@ using namespace rematch;
 namespace {
 
 constexpr std::int64_t kNumSteps = 100;
-constexpr std::int64_t kLastSteps = 20;  // the final loss is the mean over this many last steps
+constexpr std::int64_t kLastSteps = 20;  // the final loss is the mean over the last steps
 
 class Optimizer {
  public:

@@ -14,13 +14,13 @@ LANGUAGES = ("sh", "python", "cpp", "json", "")
 @dataclasses.dataclass
 class Command:
     line: int
-    text: str  # as a reader copies it, comments included
+    text: str  # the text that a reader copies, including comments
     shown: str | None = None  # the output in the README
     columns: int | None = None  # the width of the terminal that the output needs
 
     @property
     def exit_codes(self):
-        """`# exit 3: why` promises the code, and `# exit 3 if ...` allows it beside 0 and 4, which says nothing."""
+        """`# exit 3: why` requires this code. `# exit 3 if ...` allows 0, 3 and 4 (inconclusive)."""
         promise = re.search(r"# exit (?P<code>\d)(?P<condition> if\b)?", self.text)
         if promise is None:
             return {0}
@@ -41,13 +41,13 @@ def blocks(text):
 
 def section_of(text, line):
     """Returns the line of the heading above a line."""
-    prose = _FENCE.sub(lambda match: "\n" * match[0].count("\n"), text)  # a comment of a program is no heading
+    prose = _FENCE.sub(lambda match: "\n" * match[0].count("\n"), text)  # a comment in a program is not a heading
     return max((number for number, each in enumerate(prose.splitlines(), 1) if each.startswith("#") and number < line), default=0)
 
 
 def commands(text):
-    """Returns the commands of a README in order. Also returns the pictures: blocks that show no output of a command or of
-    a program in the same section."""
+    """Returns the commands of a README in order, and its pictures. A picture is a block without a mark that is not the
+    output of a command or program in the same section."""
     found, other, program = [], [], None
     for block in blocks(text):
         section = section_of(text, block.line)

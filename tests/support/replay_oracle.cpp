@@ -114,7 +114,7 @@ class Oracle {
     return reads;
   }
 
-  // Both values are cached, because every moment needs them for every op.
+  // Both are cached, because closure() asks for them at every moment of the timeline.
   const std::set<OpId>& waits_of(OpId op) const { return waits_[op - region_.first]; }
   const std::vector<TracedUse>& reads_of(OpId op) const { return reads_[op - region_.first]; }
 

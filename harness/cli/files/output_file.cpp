@@ -151,7 +151,7 @@ void OutputFile::require_model(const std::string& model) const {
   if (file_.empty() || overwrite_ || !fs::is_regular_file(file_, ignored)) return;
   const std::string found = model_of(json_of(file_));
   if (found.empty() || found == model) return;
-  refuse(file_, "is of model " + found + ", and this command writes one of " + model);
+  refuse(file_, "is for model " + found + ", and this command writes a file for model " + model);
 }
 
 std::vector<std::string> policy_files(const std::string& policies) {

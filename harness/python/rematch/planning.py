@@ -50,7 +50,7 @@ class Report(list[dict[str, Any]]):
 
     def __str__(self) -> str:
         has_shapes = any(row["shape"] > 0 for row in self)
-        rows = ["| shape " * has_shapes + "| region type | passes | left the plan | extra ops | missing ops "
+        rows = ["| shape " * has_shapes + "| region type | passes | passes that left the plan | extra ops | missing ops "
                 "| kept beyond the plan | first difference |", "| --- " * (7 + has_shapes) + "|"]
         for row in self:
             first = f"{row['region']}, {row['first_difference']}" if row["left"] else "-"

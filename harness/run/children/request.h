@@ -37,7 +37,8 @@ struct PointRequest {
   std::string snapshot_file;  // CUDA allocator snapshot, written after the exact pass; if empty,
                               // none is written
   Determinism timed_as = Determinism::kFastest;  // kernels of the time pass
-  // Used by the time pass on CUDA. If false, the identity names the attention backend to use.
+  // Whether LibTorch chooses the attention backend in the time pass on CUDA. If false, the pass
+  // uses the backend that the identity names.
   bool libtorch_chooses_attention = false;
 };
 

@@ -66,7 +66,7 @@ ReplayState::Running ReplayState::execute(int op_index) {
   // bytes of kept outputs that the op makes again, because another output of it was not kept
   Bytes replaced;
   for (int output : op.outputs) {
-    // The op is no longer planned, so gains change even if this output is not needed.
+    // Gains depend on which ops are still planned. They change even if this output is not needed.
     value_changed(output);
     const int storage = graph_.values[output].storage;
     if (planner_.is_there(output)) {

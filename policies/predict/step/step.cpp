@@ -467,11 +467,12 @@ class StepSimulator::Run {
 
   std::map<std::pair<const RegionGraph*, const RegionType*>, SimulatedType> simulations_;
   std::vector<Region> regions_;
-  // by the op that overwrites what the region read
+  // Copies made after their region has closed. The key is the op that overwrites the copied value.
   std::multimap<OpId, std::pair<Region*, Bytes>> late_copies_;
   IdTable<StorageId, std::int32_t> holders_;  // number of holders, for storages that forward made
   IdTable<StorageId, std::int32_t> held_after_forward_;
-  std::vector<std::pair<OpId, Bytes>> copied_after_forward_;  // by the op that made the copy
+  // The op that made each copy, with the bytes of the copy.
+  std::vector<std::pair<OpId, Bytes>> copied_after_forward_;
   IdTable<PackId, OptionalIndex> region_of_pack_;
   std::size_t next_region_ = 0;
   PackId next_pack_;

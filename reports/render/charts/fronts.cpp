@@ -294,7 +294,7 @@ class Treatments {
     return paint;
   }
 
-  std::map<std::string, Paint> paints_;  // by the roles of the kept ops
+  std::map<std::string, Paint> paints_;  // the key is the roles of the kept ops
   std::size_t next_ = 0;
   std::vector<Key> legend_;
 };

@@ -60,7 +60,7 @@ struct Sources {
   const std::vector<NamedReport>& reports;
   const std::vector<NamedCompare>& compares;
   const std::vector<NamedFront>& fronts;
-  std::map<std::string, std::string> short_names = {};  // by the name that the user gave
+  std::map<std::string, std::string> short_names = {};  // the key is the name that the user gave
 
   void find_short_names() {
     std::vector<std::string> paths;

@@ -50,7 +50,8 @@ Grid memory_grid(const std::vector<const PointRecord*>& points,
   return grid;
 }
 
-using Launches = std::map<std::string, std::vector<std::int64_t>>;  // by name, then by point
+// Maps the name of a kernel to its launches in each point.
+using Launches = std::map<std::string, std::vector<std::int64_t>>;
 
 Launches launches_of(const std::vector<const PointRecord*>& points) {
   Launches launches;

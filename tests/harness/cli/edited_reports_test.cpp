@@ -462,7 +462,7 @@ class EditedReports {
     }
   }
 
-  // B, E, Bn and En are separate words of a command's line.
+  // Replaces the words B, E, Bn and En of the command's line by the paths of files.
   std::string arguments(const Command& command, const Row& row) const {
     const std::string base = row.edits_base ? "edited" : "as_was";
     const std::string other = row.edits_base ? "as_was" : "edited";

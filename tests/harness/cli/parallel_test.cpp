@@ -164,7 +164,7 @@ TEST_CASE("a search over --world assumes fsdp, and the search predicts correctly
     CAPTURE(flags, outcome.err);
     REQUIRE(outcome.code == 0);
     Json front = Json::parse(outcome.out);
-    CHECK(front.erase("reproduce") == 1);  // the command, which has the flags
+    CHECK(front.erase("reproduce") == 1);  // contains the flags, which differ
     return front;
   };
   const Json front = front_of("--world 4");

@@ -106,7 +106,7 @@ TEST_CASE("a run replaces no report of another model") {
   REQUIRE(rematch("run " + kTinyLlama + "--policy none --steps 1 --rounds 0 -o " + file).code == 0);
   check_usage_error(
       "run --model wan_small --layers 2 --policy none --steps 1 --rounds 0 -o " + file,
-      "is of model llama_small, and this command writes one of wan_small");
+      "is for model llama_small, and this command writes a file for model wan_small");
 }
 
 TEST_CASE("a refused mode becomes a point of the report, and the run continues") {

@@ -70,8 +70,8 @@ TEST_CASE("each part of the step has its own peak") {
 
 TEST_CASE("each phase's peak names its holders, whose bytes sum to the peak") {
   const MemoryRecord record = summarize(two_blocks());
-  REQUIRE(record.holders_by_phase.size() ==
-          3);  // parts forward, loss and backward; no single block
+  // forward, loss and backward; single blocks have no entry
+  REQUIRE(record.holders_by_phase.size() == 3);
   for (const auto& [phase, holders] : record.holders_by_phase) {
     CAPTURE(phase);
     Bytes sum;

@@ -87,7 +87,7 @@ TEST_CASE("times by op class are per step") {
   CHECK(times[static_cast<std::size_t>(Phase::kBackward)].empty());
 }
 
-TEST_CASE("a step without kernels has no unknown share") {
+TEST_CASE("without kernels, the share of time in unknown kernels is zero") {
   CHECK(kernel_record({}, executed(0)).unknown_time_ratio == 0);
 }
 

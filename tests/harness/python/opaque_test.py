@@ -270,7 +270,7 @@ class SilentWriterTest(Case):
 
 class PeakTest(Case):
     def test_peaks_are_predicted(self):
-        """In a deep model, an opaque call counts with the bytes of its results."""
+        """In a deep model, the predicted peak includes the results of opaque calls."""
         model = Model()
         self.x = torch.randn(256, 32)
         for layer in model.layers:

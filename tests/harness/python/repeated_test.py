@@ -25,7 +25,7 @@ class Layer(nn.Module):
 
 
 class DeadBranches(Layer):
-    """Drops one result at once and one at the end of the layer, like a router's score or a stream that ends."""
+    """Computes two results that backward never reads. Drops one at once, and one at the end of the layer."""
 
     def forward(self, x):
         self.down(torch.sigmoid(self.up(x)))

@@ -127,7 +127,7 @@ TEST_CASE("rank: bytes after a collective", "[.rank]") {
   }
 }
 
-TEST_CASE("after a collective of quiet Gloo only its result is held") {
+TEST_CASE("after a collective of the quiet Gloo backend, only the result is held") {
   CHECK(failure_of_ranks(2, "rank: bytes after a collective") == "");
 }
 

@@ -54,7 +54,8 @@ TEST_CASE(
   CHECK(without.count(Phase::kBackward) + with.count(Phase::kBackward) >= 1);
 }
 
-TEST_CASE("a failed allocation of a library or the runtime is out of memory too", "[device]") {
+TEST_CASE("a failed allocation in a library or in the runtime counts as out of memory",
+          "[device]") {
   REMATCH_NEEDS_CUDA();
   constexpr int kCublasAllocFailed = 3;
   constexpr int kMemoryAllocation = 2;  // cudaErrorMemoryAllocation

@@ -204,7 +204,7 @@ bool has_nameless_files(const std::string& folder) {
 TEST_CASE("a process that is killed while it writes leaves no temporary file") {
   const ScratchFolder folder;
   if (!has_nameless_files(folder.path())) {
-    WARN("this file system has no files without a name\nfile test: skipped");
+    WARN("this file system does not support unnamed temporary files\nfile test: skipped");
     return;
   }
   for (const bool is_there : {false, true}) {

@@ -55,7 +55,7 @@ TEST_CASE("a system's spelling warns about what the system does silently") {
              Catch::Contains("rematch quantizes nothing"));
 }
 
-TEST_CASE("a pitfall for other arguments appears only in the list") {
+TEST_CASE("a pitfall that the given arguments avoid is listed but gives no warning") {
   CHECK(warnings_of("fastvideo(type=block_skip,n_layer=1)", toy_llama()).empty());
   // expects only the warning about the last layer
   CHECK(warnings_of("diffusers(skip_layers=[1])", toy_llama()).size() == 1);

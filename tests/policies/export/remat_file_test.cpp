@@ -30,7 +30,7 @@ std::string remat_refusal(const Trace& trace, const Plan& plan, Schedule schedul
   return message;
 }
 
-TEST_CASE("saved scopes are parts of their block, and the residual adds read them again") {
+TEST_CASE("the saved parts of each block are found, and recompute reads their results again") {
   const Trace trace = toy_llama({.layers = 2});
   CHECK(modules_of(trace, plan_of("remat(save=[attention])", trace)) ==
         Modules{{"blocks.0", {{"attention", true}}}, {"blocks.1", {{"attention", true}}}});
@@ -41,7 +41,7 @@ TEST_CASE("saved scopes are parts of their block, and the residual adds read the
 
 // Only `second` reads the result of `first`. Recompute skips both parts, so no op reads the result
 // again.
-TEST_CASE("a result that only a saved part reads is not read again") {
+TEST_CASE("recompute does not read a result that only a saved part reads") {
   TraceBuilder builder("parts");
   ValueId x = builder.outside({8, 8}, "float32", /*needs_grad=*/true);
   {

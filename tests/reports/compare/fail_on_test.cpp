@@ -65,7 +65,7 @@ TEST_CASE("metrics that were not compared do not pass") {
         "slower (step time was measured on neither side for full on_demand)");
   CHECK_THAT(open(FailOn::kSlower, timed_point("full", {100}), timed_point("full", {200})),
              Catch::Contains("only one round on one side"));
-  // On a CPU there are no kernels. That is no obstacle if ops are counted.
+  // A point on a CPU has no kernel records. Its op counts are enough to judge it.
   bare = full;
   bare.kernels.reset();
   CHECK(open(FailOn::kCounts, bare, bare).empty());

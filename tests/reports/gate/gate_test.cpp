@@ -57,7 +57,8 @@ TEST_CASE("T0 names the gradient that differs between two reports") {
   };
   CHECK(first_tensor(0) == "head.weight");
   CHECK(first_tensor(1) == "head.weight");
-  report.points[1].parity->gradient_bits_equal = false;  // the point's own hashes are then unknown
+  // The point's gradients differ from its reference, but the report has no hashes of them.
+  report.points[1].parity->gradient_bits_equal = false;
   CHECK(first_tensor(1) == "gradient norm");
   report.points[1].steps[0].gradient_hashes = {{"embed.weight", "ff"}, {"head.weight", "dd"}};
   CHECK(first_tensor(1) == "embed.weight");

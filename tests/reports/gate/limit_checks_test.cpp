@@ -132,7 +132,7 @@ TEST_CASE("slowdown passes or fails only if its whole interval passes or fails")
     settings.max_slowdown = limit;
     return gate(report_of({slow}), report_of({base}), settings).verdict;
   };
-  // The ratio is 12 ms to 10 ms, known to a few percent, because two rounds say little.
+  // The ratio is 12 ms / 10 ms = 1.2. With so few rounds, its interval is a few percent wide.
   CHECK(verdict(1.5) == GateVerdict::kPass);
   CHECK(verdict(1.2) == GateVerdict::kInconclusive);
   CHECK(verdict(1.05) == GateVerdict::kFail);
@@ -162,7 +162,7 @@ TEST_CASE("arms are paired within a report, never across reports") {
 
 // Two workers wrote into one folder, or two reports were merged. Different starts of the command
 // timed the arms, so no common cause slowed both.
-TEST_CASE("arms are not paired if different or unknown starts of the command timed the arms") {
+TEST_CASE("arms are paired only if the same start of the command timed both") {
   const auto verdict = [](const std::string& none_start, const std::string& full_start,
                           std::size_t num_sources) {
     Report report = report_of({timed("none", {10000, 20000, 10000, 20000, 10000}),

@@ -76,7 +76,8 @@ std::vector<Hazard> convolutions() {
   };
 }
 
-// Two layers of images with one weight each, so that the input of the pooling has a gradient.
+// Each layer pools images after a multiplication by a weight per channel. The weight is trained, so
+// the input of the pooling needs a gradient.
 Hazard pooled(const std::string& name, const std::function<at::Tensor(const at::Tensor&)>& op,
               const Options& options = kImages) {
   return hazard(

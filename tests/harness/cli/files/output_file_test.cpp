@@ -73,7 +73,7 @@ TEST_CASE("-o replaces no file of another kind or another model") {
   another.model = "another";
   write_json_file(other, trace_to_json(another));
   check_kept("search --device h100 --trace " + other, files.front,
-             "is of model toy_llama, and this command writes one of another");
+             "is for model toy_llama, and this command writes a file for model another");
   // The same command may run again. A target that is not a regular file is allowed, and --overwrite
   // allows any file.
   CHECK(rematch(search + " -o " + files.front).code == 0);
