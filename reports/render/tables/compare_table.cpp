@@ -22,7 +22,7 @@ using table::kNotMeasured;
 constexpr std::size_t kMaxOthers = 6;  // number of names in a line
 
 std::string cell_of(const MetricRecord& metric) {
-  const std::string verdict(to_string(metric.verdict));
+  std::string verdict(to_string(metric.verdict));
   if (metric.metric == Metric::kStepTime) {
     if (!metric.ratio) return kNotMeasured;
     if (is_too_noisy(metric.interval)) return kTooNoisy;
