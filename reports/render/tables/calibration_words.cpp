@@ -14,16 +14,29 @@ namespace {
 
 using std::chrono::nanoseconds;
 
+// Returns the anchors that have a time.
+std::vector<const FrontPoint*> timed_anchors(const Front& front) {
+  std::vector<const FrontPoint*> found;
+  for (const std::size_t index : front.measurement->anchors) {
+    const auto& measured = front.points[index].measured;
+    if (measured && measured->step_time && measured->step_time->count() > 0) {
+      found.push_back(&front.points[index]);
+    }
+  }
+  return found;
+}
+
+double measured_ns(const FrontPoint& point) {
+  return static_cast<double>(point.measured->step_time->count());
+}
+
 // Returns the largest distance of an anchor from the line, and of two timings of one plan from each
 // other, as a ratio of the step time.
 double noise_of_line(const Front& front) {
   double noise = 0;
-  for (const std::size_t index : front.measurement->anchors) {
-    const auto& measured = front.points[index].measured;
-    if (!measured || !measured->step_time || measured->step_time->count() <= 0) continue;
-    const double line =
-        front.measurement->line.at(static_cast<double>(front.points[index].step_time.count()));
-    noise = std::max(noise, std::abs(line / static_cast<double>(measured->step_time->count()) - 1));
+  for (const FrontPoint* point : timed_anchors(front)) {
+    const double line = front.measurement->line.at(static_cast<double>(point->step_time.count()));
+    noise = std::max(noise, std::abs(line / measured_ns(*point) - 1));
   }
   if (const auto& control = front.measurement->control_interval) {
     noise = std::max({noise, std::abs((*control)[0] - 1), std::abs((*control)[1] - 1)});
@@ -35,11 +48,7 @@ double noise_of_line(const Front& front) {
 // anchors with a time.
 std::pair<double, int> spread_of_anchors(const Front& front) {
   std::vector<double> times;
-  for (const std::size_t index : front.measurement->anchors) {
-    const auto& measured = front.points[index].measured;
-    if (!measured || !measured->step_time || measured->step_time->count() <= 0) continue;
-    times.push_back(static_cast<double>(measured->step_time->count()));
-  }
+  for (const FrontPoint* point : timed_anchors(front)) times.push_back(measured_ns(*point));
   if (times.empty()) return {0, 0};
   const auto [least, most] = std::minmax_element(times.begin(), times.end());
   return {*most / *least - 1, static_cast<int>(times.size())};
