@@ -145,7 +145,7 @@ int run_command_line(int argc, char** argv) {
   } catch (const Interrupted& error) {
     return fail(ExitCode::kFirstSignal, "interrupted; " + error.what_remains) + error.signal;
   } catch (const std::exception& error) {
-    // The message of a LibTorch error ends with a stack trace. The trace is cut off.
+    // Cuts off the stack trace at the end of a LibTorch error's message.
     const std::string_view text = error.what();
     return fail(ExitCode::kToolError, std::string(text.substr(0, text.find("\nException raised"))));
   }

@@ -22,7 +22,7 @@ namespace {
 constexpr std::array<std::string_view, 6> kWithoutLibtorch = {"list",  "compare", "gate",
                                                               "merge", "render",  "validate"};
 
-// Returns whether LibTorch cannot change the answer to these arguments of the program.
+// Returns whether the command with these arguments works without LibTorch.
 bool needs_no_libtorch(const std::vector<std::string_view>& arguments) {
   if (arguments.empty() || arguments.front() == "--version") return true;
   const auto end = std::find(arguments.begin(), arguments.end(), "--");

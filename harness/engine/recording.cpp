@@ -228,8 +228,8 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     off_plan->begin_layer(*opening->distance);
   }
 
-  // Inside the section autograd asks for no hooks. Autograd would then keep every tensor that it
-  // saves, in addition to the tensors of the record.
+  // While saved-tensor hooks are disabled, a record would save no memory: autograd keeps every
+  // tensor that it saves, and the record would hold tensors in addition. So no region is recorded.
   void warn_that_plan_is_not_followed() {
     TORCH_WARN_ONCE(
         "rematch: region ", path,

@@ -44,7 +44,7 @@ Peaks peaks_of_parts(const StepSamples& samples) {
   return peaks;
 }
 
-// For blocks in backward only the bytes are stored. Their holders would make up most of a deep
+// Stores only the bytes of blocks in backward, because their holders would fill most of a deep
 // model's report.
 void add_peaks_of_parts(const StepSamples& samples, MemoryRecord& record) {
   for (const auto& [part, sample] : peaks_of_parts(samples)) {

@@ -223,9 +223,8 @@ void take_end(const Child& child, const MachineMemory& before, ChildResult& resu
 }
 
 bool is_memory_short(const MachineMemory& before, const MachineMemory& after, Bytes peak_resident) {
-  // Some daemons kill processes before the system must, and some schedulers poll memory use. Both
-  // may kill a child before memory is used up. They may have killed a child that held at least the
-  // total divided by this number.
+  // Some daemons and schedulers kill processes before memory is used up. They are suspected of the
+  // kill if the child held at least the total divided by this number.
   constexpr std::int64_t kSuspectPart = 2;
   if (after.oom_kills && before.oom_kills && *after.oom_kills > *before.oom_kills) return true;
   return !after.total || peak_resident.count >= after.total->count / kSuspectPart;

@@ -156,8 +156,8 @@ void ProfiledTraining::record_kernels() {
   steps_.watched = times_of_steps(activity->finish(), recorder.calls(), trace_, num_steps_);
 }
 
-// Adds the other facts on which the times depend, besides the model. LibTorch may have chosen the
-// attention kernel.
+// Adds the facts on which the times depend in addition to the model. The attention kernel is one of
+// them, because LibTorch may have chosen it.
 void ProfiledTraining::note_kernels(Profile& profile) const {
   profile.attention_backend = to_string(attention_backend_in_use());
   if (!device_.is_cuda()) return;

@@ -7,8 +7,8 @@
 // wrong and no error is raised. So each call is listed with its group, kind, dtype, shape, phase
 // and region, and with the op that made its input. The line also has the distance to this op: the
 // number of ops since then or, if another collective came between, the number of collectives. The
-// lines must be equal on all ranks. Two things may differ: the rows of an exchange, because routing
-// differs, and the number of ops, except where a distance counts ops.
+// lines must be equal on all ranks. Two numbers may differ: the rows of an exchange, because
+// routing differs, and the total number of ops. A distance that counts ops must not differ.
 #pragma once
 
 #include <c10/core/StorageImpl.h>

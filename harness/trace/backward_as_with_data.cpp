@@ -37,7 +37,7 @@ bool in_first_derivative() {
   return torch::autograd::get_current_graph_task_id() >= 0 && !c10::GradMode::is_enabled();
 }
 
-// Returns whether the formula of an op that selects values along a dimension is at work.
+// Returns whether autograd is running the formula of an op that selects values along a dimension.
 bool in_value_selection() {
   constexpr std::string_view kOps[] = {"Kthvalue", "Max",       "Median", "Min",
                                        "Mode",     "Nanmedian", "Sort",   "Topk"};

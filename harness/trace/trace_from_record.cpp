@@ -133,7 +133,8 @@ void add_hidden_effects(const Record& record, Trace& trace) {
       const auto& written = facts.silently_written;
       trace.hidden.silent_writers.push_back({facts.name, {written.begin(), written.end()}});
     }
-    // The op of an opaque call is the engine's own.
+    // Leaves out the engine's own op of an opaque call, because the engine always keeps its
+    // results.
     const bool is_ours = facts.name.starts_with("rematch::");
     if (facts.unrepeatable && !is_ours) trace.hidden.kept_ops.push_back(facts.name);
   }

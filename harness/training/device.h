@@ -39,10 +39,11 @@ std::variant<std::string, Rejected> usable_attention(std::string_view name,
                                                      const std::string& device,
                                                      std::string_view dtype);
 
-// Returns the name in a point's identity for the way in which CUDA's allocator gets memory from the
-// driver, such as "cuda_caching". `asked_for` is "caching" (fixed segments), "expandable" (segments
-// that grow), or empty. If `asked_for` is empty, `configuration` decides, the value of LibTorch's
-// variable. Rejects any other word, and any word for a device other than CUDA. Pure.
+// Returns the allocator's name in a point's identity, such as "cuda_caching". The name says how
+// CUDA's allocator gets memory from the driver. `asked_for` is "caching" (fixed segments),
+// "expandable" (segments that grow), or empty. If `asked_for` is empty, `configuration` decides,
+// the value of LibTorch's variable. Rejects any other word, and any word for a device other than
+// CUDA. Pure.
 std::variant<std::string, Rejected> allocator_of(std::string_view device,
                                                  std::string_view asked_for,
                                                  std::string_view configuration);

@@ -12,7 +12,8 @@ struct ModulateOp {
       "modulate(Tensor x, Tensor shift, Tensor scale, ScalarType dtype) -> Tensor";
   static constexpr auto kBackward =
       "modulate_backward(Tensor grad_out, Tensor x, Tensor scale) -> (Tensor, Tensor, Tensor)";
-  using Gradients = std::tuple<at::Tensor, at::Tensor, at::Tensor>;  // of x, shift and scale
+  // The gradients of x, shift and scale.
+  using Gradients = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 
   static at::Tensor forward(const at::Tensor& x, const at::Tensor& shift, const at::Tensor& scale,
                             at::ScalarType dtype) {

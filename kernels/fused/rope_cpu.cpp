@@ -6,7 +6,7 @@
 namespace rematch::kernels::REMATCH_CAPABILITY {
 namespace {
 
-// Two registers of the type of sums. As many elements of type T are loaded and widened.
+// Two registers of the type of sums. Loads the same number of elements of type T and widens them.
 template <typename T>
 using Two = at::vec::VectorizedN<SumOf<T>, 2>;
 

@@ -23,7 +23,7 @@ struct Saved {
   at::Tensor grad;                  // gradient of the op's first output
   std::vector<at::Tensor> kept;     // saved tensors of Derivative::kept; some may be undefined
   std::vector<at::Tensor> outputs;  // all outputs, or all except the first: see reads_first_output
-  std::vector<bool> needed;         // by input: true if its gradient is needed
+  std::vector<bool> needed;         // indexed by input: whether its gradient is needed
 };
 
 struct Derivative {

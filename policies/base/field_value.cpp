@@ -8,7 +8,7 @@
 namespace rematch {
 namespace {
 
-// 34 years. Sums of a few such times still fit in 64 bits.
+// The largest time is 34 years. Sums of a few such times still fit in 64 bits.
 constexpr std::chrono::nanoseconds kLongestTime = std::chrono::milliseconds(std::int64_t{1} << 40);
 
 constexpr std::size_t kFewWords = 10;

@@ -59,8 +59,9 @@ std::optional<Number> parse_number(std::string_view text) {
 // the other.
 int edit_distance(std::string_view left, std::string_view right);
 
-// Returns whether two words of equal length have different letters and are short, or have digits:
-// "cp" and "tp", "v100" and "h100". Then neither is likely to be a misspelling of the other.
+// Returns whether two words of equal length are probably different names, and not misspellings of
+// each other. Their letters differ, and they are short or contain digits: "cp" and "tp", "v100" and
+// "h100".
 bool are_different_words(std::string_view left, std::string_view right,
                          std::size_t short_letters = 3);
 

@@ -63,9 +63,9 @@ struct TracedOp {
   // Fresh outputs only. If an in-place op returns a value, the value is an input and not an output.
   std::vector<ValueId> outputs;
   std::vector<StorageId> writes;  // storages that the op mutates
-  // Storages that the op may also write, which does not change what it computes: running
-  // statistics, whatever a kernel writes without telling torch, and what an op writes that replay
-  // cannot repeat. After the last two kinds of write, an op that only replay runs restores the
+  // Storages that the op may also write to, without effect on its results. There are three kinds:
+  // running statistics, writes of a kernel that torch does not see, and writes of an op that replay
+  // cannot repeat. After a write of the last two kinds, an op that only replay runs restores the
   // content before another op reads it: see is_replay_only().
   std::vector<StorageId> overwrites;
   // Values that a region copies when the op runs: inputs from outside, because their content may

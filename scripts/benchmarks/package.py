@@ -13,7 +13,7 @@ from benchmarks.servers import ROOT, Failed, Server, version_of
 SERVER = ROOT / "tests" / "benchmarks" / "package_server.py"
 REMAT_VERSION = "0.2.2"
 OURS = ("whole_region", "on_demand")
-# The rivals at each level. A level says what a layer keeps. `+generator`: random draws are repeated.
+# The rivals at each level. A level says what a layer keeps. Rivals with `+generator` repeat random draws.
 RIVALS = {"full": ("checkpoint", "checkpoint+generator", "remat"), "attn_only": ("checkpoint", "remat"),
           "save_mm": ("checkpoint",), "attention": ("remat",), "feed_forward": ("remat",)}
 RIVALS_WITH_DROPOUT = {"full": ("checkpoint", "checkpoint+generator", "remat", "remat+generator"),

@@ -198,23 +198,24 @@ function(rematch_share_pch target name)
   target_precompile_headers(${target} REUSE_FROM ${name})
 endfunction()
 
-# For parts without LibTorch.
+# Gives `target` the precompiled header for parts without LibTorch.
 function(rematch_use_pch target)
   rematch_share_pch(${target} rematch_pch)
 endfunction()
 
-# For parts on LibTorch. Without -fopenmp at::parallel_for would be serial.
+# Gives `target` the precompiled header for parts on LibTorch. Without -fopenmp, at::parallel_for would be serial.
 function(rematch_use_torch_pch target)
   rematch_share_pch(${target} rematch_torch_pch OPTIONS -fopenmp LINKS torch::cpu HEADERS ${rematch_torch_headers})
 endfunction()
 
-# For tests without LibTorch, which are compiled with -O0.
+# Gives `target` the precompiled header for tests without LibTorch. These tests are compiled with -O0.
 function(rematch_use_test_pch target)
   rematch_share_pch(${target} rematch_test_pch OPTIONS $<$<CONFIG:Release>:-O0> LINKS Catch2::Catch2
     HEADERS ${CMAKE_SOURCE_DIR}/tests/support/catch.h)
 endfunction()
 
-# For tests on LibTorch. Catch2 is included after LibTorch, because both define the macro CHECK.
+# Gives `target` the precompiled header for tests on LibTorch. Catch2 is included after LibTorch, because both define
+# the macro CHECK.
 function(rematch_use_torch_test_pch target)
   rematch_share_pch(${target} rematch_torch_test_pch OPTIONS -fopenmp LINKS torch::cpu Catch2::Catch2
     HEADERS ${rematch_torch_headers} <ATen/Functions.h> <torch/csrc/autograd/custom_function.h>

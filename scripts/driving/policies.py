@@ -51,7 +51,7 @@ def saved_and_recomputed(*values):
 
 TITAN_REGIONS = ("attention.*", "attention.wo.*", "*", "*routed_experts.w13.*", "feed_forward.*")
 
-# Draws the bracketed words for each entry of the policy list that takes text.
+# For each entry of the policy list that takes words, a function that draws its argument.
 ARGUMENTS = {
     "sac_titan_excluding": words_of("attention.output", "self_attention.output", "moe.router.gate",
                                     "ffn", "head", brackets="[{}]"),
@@ -78,7 +78,8 @@ ARGUMENTS = {
     "remat_custom": words_of("out_proj=device", "query_proj=offload", "context=device", "mlpwo=remat",
                              "moe_mlpwo=device"),
 }
-# Draws the value of a letter in a system's spelling, where it is not the whole argument of our policy.
+# For letters in a system's spelling that stand for only a part of our policy's argument: a function
+# that draws the value.
 PARTS = {("remat_titan", letter): words_of(*TITAN_REGIONS, brackets="[{}]") for letter in "SR"}
 PARTS["remat", "S"] = words_of("attention", "ffn", brackets="[{}]")
 BY_FORM = {"": None, "(N)": count, "([I,...])": layer_list}

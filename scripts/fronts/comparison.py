@@ -42,7 +42,7 @@ class Priced:
     plain: Point
     ours: list
     theirs: dict  # points by family
-    answered: list  # ours, and our answers to the peaks of their points that ours do not match
+    answered: list  # `ours`, and our answers to the peaks of those points of theirs that `ours` does not match
 
     def all_of_theirs(self):
         return [point for family in FAMILIES for point in self.theirs[family]]

@@ -24,7 +24,7 @@ from rematch.planning import bytes_of, size_text
 from fronts import pytorch
 from fronts.measured import MIB, OURS, Measured, spread_of
 
-SCALE = 4  # of the zoo's widths, so that matmuls and not the calls of kernels take most of a step
+SCALE = 4  # factor for the zoo's widths, so that matmuls, not kernel launches, take most of a step
 BUDGETS = (0, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
 NUM_BUDGETS_OF_OURS = 8
 LOSS_TOLERANCE, GRADIENT_TOLERANCE = 1e-6, 1e-4

@@ -49,7 +49,7 @@ LISTS = {"attention": saving(ATTENTION), "matmuls": saving(MATMULS), "both": sav
 
 @contextlib.contextmanager
 def checkpointed(layers, contexts, draws_random):
-    # torch.compile knows context functions that Python code makes, but not noop_context_fn, the default.
+    # torch.compile supports context functions that Python code makes, but not the default, noop_context_fn.
     of_contexts = {} if contexts is noop_context_fn else {"context_fn": contexts}
     for layer in layers:
         layer.forward = functools.partial(checkpoint, layer.forward, use_reentrant=False, preserve_rng_state=draws_random,

@@ -13,7 +13,7 @@ import time
 
 COPY_BYTES = 1 << 30
 SIZE = 8192
-SECONDS = 1.0  # of each kind; long enough to reach the clocks of a step
+SECONDS = 1.0  # duration of each kind of measurement; long enough to reach the clocks of a step
 
 
 def median_seconds(call, torch):

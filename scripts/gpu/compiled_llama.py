@@ -21,7 +21,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from gpu.package_llama import Workload, is_any_missing  # noqa: E402
 
-LAYERS = 8  # of the model's 16, because every arm compiles the whole model
+LAYERS = 8  # half of the model's 16 layers, because every arm compiles all layers
 WARM_UP_STEPS = 2
 STEPS = 6
 # Budgets of torch._functorch.config.activation_memory_budget. 1 is PyTorch's default.

@@ -125,7 +125,8 @@ def point_of(question, report, entry):
         timed_reserved=time.get("peak_reserved_bytes"))
 
 
-# A verdict of judge_steps, a flag of the command, and a row of the table that `rematch run` printed.
+# STEPS matches a line of judge_steps. ROW and RATIO match a row of the table that `rematch run`
+# printed, and ATTENTION the line below the table.
 STEPS = re.compile(r"^(?P<policy>\S+), (?P<schedule>\w+): (?P<status>\w+), requested (?P<requested>\w+) B, predicted "
                    r"(?P<predicted>\w+) B, allocated (?P<allocated>\w+) B, reserved (?P<reserved>\w+) B, .*"
                    r"step (?P<step>\w+) ns$")

@@ -3,9 +3,9 @@
 //
 // Note [Cost per op and per saved tensor] A chain of `add` saves nothing for backward, so nothing
 // is recomputed. The time that a plan adds is therefore the cost of its recorded ops. A chain of
-// `sigmoid` saves one tensor per op. If the plan keeps every output, the further time is the cost
-// of saved tensors: pack, keep, unpack and release. If the plan keeps no output, the further time
-// is the cost of recompute.
+// `sigmoid` saves one tensor per op. If the plan keeps every output, the additional time is the
+// cost of saved tensors: pack, keep, unpack and release. If the plan keeps no output, the
+// additional time is the cost of recompute.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/ones.h>

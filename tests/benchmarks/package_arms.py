@@ -19,7 +19,7 @@ POLICIES = ("full", "attn_only", "save_mm")
 aten = torch.ops.aten
 SAVED_OPS = {"full": [], "attn_only": [aten._scaled_dot_product_flash_attention_for_cpu.default],
              "save_mm": [aten.mm.default, aten.addmm.default, aten.bmm.default]}
-# Modules by name in a layer. A level of this name keeps the tensors that backward needs from the module.
+# Names of modules in a layer. The level with such a name keeps the tensors that backward needs from the module.
 MODULES = ("attention", "feed_forward")
 # The call that torch_remat keeps, as a path from the layer. torch_remat has no lists of ops, so save_mm is missing.
 REMAT_REGIONS = {"full": None, "attn_only": "attention.mix", "attention": "attention", "feed_forward": "feed_forward"}

@@ -58,7 +58,7 @@ class Counting:
     def step(self, forward):
         """Runs forward and backward once. Bytes are relative to the bytes held before."""
         gc.collect()
-        gc.disable()  # a cycle that holds a tensor is a cost of Python's, so it counts
+        gc.disable()  # tensors in reference cycles are a cost of Python, so they count
         self.library.parity_start()
         try:
             loss = forward()

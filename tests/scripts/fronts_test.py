@@ -42,7 +42,7 @@ class PlaneTest(unittest.TestCase):
         front, between, below = [Point("a", 10, 9), Point("b", 20, 5)], Point("x", 15, 7), Point("y", 5, 20)
         answers = {15: Point("c", 14, 6), 5: None}
         answered = with_answers(front, [between, below, Point("z", 30, 6)], answers.pop)
-        self.assertEqual(answers, {})  # asked once for each of both, and not for the point that b matches
+        self.assertEqual(answers, {})  # one question for `between` and one for `below`, but none for z, which b matches
         self.assertEqual(answered, [*front, Point("c", 14, 6)])
         self.assertEqual(unmatched([between, below], answered), [below])
 
@@ -90,8 +90,8 @@ class MeasuredTest(unittest.TestCase):
         self.assertEqual(ratios_text([]), "PyTorch has no such plan")
 
     def test_hypervolume_is_a_ratio_of_both_sides(self):
-        # The reference is (1001, 201). Ours covers 501 x 51, and PyTorch's covers 301 x 51 + 1 x 50 more with
-        # (1000, 100), which both sides have.
+        # The reference is (1001, 201). Our point covers 501 x 51, and PyTorch's covers 301 x 51. Both sides also have
+        # (1000, 100), which covers 1 x 50 more.
         found = compared([(500, 150)], [(700, 150), (999, 200)])
         self.assertAlmostEqual(found.ratio(), (501 * 51 + 50) / (301 * 51 + 50))
 

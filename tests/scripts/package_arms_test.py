@@ -35,7 +35,7 @@ if [ "$1" = -c ]; then
   esac
   exit 0
 fi
-shift  # the server that it stands in for
+shift  # drops the path of the server that this script replaces
 exec PYTHON -SE "$here/server.py" "$@"
 """
 ARMS = {"none": {"ns": 1_000_000, "peak": 100, "ops": 20}, "checkpoint": {"ns": 2_000_000, "peak": 60, "ops": 35},

@@ -9,8 +9,8 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# A Python that says that it has torch 2.11, or the version of its folder, and installs nothing. It writes down what it
-# installs, and with which torch it tests what is installed.
+# Stands in for a Python that has torch 2.11, or the version in its folder's name. Instead of installing and testing,
+# it logs the version, and what it should install or test.
 PYTHON = r"""release=$(expr "$0" : '.*\.python-\(2.*\)/bin/') || release=2.11
 case "$2" in
   *torch*) echo "$release" ;;

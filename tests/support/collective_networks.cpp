@@ -156,8 +156,9 @@ NamedNetwork with_gate(const std::string& name, const std::string& group) {
                     });
 }
 
-// Waits long after the start. Backward needs the inputs of a product at the end but none of a sum.
-// An early stop can therefore come between the start and the wait.
+// A layer that waits for a collective long after it started it. If `join` is a sum, backward needs
+// neither of its inputs, so an early stop can fall between the start and the wait. If `join` is a
+// product, backward needs both inputs.
 NamedNetwork overlapping(const std::string& name, const std::string& group,
                          at::Tensor (*join)(const at::Tensor&, const at::Tensor&)) {
   return network_of(name, {{kChannels, kChannels}},

@@ -9,7 +9,7 @@
 
 namespace rematch {
 
-// The card that will run the plans. The first field that is given decides.
+// The card that will run the plans. If several fields are set, the first of them decides.
 struct CardInQuestion {
   std::string device;              // name of a data sheet, from --device, such as "h100"
   std::string doctor;              // the driver's name for the card, from --doctor's file

@@ -17,8 +17,8 @@ namespace rematch {
 std::string no_plan_fits(const SearchFlags& flags, const Trace& trace, const FrontRecord& record,
                          Bytes limit, Bytes lowest);
 
-// Suggests other flags, such as a dtype or fused ops. Each hint states only what was predicted here
-// or which flags have their default value.
+// Suggests other flags, such as a dtype or fused ops. A hint states only what was predicted here,
+// or names flags that have their default value.
 std::vector<std::string> search_hints(const SearchFlags& flags, const FrontRecord& record);
 
 }  // namespace rematch

@@ -42,9 +42,9 @@ std::optional<std::size_t> fastest_mode(const std::vector<TrainerMode>& modes,
 std::string fastest_words(const TrainingSystem& trainer, const FrontRecord& record,
                           const std::vector<TrainerMode>& modes, std::optional<Bytes> limit);
 
-// Returns the table of the modes worth having, the answer, and what to write in the trainer's
-// configuration, which stands last. `modes` must not be empty. `exact` is the front's best plan
-// within the same limit, if any plan fits it.
+// Returns the table of useful modes, then the answer, then the lines for the trainer's
+// configuration. `modes` must not be empty. `exact` is the front's best plan within the same limit,
+// if any plan fits it.
 std::string trainer_to_text(const TrainingSystem& trainer, const FrontRecord& record,
                             const std::vector<TrainerMode>& modes, std::optional<Bytes> limit,
                             const std::optional<FrontPoint>& exact, std::size_t width);

@@ -12,8 +12,9 @@
 
 namespace rematch {
 
-// Holds a callback for each tensor. Before backward reads the tensor, it calls the callback, which
-// returns whether the tensor's content of forward is back. The engine does not check the answer.
+// Holds a callback for each tensor. Before backward reads the tensor, it calls the callback. The
+// callback returns whether the tensor has the content of forward again. The engine does not check
+// the answer.
 class GatheredTensors {
  public:
   using IsBack = std::function<bool(const at::Tensor&)>;

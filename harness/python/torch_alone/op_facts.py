@@ -11,8 +11,8 @@ aten = torch.ops.aten
 # linears out of place. Maps these ops to the in-place ops that autograd runs without a mode.
 IN_PLACE = {aten.add.Tensor: aten.add_.Tensor, aten.scatter_add.default: aten.scatter_add_.default,
             aten.scatter.src: aten.scatter_.src, aten.index_add.default: aten.index_add_.default}
-# Use counts of a tensor without other owners, as the handler of a mode sees it. The owners are this Python name, the
-# op's arguments, autograd's buffer and the Python object.
+# The largest use counts that a mode's handler sees for a tensor that nothing else holds. Its owners are then a
+# Python variable of the handler, the op's arguments, autograd's buffer and the Python object.
 MOST_USES = 4
 MOST_STORAGE_USES = 2
 

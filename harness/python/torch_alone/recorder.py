@@ -15,7 +15,7 @@ from torch_alone.op_facts import (IN_PLACE, MOST_USES, arguments_of, aten, draws
                                   in_backward_without_mode, is_of_the_mode, tensors_in)
 from torch_alone.step_tables import BytesBorn, StepTables
 
-NO_SEQUENCE_NUMBER = 1 << 63  # from this number on, nodes accumulate gradients
+NO_SEQUENCE_NUMBER = 1 << 63  # this number and higher numbers belong to nodes that accumulate gradients
 
 
 class InLinear(TorchFunctionMode):

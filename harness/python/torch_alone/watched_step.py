@@ -12,8 +12,8 @@ from torch_alone.op_facts import IN_PLACE, MOST_USES, aten, in_backward_without_
 from torch_alone.recorder import InLinear
 from torch_alone.step_tables import BytesBorn
 
-# Saving tensors under a mode dispatches additional detaches. torch.utils.checkpoint makes tensors for the generator's
-# state.
+# These ops do not belong to the model. Under a mode, saving a tensor dispatches an additional detach.
+# torch.utils.checkpoint makes a tensor for the generator's state.
 NOT_COUNTED = ("aten::detach", "aten::empty.memory_format")
 
 

@@ -25,7 +25,7 @@ Plane measured_front(const std::vector<ComparedPoint>& points,
 
 // The points of one report in a chart of several reports.
 struct OverlaidPoints {
-  std::string name;  // of the report, for the legend
+  std::string name;  // name of the report, shown in the legend
   const std::vector<ComparedPoint>* points = nullptr;
 };
 

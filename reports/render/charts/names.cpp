@@ -33,8 +33,8 @@ std::optional<Label> place(const Picture& picture, const Name& name,
   return place_label(name.label, name.at, places.clearance, picture.growth, obstacles, places.area);
 }
 
-// Adds a letter at the marker and the name to the legend. If a letter has no room either, the name
-// joins the entry of the nearest letter.
+// For each name, puts a letter next to the marker and adds the name to the legend. If the letter
+// has no room, the name joins the legend entry of the nearest letter.
 void add_letters(Picture& picture, const std::vector<Name>& names, std::vector<Box> obstacles,
                  const NamePlaces& places) {
   std::vector<std::pair<Position, std::size_t>> placed;  // letters and their legend entries

@@ -1,5 +1,5 @@
-// Writes names beside the markers of a chart. Where a name has no room, or would have to be cut, a
-// letter stands at the marker and the legend has the name. So every point has a name.
+// Writes names beside the markers of a chart. If a name has no room or would be cut, a letter is
+// written at the marker and the legend has the name. So every point has a name.
 #pragma once
 
 #include <optional>

@@ -26,7 +26,7 @@ Part compare_part(const CompareRecord& record);
 Part front_part(const FrontRecord& record, const std::string& file, const std::string& anchor);
 
 // One model of a sweep: policies against axes as tables and heat maps, fronts side by side,
-// failures, and each comparison behind a fold. `anchors` holds the anchor of each shape's own part
+// failures, and each comparison folded. `anchors` holds the anchor of each shape's own part
 // elsewhere on the page. If `anchors` is empty, shapes have no parts of their own. This part then
 // has a folded table for every comparison, under anchors that begin with `anchor`.
 Part sweep_part(const SweepModel& model, const std::string& anchor,

@@ -95,7 +95,8 @@ TEST_CASE("a run writes its report even without standard streams") {
                               "--policy none,full --steps 1 --rounds 0 -o " +
                               scratch.file("report.json");
   CHECK(run_program("sh", "-c '" + command + " <&-'").code == 0);
-  // The table cannot be printed, and no file takes its place.
+  // Printing the table fails. The report must not get the number of a closed stream, because the
+  // table would then be written into it.
   CHECK(run_program("sh", "-c '" + command + " <&- >&- 2>&-'").code == 1);
   CHECK(rematch("validate " + scratch.file("report.json")).code == 0);
 }

@@ -161,10 +161,12 @@ class ExportedLinesTest(unittest.TestCase):
 
     def test_outputs_of_norms_of_megatron(self):
         modes = ("megatron(recompute_granularity=selective,recompute_modules=[layernorm])",)
-        # Autograd sums a gradient of several ops in another order if they are one function. LayerNorm is one op.
-        # Megatron fills the freed storage by a copy, and runs no views again.
+        # Uses LayerNorm, because it is a single op. Megatron makes the norm one function, and autograd would sum
+        # the gradients of several ops in another order. Megatron fills the freed storage by a copy, and runs no
+        # views again.
         self.not_counted = {*NOT_COUNTED, *VIEWS, "aten::copy_", "aten::set_.source_Storage"}
-        # A watched step sees when a tensor dies, and not when its storage shrinks: 2 outputs of each of 4 layers.
+        # A watched step sees when a tensor is freed, but not when its storage shrinks. These are 2 outputs of
+        # each of 4 layers.
         self.unseen_bytes = 2 * 4 * (4 * 32 * 32) * 4
         self.check_modes("megatron", decoder(norm=torch.nn.LayerNorm), modes, stand_ins.megatron)
 

@@ -160,7 +160,7 @@ class HooksAroundTest(unittest.TestCase):
                 forward = type(layer).forward.__get__(layer)
                 layer.forward = lambda x, forward=forward: torch.utils.checkpoint.checkpoint(forward, x, use_reentrant=False)
 
-        self.x = torch.randn(8, 32, 16)  # so that the peak is in the layers, not among the gradients
+        self.x = torch.randn(8, 32, 16)  # large enough that the peak is in the layers, not among the gradients
         for name, around in HOOKS.items():
             with self.subTest(hooks=name):
                 checkpoint = rematch.Checkpoint(rematch.resolve(self.trace, "full"))

@@ -231,7 +231,7 @@ class HalveAndTell(torch.autograd.Function):
         return gradient * 0.5
 
 
-BATCH_SIZE, LENGTH = 32, 8  # so many that the peak is in the last layer, not among the gradients
+BATCH_SIZE, LENGTH = 32, 8  # large enough that the peak is in the last layer, not among the gradients
 NUM_TOKENS = BATCH_SIZE * LENGTH
 
 

@@ -229,7 +229,7 @@ def apply_activation_checkpointing(model, checkpointing_type, n_layer=1):
     layers = layers_of(model)
     if checkpointing_type == "block_skip":
         layers = layers[::n_layer]
-    if checkpointing_type == "ops":  # one region, which counts its matmuls over the whole model, and no CPU kernel
+    if checkpointing_type == "ops":  # one region for the whole model, without the CPU's attention kernel
         mm = aten.mm.default
         return wrapped(model, context_fn=saving((mm, *GPU_ATTENTION), halved=(mm,)))
     if checkpointing_type == "attn_only":

@@ -34,8 +34,8 @@ inline const std::vector<double> kBase = {10000, 10010, 9990, 10005};
 
 std::vector<double> scaled(double factor);  // kBase times the factor, plus 3 us
 
-// A tenth slower, with all of the extra time in the backward's attention, and with different
-// recompute.
+// In slower_report(), policy `full` is a tenth slower than in base_report(). All of the additional
+// time is in the attention of recompute, and other ops are recomputed.
 Report slower_report();
 Report base_report();
 

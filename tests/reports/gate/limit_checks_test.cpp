@@ -180,13 +180,14 @@ TEST_CASE("arms are paired only if the same start of the command timed both") {
   };
   CHECK(verdict("a", "a", 0) == GateVerdict::kPass);
   CHECK(verdict("a", "b", 0) == GateVerdict::kInconclusive);
-  CHECK(verdict("", "", 0) == GateVerdict::kPass);  // from an earlier build, all in one run
+  CHECK(verdict("", "", 0) == GateVerdict::kPass);  // a report of an earlier build has no starts
   CHECK(verdict("a", "a", 2) == GateVerdict::kPass);
   CHECK(verdict("a", "b", 2) == GateVerdict::kInconclusive);
   CHECK(verdict("", "", 2) == GateVerdict::kInconclusive);
 }
 
-// Without its second round, the third would be paired with the reference's second, and so on.
+// If the round without a time were dropped, each later round would be paired with an earlier round
+// of the reference.
 TEST_CASE("alternating arms are not paired if a round has no time") {
   const PointRecord none = timed("none", {10000, 20000, 10000, 20000, 10000});
   const auto ratio = [&](const std::vector<std::int64_t>& rounds) {

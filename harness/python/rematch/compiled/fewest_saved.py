@@ -16,10 +16,10 @@ from torch import fx
 from rematch.compiled.joint_graph import JointGraph, is_tensor, must_be_kept, op_of
 from rematch.compiled.op_costs import is_elementwise, is_inside_kernel
 
-# The weight of a value that no memory would hold otherwise is its bytes and one sixteenth more, or one sixteenth less. So
-# two cuts that save almost the same bytes are both found. Which has the lower peak depends on the graph: saving a value
-# that is in memory anyway takes no other memory in forward, but Inductor cannot reuse its memory in backward if the value
-# is an output of forward.
+# The weight of a value is its bytes. If saving the value is the only reason to hold it in memory, the weight is changed
+# by one sixteenth, up in one cut and down in the other. So two cuts that save almost the same bytes are both found.
+# Which cut has the lower peak depends on the graph. Saving a value that is in memory anyway takes no additional memory
+# in forward. But if the value is an output of forward, Inductor cannot reuse its memory in backward.
 SHIFTS = (1, -1)
 PARTS = 16
 

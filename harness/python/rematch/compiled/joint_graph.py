@@ -16,7 +16,7 @@ from torch import fx
 from torch._functorch import partitioners
 
 RANDOM_ARGUMENTS = ("dropout_p", "p")  # an op that draws only if this argument is above 0
-MIN_COVERED_RATIO = 0.5  # layers that hold fewer of forward's ops are parts of a layer, such as experts
+MIN_COVERED_RATIO = 0.5  # if layers cover a smaller share of forward's ops, they are parts of layers
 _ELEMENT = re.compile(r"(.+)\.(\d+)$")
 
 

@@ -74,7 +74,8 @@ class _Run:
         self._constants = constants
         self._kept = kept
         self._fuses = fuses
-        # Inductor reuses a saved tensor's memory, but not that of an output of forward or of an incoming gradient.
+        # Inductor reuses the memory of a saved tensor, but not the memory of an output of forward or of an incoming
+        # gradient.
         self._not_donated = {joint.root(node) for node in joint.forward_outputs} | set(joint.tangents)
         self._in_kernel = self._inside_kernels() if fuses else set()
 

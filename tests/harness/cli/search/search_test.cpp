@@ -359,7 +359,7 @@ TEST_CASE("a search for a trainer ends with the lines of its configuration") {
   CHECK_THAT(titan.err, Catch::Contains("rematch: the fastest of ") &&
                             Catch::Contains(" modes of torchtitan that fits ") &&
                             Catch::Contains("; comparing it with the exact front\n"));
-  // The file holds the whole front, whose text is the same with and without it.
+  // With -o the command prints the same text, and the file holds the whole front.
   const std::string file = scratch.file("front.json");
   CHECK(rematch(search + " --for torchtitan -o " + file).out == titan.out);
   const Json front = read_json_file(file);

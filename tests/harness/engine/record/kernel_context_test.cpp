@@ -219,7 +219,7 @@ TEST_CASE("kernels that read state are recomputed under the state of forward") {
   }
 }
 
-// Uses those pieces of state on which LibTorch's kernels depend on every machine.
+// Tests only the state that affects LibTorch's kernels on every machine.
 TEST_CASE("LibTorch's kernels are recomputed under the state of forward") {
   const at::Tensor many = at::sin(at::arange(200'000, at::kFloat));
   check_kernel(state_named("autocast"), [](const at::Tensor& y) {

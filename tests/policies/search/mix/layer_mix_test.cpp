@@ -87,8 +87,8 @@ std::size_t next_region(const Options& options, std::size_t index) {
   return next;
 }
 
-// Returns the most bytes on the device during the option's backward, including values that others
-// offload and that are present.
+// Returns the most bytes on the device during the option's backward. Includes values that earlier
+// options offload, if they are back on the device at that time.
 std::int64_t with_offloaded(const Options& options, std::size_t index) {
   std::int64_t most = options[index]->transient.count;
   for (std::size_t before = 0; before < index; ++before) {
