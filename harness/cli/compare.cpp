@@ -25,13 +25,13 @@ struct CompareFlags : RecordFlags {
                    "Metrics to compare, separated by commas (default: all; see below)");
     app.add_option("--threshold", thresholds,
                    "Largest difference that is ignored: 2%, or for one metric: "
-                   "step_time=2%+200us, peak_allocated=1MiB; a difference has to pass both floors "
+                   "step_time=2%+200us, peak_allocated=1MiB; a difference must exceed both floors "
                    "(default: 1% of step_time; any difference of the rest)");
     app.add_option("--false-alarms", false_alarms,
                    "Probability that any row of two equal reports is called faster or slower");
     app.add_option("--fail-on", fail_on,
                    "Exit with 3 if any of these is found: slower, peak, counts, loss, missing, "
-                   "failed; with 4 if the reports cannot tell (default: none of them)");
+                   "failed; with 4 if that is undecided (default: none of them)");
     app.add_flag("--allow-mixed", allow_mixed,
                  "Compare reports of different environments; the verdict names the differences");
     add_record_flags(app, schema_name(kCompareSchema));

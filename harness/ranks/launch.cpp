@@ -195,7 +195,7 @@ void find_culprit(const LaunchExchange& exchange, milliseconds limit, LaunchResu
   } else if (result.end == LaunchResult::End::kTimedOut) {
     blame = blame_of_delay(exchange.states());
     result.message =
-        "no end after " + std::to_string(limit.count()) + " ms: " +
+        "not finished after " + std::to_string(limit.count()) + " ms: " +
         (blame
              ? blame->message
              : "all ranks are at the same point; raise the limit, or find what all ranks wait for");

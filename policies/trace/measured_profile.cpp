@@ -68,7 +68,7 @@ void require_ops(const std::vector<Step>& steps, std::size_t num_forward,
     if (step.forward.size() == num_forward && step.backward.size() == num_backward) continue;
     throw std::invalid_argument("a watched step has " + std::to_string(step.forward.size()) +
                                 " forward and " + std::to_string(step.backward.size()) +
-                                " backward ops, its trace " + std::to_string(num_forward) +
+                                " backward ops, but its trace has " + std::to_string(num_forward) +
                                 " and " + std::to_string(num_backward));
   }
 }

@@ -71,7 +71,7 @@ void read_value(const JsonField& field, OpFigures& figures) {
   read_fields(field, figures);
   const auto require_size = [&](const char* key, const auto& list) {
     if (!list || list->size() == figures.times.size()) return;
-    field.at(key).fail("has " + std::to_string(list->size()) + " entries beside " +
+    field.at(key).fail("has " + std::to_string(list->size()) + " entries for " +
                        std::to_string(figures.times.size()) + " times");
   };
   require_size("temporary_bytes", figures.temporary);

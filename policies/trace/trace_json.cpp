@@ -47,7 +47,7 @@ void read_value(const JsonField& field, SpanType& type) {
   read_value(field.at("storage_freed_at"), freed_at);
   if (freed_at.size() != bytes.size()) {
     field.at("storage_freed_at")
-        .fail("has " + std::to_string(freed_at.size()) + " entries beside " +
+        .fail("has " + std::to_string(freed_at.size()) + " entries for " +
               std::to_string(bytes.size()) + " storage_bytes");
   }
   for (std::size_t index = 0; index < bytes.size(); ++index) {
@@ -112,8 +112,8 @@ SpannedTrace spanned_from_json(const JsonField& root) {
 
 bool leaves_out_class(const Json& op) { return op.is_object() && !op.contains("class"); }
 
-// Computes flops for types of spans whose writer stated none. If a writer leaves out the class of
-// one op of a type, it leaves out the flops of all ops of the type.
+// Computes the flops that a file leaves out. If a span type has an op without a class, the file has
+// no flops for any op of the type.
 void add_flops(const SpannedTrace& spanned, const JsonField& root, Trace& trace) {
   OpId first;
   for (const TraceSpan& span : spanned.spans) {

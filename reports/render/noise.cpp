@@ -24,7 +24,7 @@ constexpr std::array<Finding, 6> kFindings = {
      {"drifting", "drifting", kQuieter},
      {"throttled", "throttled", "check the GPU's cooling and power limit"},
      {"shared_device", "on a shared GPU", "end the other processes on the GPU"},
-     {"thrashing", "thrashing", "give points that thrash more memory, or reduce their load"}}};
+     {"thrashing", "thrashing", "give thrashing points more memory, or reduce their load"}}};
 
 // Findings about the times of a comparison's points.
 struct Findings {
@@ -71,8 +71,8 @@ std::string control_words(const PolicyComparison& comparison) {
   return words;
 }
 
-// Returns a sentence about ratios that are unsure, with advice if no point's times are at fault;
-// else "".
+// Returns a sentence about unsure ratios, or "". Adds advice only if every point's own times are
+// reliable.
 std::string ratio_words(const Findings& findings) {
   if (findings.num_unsure == 0) return "";
   const std::string words = format_part(findings.num_unsure, findings.num_ratios) +

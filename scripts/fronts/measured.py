@@ -11,7 +11,7 @@ BACKENDS = ("inductor", "aot_eager")
 MIB = 2**20
 NUM_SPREADS = 2  # times that differ by less than this many spreads of both count as equal
 SAME_PEAK = 1e-3  # peaks that differ by less than this fraction count as equal
-LOW_PEAK = 0.7  # of the peak without checkpointing; below it peaks are compared at equal step times
+LOW_PEAK = 0.7  # a fraction of the peak without checkpointing; lower peaks are compared at equal step times
 OURS = "ours"
 
 
@@ -106,7 +106,8 @@ def listing(comparison):
 
 
 HEAD = ("model", "peak without", "smallest peak: ours", "PyTorch's", "ours over PyTorch's hypervolume",
-        "PyTorch's plans ahead of ours", f"our peak over PyTorch's at equal step below {LOW_PEAK} of the peak without",
+        "PyTorch's plans ahead of ours",
+        f"our peak over PyTorch's at equal step time, for peaks below {LOW_PEAK} of the peak without",
         "compile time over PyTorch's", "measured over predicted peak")
 
 

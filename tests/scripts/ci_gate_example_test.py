@@ -42,7 +42,7 @@ class CiGateExampleTest(unittest.TestCase):
     def test_the_first_bad_exit_code_is_returned_and_the_other_steps_still_run(self):
         for codes, expected, word in (({"CODE_gate": "3", "CODE_render": "2"}, 3, "FAIL"),
                                       ({"CODE_gate": "4"}, 4, "INCONCLUSIVE"),
-                                      ({"CODE_gate": "4", "CODE_render": "2"}, 2, "mend the job"),
+                                      ({"CODE_gate": "4", "CODE_render": "2"}, 2, "correct the job"),
                                       ({"CODE_run": "5", "CODE_gate": "3"}, 5, "out of memory")):
             (self.root / "calls").unlink(missing_ok=True)
             code, output, called = self.start("cpu", **codes)

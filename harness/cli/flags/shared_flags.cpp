@@ -91,7 +91,7 @@ void MeasureFlags::add_measure_flags(CLI::App& app, const std::string& when) {
   add_threads(app, num_threads);
   app.add_option("--timeout", timeout,
                  after(when,
-                       "Time limit of one child process: 90s, 10min; with --in-process for each "
+                       "Time limit of each child process, such as 90s; with --in-process, of each "
                        "point"));
   app.add_option("--retries", num_retries,
                  after(when,
@@ -263,7 +263,7 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
   add_reserve(app, reserve);
   app.add_option(
       "--max-slowdown", max_slowdown,
-      "Print the plan with the lowest peak at no more than this over the fastest step time: 5%");
+      "Print the plan with the lowest peak that is at most this much slower than the fastest: 5%");
   app.add_option("--maximize", maximize,
                  "tokens_per_second: in a range, --batch 1:64 or --tokens 1024:16384, find the "
                  "load with the most tokens per second within --budget, or else within the "
@@ -306,7 +306,7 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
       ->check(CLI::Range(kMinMeasured, kMaxPoints));
   add_measure_flags(app, "With --measure: ");
   app.add_flag("--fail-behind-baselines", fail_behind_baselines,
-               "Exit with 3 if a baseline has more hypervolume than the front: predicted, or "
+               "Exit with 3 if a baseline has more hypervolume than the front, either predicted or "
                "measured by more than the A/A interval");
   add_output_flags(app, "Front to write");
   app.add_flag("--json", json, "Print the front instead of the table");

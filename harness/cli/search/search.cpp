@@ -193,7 +193,7 @@ ExitCode measure(const SearchFlags& flags, FrontRecord& record) {
   }
 }
 
-// A trace without blocks gives the search nothing to choose.
+// Throws UsageError if the trace has no blocks, because the search then has nothing to choose.
 void require_choices(const Trace& trace) {
   if (const auto dependence = data_dependence(trace)) {
     throw UsageError("the trace of " + trace.model + " cannot be searched: " + *dependence);
@@ -205,7 +205,8 @@ void require_choices(const Trace& trace) {
       "open scopes with an index");
 }
 
-// A search for torch leaves such blocks to autograd, see Repeats.
+// Reports blocks that run several times in a step. A search for torch leaves these blocks to
+// autograd: see Repeats.
 void say_repeated_blocks(const Trace& trace) {
   const std::map<std::string_view, int> openings = times_opened(trace);
   std::vector<std::string> repeated;
@@ -331,7 +332,7 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
 ExitCode show_modes(const SearchFlags& flags, const TrainingSystem& trainer,
                     const Searched& searched) {
   if (searched.modes.empty()) {
-    throw UsageError("no mode of " + std::string(trainer.target) + " can be had on " +
+    throw UsageError("no mode of " + std::string(trainer.target) + " applies to " +
                      searched.record.model + "; rematch list --systems shows its modes");
   }
   const std::optional<Bytes> limit = limit_of(searched.record);

@@ -151,7 +151,7 @@ std::string to_text(const std::vector<Row>& rows) {
     text += "about " + format_duration(left) + " left for one worker";
     if (const std::int64_t num_workers = num_in(ClaimState::kHeld, rows); num_workers > 1) {
       text += ", " + format_duration(time_left_for(rows, num_workers)) + " for the " +
-              std::to_string(num_workers) + " at work";
+              std::to_string(num_workers) + " running";
     }
     text += ", by the plan's estimate\n";
   }

@@ -116,8 +116,8 @@ def _refuse_scopes_on(model: torch.nn.Module) -> None:
     """Raises ValueError if the model has scopes, because a second set would name each layer twice."""
     for name, module in model.named_modules():
         if any(scope_of(hook) for hook in module._forward_pre_hooks.values()):
-            raise ValueError(f"{name or type(model).__name__} has scopes already; take them off first, by "
-                             "rematch.remove_scopes(model)")
+            raise ValueError(f"{name or type(model).__name__} has scopes already; call "
+                             "rematch.remove_scopes(model) first")
 
 
 def _names_of(blocks: Blocks) -> str:

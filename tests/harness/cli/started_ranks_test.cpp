@@ -231,7 +231,7 @@ TEST_CASE("a hanging rank ends a run at --timeout, and the error names the rank"
   const Json report = read_json_file(scratch.file("report.json"));
   CHECK(only_point(report)["status"] == "timeout");
   CHECK_THAT(only_point(report)["reason"].get<std::string>(),
-             Catch::StartsWith("no end after 5000 ms: rank 1 is behind: "));
+             Catch::StartsWith("not finished after 5000 ms: rank 1 is behind: "));
   CHECK_THAT(outcome.out, Catch::Contains("rank 1 is behind"));
 }
 

@@ -138,7 +138,7 @@ class CopiesTest(unittest.TestCase):
         called = []
         copied.layers[0].register_forward_pre_hook(lambda *_: called.append("before"))
         copied.layers[0].register_forward_hook(lambda *_: called.append("after"))
-        with self.assertRaisesRegex(ValueError, "layers.0 has scopes already; take them off first, by rematch.remove_scopes"):
+        with self.assertRaisesRegex(ValueError, "layers.0 has scopes already; call rematch.remove_scopes"):
             rematch.scopes(copied, self.checkpoint)
         rematch.remove_scopes(copied)
         with rematch.scopes(copied, self.checkpoint):

@@ -337,7 +337,7 @@ class ScopesTest(Case):
             ends = {region[end] for region in plan["regions"] for end in ("first_scope", "last_scope")}
             with rematch.scopes(self.model, rematch.Checkpoint(plan)):
                 self.assertEqual(self.hooked(), sorted(ends))
-            found = rematch.check(self.model, lambda: self.model(self.x), rematch.Checkpoint(plan))  # with the open scopes
+            found = rematch.check(self.model, lambda: self.model(self.x), rematch.Checkpoint(plan))  # scopes stay open
             self.assertTrue(found["bits_equal"])
             self.assertEqual(found["checkpointed"]["executed_ops"]["recompute"],
                              rematch.predict(trace, plan)["recomputed_ops"])
@@ -443,7 +443,7 @@ class RefusalTest(Case):
                     lambda: rematch.check(self.model, self.step, self.checkpoint)):
             with rematch.scopes(self.model):
                 num_hooks = sum(len(module._forward_pre_hooks) for module in self.model.modules())
-                with self.assertRaisesRegex(ValueError, "layers.0 has scopes already; take them off first"):
+                with self.assertRaisesRegex(ValueError, "layers.0 has scopes already; call rematch.remove_scopes"):
                     run()
                 self.assertEqual(sum(len(module._forward_pre_hooks) for module in self.model.modules()), num_hooks)
 
