@@ -37,9 +37,9 @@ function(rematch_libtorch_versions out)
   set(${out} ${versions} PARENT_SCOPE)
 endfunction()
 
-# Sets LIBTORCH_ROOT and REMATCH_DRY_ROOT. LibTorch is where -DLIBTORCH_ROOT or the environment says. Otherwise
-# scripts/setup has unpacked it, in the version REMATCH_TORCH, or else in the version that scripts/setup --torch has
-# chosen.
+# Sets LIBTORCH_ROOT and REMATCH_DRY_ROOT. -DLIBTORCH_ROOT or the environment can name LibTorch's folder. Otherwise it
+# is the folder into which scripts/setup has unpacked LibTorch. The version is REMATCH_TORCH or, if that is empty, the
+# version that scripts/setup --torch has chosen.
 macro(rematch_choose_libtorch)
   set(REMATCH_TORCH "" CACHE STRING "LibTorch version; empty: the one that scripts/setup --torch has chosen")
   file(STRINGS ${CMAKE_SOURCE_DIR}/scripts/libtorch/default.txt rematch_default_version)

@@ -159,8 +159,8 @@ void add_force(CLI::App& app, bool& force) {
 RunFlags::RunFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
   add_policy_flags(app);
   app.add_option("--schedule", schedule,
-                 "whole_region, on_demand, both, or usual: the schedule of the front that --plan "
-                 "names, whole_region for modes of other systems, else on_demand");
+                 "whole_region, on_demand, both or usual; usual: the schedule of a front in "
+                 "--plan, whole_region for modes of other systems, else on_demand");
   app.add_option(
       "--device", device,
       "cpu, meta, cuda, cuda:1, or cuda-dry: kernel launches and memory of CUDA without a GPU");
@@ -207,9 +207,8 @@ PredictFlags::PredictFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) 
   app.add_option("--trace", trace_file, "Stored trace to use instead of --model");
   add_policy_flags(app);
   app.add_option("--schedule", schedule,
-                 "whole_region, on_demand, both, or usual: the schedule of the "
-                 "front that --plan names, whole_region for modes of other "
-                 "systems, else on_demand");
+                 "whole_region, on_demand, both or usual; usual: the schedule of a front in "
+                 "--plan, whole_region for modes of other systems, else on_demand");
   optimizer_option =
       app.add_option("--optimizer", optimizer,
                      "adamw, adamw(state=bfloat16), adamw8bit, muon, sgd, sgd(momentum=0.9) or "
@@ -236,8 +235,8 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
                  "Profile with the times of the ops, from rematch profile");
   add_any_card(app, any_card);
   app.add_option("--device", device,
-                 "cpu or cuda: times are measured here; h100, h200, l40s, a100 or b200: times are "
-                 "computed from the card's data sheet, or with --profile were measured on that "
+                 "cpu or cuda: times are measured here; h100, h200, l40s, a100 or b200: times come "
+                 "from the card's data sheet or, with --profile, from a profile measured on that "
                  "card");
   add_kernel_flags(app, "For times measured here: ");
   app.add_option("--doctor", doctor_file,

@@ -93,8 +93,8 @@ void say_roofline_error(const Trace& trace, const Profile& profile) {
   const RooflineError error = roofline_error(roofline_profile(trace, *sheet), profile);
   say("the profile, measured on " + (profile.card.empty() ? profile.device : profile.card) +
       ", against its roofline: the step takes " + format_fixed(error.step_time_ratio, 2) +
-      " times as long, an op of forward in the median " + format_fixed(error.median_op_ratio, 2) +
-      " times");
+      " times as long, the median op of forward " + format_fixed(error.median_op_ratio, 2) +
+      " times as long");
 }
 
 // Returns today's date, such as "2026-11-28".

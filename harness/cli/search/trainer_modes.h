@@ -23,10 +23,10 @@ struct TrainerMode {
   FrontPoint point;
 };
 
-// Judges every mode of the trainer that this model can have, under the trainer's schedule. Of modes
-// with equal plans and versions, keeps the first. Copies to the host take the time of `link`, as if
-// compute hid no copy; without a link, leaves out modes that copy. Stops early if the space's
-// stop() returns true.
+// Judges every mode of the trainer that applies to this model, under the trainer's schedule. If
+// several modes have equal plans and versions, keeps the first. The step time includes all copies
+// to the host, at the rate of `link`. Without a link, leaves out modes that copy. Stops early if
+// the space's stop() returns true.
 std::vector<TrainerMode> judge_modes(const TrainingSystem& trainer, const Trace& trace,
                                      const Profile& profile, const SearchSpace& space,
                                      const std::optional<HostLink>& link);

@@ -36,7 +36,8 @@ std::vector<std::string> collective_kernels() {
   return names;
 }
 
-// One kernel handles many tensors, or an exchange, even or uneven.
+// A collective over many tensors is one kernel. So is an exchange, whether its parts are equal or
+// not.
 TEST_CASE("rank: collectives on cards are NCCL's kernels", "[.rank]") {
   const Ranks ranks = this_rank({group_of_all("tp")}, Transport::kNccl);
   const at::Tensor x = at::empty({64, 32}, on_card());

@@ -85,8 +85,9 @@ TEST_CASE("a block that writes to a tensor from outside is not checkpointed") {
   CHECK(front.points.size() > 1);
 }
 
-// Together, the two parts would keep only their input, but no module contains both. The whole block
-// is a module, but it writes to a tensor from outside.
+// One region over both parts would keep only the input of the first part. But torch checkpoints
+// whole modules, and no module consists of the two parts. The whole block is a module, but it
+// cannot be a region, because it writes to a tensor from outside.
 TEST_CASE("adjacent parts are separate regions, even if one region would hold less") {
   TraceBuilder builder("parts");
   ValueId x = builder.parameter({64, 64});
