@@ -31,11 +31,13 @@ Frame::Frame(std::shared_ptr<const Checkpoint::Prepared> prepared, std::size_t r
       region_name_(name_of(*prepared_->regions[region].planned)),
       buffers_(prepared_->buffers.take()),
       record_(buffers_->record),
+      stash_(prepared_->stores),
       slots_(buffers_->slots) {
   record_.outside_check = prepared_->options.outside_check;
   record_.gathered = &prepared_->gathered;
   record_.differences = verify == Verify::kNothing ? nullptr : &prepared_->differences;
-  record_.host = prepared_->regions[region].is_last ? nullptr : &prepared_->host;
+  record_.stash = &stash_;
+  stash_.set_open(!prepared_->regions[region].is_last);
   record_.ops.reserve(type_->ops.size());
   record_.arguments.reserve(4 * type_->ops.size());
   record_.uses.reserve(2 * type_->ops.size());
@@ -45,8 +47,8 @@ Frame::Frame(std::shared_ptr<const Checkpoint::Prepared> prepared, std::size_t r
 }
 
 Frame::~Frame() {
-  HostStore::wait(copies_out_);
-  HostStore::wait(copies_back_);
+  stash_.wait_until_put();
+  stash_.wait_until_back();
   replay_.reset();
   prepared_->buffers.give_back(std::move(buffers_));
 }
@@ -57,21 +59,20 @@ void Frame::follow_region(std::size_t region) {
   region_index_ = region;
   type_ = followed.type;
   region_name_ = name_of(*followed.planned);
-  const bool offloads = !followed.is_last || !record_.host_copies.empty();
-  record_.host = offloads ? &prepared_->host : nullptr;
+  stash_.set_open(!followed.is_last || !stash_.empty());
 }
 
 void Frame::close(std::exception_ptr fault) {
   std::lock_guard<std::mutex> lock(mutex_);
   open_ = false;
   fault_ = std::move(fault);
-  if (!prepared_->offloads) return;
+  if (!prepared_->moves_values) return;
   try {
-    if (fault_ == nullptr && !has_left_plan_ && !slots_.empty()) offload_inputs();
+    if (fault_ == nullptr && !has_left_plan_ && !slots_.empty()) put_inputs();
   } catch (...) {
     fault_ = std::current_exception();
   }
-  if (!record_.host_copies.empty()) copies_out_ = record_.host->mark();
+  if (!stash_.empty()) stash_.close();
 }
 
 void Frame::keep_content_of(const c10::StorageImpl* storage) {
@@ -106,7 +107,7 @@ int Frame::pack(Recorder& recorder, const at::Tensor& tensor) {
 
 at::Tensor Frame::unpack(int slot_index) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (prepared_->offloads) bring_back();
+  if (prepared_->moves_values) bring_back();
   packed_values_.unpack(record_);
   at::Tensor tensor = unpack_slot(slot_index);
   if (!packed_values_.makes_contiguous() || tensor.is_contiguous()) return tensor;

@@ -17,6 +17,7 @@
 #include "harness/engine/program_hooks.h"
 #include "harness/engine/record/record.h"
 #include "harness/engine/replay/replay.h"
+#include "harness/engine/stores/stash.h"
 
 namespace rematch {
 
@@ -54,7 +55,7 @@ class Frame {
   // exist.
   void pack_kept_values(const HookPair& pair) { packed_values_.pack(record_, pair); }
 
-  // See Note [Lifetime of offloaded values]. `before` is the region that precedes this region in
+  // See Note [Lifetime of stored values]. `before` is the region that precedes this region in
   // forward.
   void follow(std::weak_ptr<Frame> before) { before_ = std::move(before); }
   void leave_device();
@@ -76,10 +77,11 @@ class Frame {
   bool may_be_copied(const RecordedUse& read) const;
   at::Tensor unpack_slot(int slot);
   at::Tensor unpack_alone(const Slot& slot);
-  void offload_inputs();
+  void put_inputs();
+  void put_input(const RegionInput& input, Store store);
   void bring_back();
   void bring_back_values();
-  void bring_back_value(HostCopy& copy);
+  void bring_back_value(StoredValue& stored);
   WantedValue as_backward_reads(const Slot& slot) const;
   std::int32_t early_stop() const;
   void begin_replay(int graph_task);
@@ -93,6 +95,7 @@ class Frame {
   std::mutex mutex_;
   std::unique_ptr<FrameBuffers> buffers_;
   Record& record_;
+  Stash stash_;
   std::vector<Slot>& slots_;
   std::int32_t stop_ = 0;  // number of ops at the last pack: a re-run may stop there
   bool open_ = true;
@@ -102,8 +105,6 @@ class Frame {
   int replay_task_ = 0;  // the autograd graph task for which replay_ runs
   std::weak_ptr<Frame> before_;
   PackedValues packed_values_;
-  HostStore::Marks copies_out_;   // copies that must complete before device memory is freed
-  HostStore::Marks copies_back_;  // copies that must complete before the restored values are used
 };
 
 // Autograd holds a SlotHook in place of a saved tensor.

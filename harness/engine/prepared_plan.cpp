@@ -13,16 +13,8 @@ namespace rematch {
 namespace {
 
 Keep keep_for(const PlannedOp& op) {
-  switch (op.treatment) {
-    case Treatment::kRecompute:
-      return Keep::kNothing;
-    case Treatment::kOffload:
-      if (can_offload(op.name)) return Keep::kOffload;
-      break;
-    case Treatment::kSave:
-      break;
-  }
-  return Keep::kOutputs;
+  if (!op.treatment.is_kept()) return Keep::kNothing;
+  return {Keep::What::kOutputs, *op.treatment.kept_in};
 }
 
 // Parses the distance of an op's layer from the region's first layer. For example "+2.attention"
@@ -48,6 +40,7 @@ std::string list_of(const PlannedRegion& region) {
 PreparedRegionType prepare(const RegionType& type, Schedule schedule, OnMismatch on_mismatch) {
   PreparedRegionType prepared;
   prepared.planned = &type;
+  if (const auto problem = store_problem(type)) throw Refused("plan: " + *problem);
   prepared.extent = replay_extent(type, schedule);
   prepared.early_stop = type.early_stop;
   for (const PlannedOp& op : type.ops) {
@@ -71,9 +64,8 @@ PreparedRegionType prepare(const RegionType& type, Schedule schedule, OnMismatch
     prepared.ops.push_back(facts);
     prepared.ids.push_back(op_id(op.name));
     prepared.keep.push_back(keep_for(op));
-    if (op.treatment != Treatment::kRecompute) prepared.kept_bytes += op.bytes;
+    if (op.treatment.is_kept()) prepared.kept_bytes += op.bytes;
   }
-  prepared.offload_inputs = type.offload_inputs;
   prepared.skipped = skipped_ops(type);
   for (const DemandStep& step : type.demand_steps) prepared.demand_steps[step.pack] = &step;
   return prepared;
@@ -114,7 +106,7 @@ void Checkpoint::Prepared::add_shape(const ShapePlan& shape, int index) {
     types.back().number = types.size() - 1;
     types.back().index = static_cast<int>(types.back().number - first_type);
   }
-  offloads |= std::any_of(shape.types.begin(), shape.types.end(), offloads_anything);
+  moves_values |= std::any_of(shape.types.begin(), shape.types.end(), moves_anything);
   if (shape.regions.empty() || is_known(shape)) return;
   const std::size_t first = regions.size();
   first_regions.push_back(first);
@@ -181,9 +173,11 @@ std::vector<RecomputeDifference> Checkpoint::recompute_differences() const {
 }
 GatheredTensors& Checkpoint::gathered() const { return prepared_->gathered; }
 
-bool Checkpoint::offloads() const { return prepared_->offloads; }
-HostMemory Checkpoint::host_memory() const { return prepared_->host.memory(); }
-void Checkpoint::restart_host_counts() const { prepared_->host.restart_counts(); }
-void Checkpoint::observe_moves(MoveObserver* observer) const { prepared_->host.observe(observer); }
+bool Checkpoint::offloads() const { return prepared_->moves_values; }
+StoreUse Checkpoint::host_memory() const { return prepared_->stores.use(); }
+void Checkpoint::restart_host_counts() const { prepared_->stores.restart_counts(); }
+void Checkpoint::observe_moves(MoveObserver* observer) const {
+  prepared_->stores.observe(observer);
+}
 
 }  // namespace rematch

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "harness/engine/departure_counts.h"
-#include "harness/engine/offload/host_store.h"
 #include "harness/engine/recompute_differences.h"
 #include "harness/engine/record/buffers.h"
 #include "harness/engine/record/gathered.h"
 #include "harness/engine/record/op_facts.h"
 #include "harness/engine/record/record.h"
 #include "harness/engine/recording.h"
+#include "harness/engine/stores/stores.h"
 #include "policies/replay/demand.h"
 
 namespace rematch {
@@ -34,7 +34,6 @@ struct PreparedRegionType {
   // The distance of each op's layer from the region's first layer. -1 for an op outside of layers.
   std::vector<int> layer_of_op;
   bool has_several_layers = false;
-  std::vector<RegionInput> offload_inputs;
   std::vector<int> skipped;  // indices of the ops with PlannedOp::skipped
   ReplayExtent extent = ReplayExtent::kLazyClosure;
   bool early_stop = true;
@@ -71,8 +70,8 @@ struct Checkpoint::Prepared {
   // Regions by the scope where they begin, in the order of `regions`.
   std::unordered_map<std::string, std::vector<std::size_t>> regions_at;
   std::unordered_map<std::string, std::vector<InnerLayer>> inner_layers;  // inner layers by scope
-  bool offloads = false;
-  mutable HostStore host;
+  bool moves_values = false;  // whether a region moves values to a store
+  Stores stores;
   mutable BufferPool buffers;
   mutable DepartureCounts departures;
   mutable RecomputeDifferences differences;

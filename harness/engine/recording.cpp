@@ -249,7 +249,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
 
   void open_region(std::size_t region) {
     frame = std::make_shared<Frame>(prepared, region, verify);
-    if (prepared->offloads) frame->follow(before);
+    if (prepared->moves_values) frame->follow(before);
     region_depth = path_lengths.size();
     is_in_layer = true;
     exceptions_at_open = std::uncaught_exceptions();
@@ -273,7 +273,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     if (fault != nullptr) pending_fault = fault;
     frame->close(std::move(fault));
     if (write_watch.has_value()) write_watch->add(frame);
-    if (prepared->offloads) {
+    if (prepared->moves_values) {
       if (const auto left = before.lock()) left->leave_device();
       before = frame;
     }

@@ -21,6 +21,7 @@
 
 #include "policies/base/bytes.h"
 #include "policies/plan/plan.h"
+#include "policies/trace/host_memory.h"
 
 namespace rematch {
 
@@ -134,14 +135,12 @@ struct RecomputeDifference {
 class GatheredTensors;
 class MoveObserver;
 
-// Counts the host memory of offloaded values.
-struct HostMemory {
+// The memory that stores hold, and the bytes that they have copied since
+// Checkpoint::restart_host_counts().
+struct StoreUse : HostMemory {
   Bytes in_use;
-  Bytes peak;
-  Bytes copied_out;
-  Bytes copied_back;
   std::int64_t allocations = 0;  // number of blocks ever allocated; steps reuse blocks
-  bool operator==(const HostMemory&) const = default;
+  bool operator==(const StoreUse&) const = default;
 };
 
 // A plan that is prepared to run: op names are looked up and regions are indexed. Immutable. One
@@ -164,7 +163,7 @@ class Checkpoint {
   Checkpoint& operator=(const Checkpoint&) = delete;
 
   // The host memory of all recordings. Peak and copied bytes count from the last restart.
-  HostMemory host_memory() const;
+  StoreUse host_memory() const;
   bool offloads() const;
   void restart_host_counts() const;
   // Sets the observer of copies to and from the host and of waits for them; null for none. It must

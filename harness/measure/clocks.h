@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "harness/engine/interception.h"
-#include "harness/engine/offload/mover.h"
+#include "harness/engine/stores/mover.h"
 #include "policies/trace/op_class.h"
 #include "policies/trace/phase.h"
 

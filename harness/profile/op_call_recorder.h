@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "harness/engine/interception.h"
-#include "harness/engine/offload/mover.h"
+#include "harness/engine/stores/mover.h"
 #include "harness/measure/device_memory.h"
 #include "harness/measure/op_counter.h"
 #include "harness/measure/step_place.h"

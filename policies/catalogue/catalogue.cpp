@@ -38,7 +38,7 @@ std::vector<CatalogueEntry> all_families() {
 // The lists of a policy file are the user's own, so every entry is expected to match something.
 void expect_all(Policy& policy) {
   std::vector<Selector> own = policy.save;
-  append(own, policy.offload);
+  for (const StoreRule& rule : policy.moved_to.values) append(own, rule.results);
   append(own, policy.exclude);
   append(own, policy.recompute);
   append(own, policy.save_regions);

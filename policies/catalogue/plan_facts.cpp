@@ -5,7 +5,7 @@
 
 #include "policies/catalogue/place_regions.h"
 #include "policies/predict/region/trace_index.h"
-#include "policies/predict/step/offload.h"
+#include "policies/predict/step/stored.h"
 
 namespace rematch {
 namespace {
@@ -89,7 +89,7 @@ PlanFacts plan_facts(const Plan& plan, const Trace& trace) {
     type_facts.regions.push_back(static_cast<int>(i));
     if (type_facts.regions.size() > 1) continue;
     type_facts.dead = dead_bytes(type);
-    type_facts.on_host = offloaded_storages(graph, type).bytes(graph);
+    type_facts.on_host = host_bytes_of(stored_storages(graph, type), graph);
     for (const RegionSlot& slot : graph.slots) {
       type_facts.slots.push_back(slot_name(trace, type, ranges[i], slot.pack));
     }

@@ -14,7 +14,7 @@ std::vector<RegionUse> reads_of_rerun_ops(const RegionGraph& graph, const Region
   std::vector<RegionUse> reads;
   const std::size_t end = type.early_stop ? static_cast<std::size_t>(graph.stop) : type.ops.size();
   for (std::size_t op = 0; op < end; ++op) {
-    if (type.ops[op].treatment != Treatment::kRecompute || type.ops[op].skipped) continue;
+    if (type.ops[op].treatment.is_kept() || type.ops[op].skipped) continue;
     reads.insert(reads.end(), graph.ops[op].reads.begin(), graph.ops[op].reads.end());
   }
   return reads;
@@ -47,7 +47,7 @@ void mark_dead_saves(const RegionGraph& graph, RegionType& type, bool has_saved_
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const std::vector<int>& outputs = graph.ops[i].outputs;
     ops[i].dead_save =
-        ops[i].treatment != Treatment::kRecompute &&
+        ops[i].treatment.is_kept() &&
         std::none_of(outputs.begin(), outputs.end(), [&](int v) { return kept[v] && wanted[v]; });
   }
 }
@@ -66,7 +66,7 @@ void drop_dead_saves(std::vector<PlannedOp>& ops) {
 // Skips the ops of saved regions that have no result to keep.
 void skip_in_saved_regions(const OpTreater& treater, OpId first_op, std::vector<PlannedOp>& ops) {
   for (std::size_t i = 0; i < ops.size(); ++i) {
-    ops[i].skipped = ops[i].treatment == Treatment::kRecompute &&
+    ops[i].skipped = !ops[i].treatment.is_kept() &&
                      treater.is_in_saved_region(first_op + static_cast<std::int32_t>(i));
   }
 }
@@ -83,10 +83,10 @@ void drop_dead_results(const OpTreater& treater, OpId first_op, std::vector<Plan
   }
 }
 
-// Drops dead offloads, because copying them is useless.
-void drop_dead_offloads(std::vector<PlannedOp>& ops) {
+// Drops dead saves that a store would hold, because copying them is useless.
+void drop_dead_moves(std::vector<PlannedOp>& ops) {
   for (PlannedOp& op : ops) {
-    if (!op.dead_save || op.treatment != Treatment::kOffload) continue;
+    if (!op.dead_save || !op.treatment.is_moved()) continue;
     op.dead_save = false;
     op.treatment = Treatment::kRecompute;
     op.reason += ", but nothing reads it";
@@ -97,7 +97,7 @@ void drop_dead_offloads(std::vector<PlannedOp>& ops) {
 void recompute_what_is_overwritten(const RegionGraph& graph, std::vector<PlannedOp>& ops) {
   const std::vector<bool> kept = kept_values(graph, ops);
   for (std::size_t i = 0; i < ops.size(); ++i) {
-    if (ops[i].treatment == Treatment::kRecompute) continue;
+    if (!ops[i].treatment.is_kept()) continue;
     const std::vector<int>& outputs = graph.ops[i].outputs;
     if (std::any_of(outputs.begin(), outputs.end(), [&](int value) { return kept[value]; }))
       continue;
@@ -121,7 +121,7 @@ RegionType RegionTypeMaker::make(const PlacedRegion& region, const Adjust& adjus
   const bool has_saved_regions = !policy_.save_regions.empty();
   skip_in_saved_regions(treater_, region.range.first, type.ops);
   mark_dead_saves(graph, type, has_saved_regions);
-  drop_dead_offloads(type.ops);
+  drop_dead_moves(type.ops);
   if (policy_.inverse) drop_dead_saves(type.ops);
   drop_dead_results(treater_, region.range.first, type.ops);
   for (const Known& known : known_) {

@@ -9,7 +9,7 @@
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/place_regions.h"
 #include "policies/catalogue/region_types.h"
-#include "policies/catalogue/settle_offloads.h"
+#include "policies/catalogue/settle_stores.h"
 #include "policies/catalogue/systems.h"
 #include "policies/catalogue/treat_ops.h"
 #include "policies/catalogue/warnings.h"
@@ -47,7 +47,7 @@ Plan make_plan(const Policy& policy, const Trace& trace, const TraceIndex& index
     ranges.push_back(placed.first.range);
     made.push_back(placed.second->make(placed.first));
   }
-  settle_offloads(policy, trace, index, ranges, made);
+  settle_stores(policy, trace, index, ranges, made);
   for (std::size_t region = 0; region < made.size(); ++region) {
     plan.regions[region].type = add_once(plan.types, std::move(made[region]));
   }
@@ -63,7 +63,7 @@ bool is_full(const Plan& plan, const std::vector<PlacedRegion>& placed, const Tr
   const auto* blocks = std::get_if<std::vector<PlacedRegion>>(&all);
   if (blocks == nullptr || blocks->size() != placed.size()) return false;
   const OpTreater treater(full, trace);
-  if (std::any_of(plan.types.begin(), plan.types.end(), offloads_anything)) return false;
+  if (std::any_of(plan.types.begin(), plan.types.end(), moves_anything)) return false;
   for (std::size_t i = 0; i < placed.size(); ++i) {
     const RegionType& type = plan.types[plan.regions[i].type];
     if (placed[i].range != (*blocks)[i].range || !type.early_stop) return false;
@@ -80,9 +80,9 @@ bool is_full(const Plan& plan, const std::vector<PlacedRegion>& placed, const Tr
 
 std::optional<Rejected> check_effect(const Policy& policy, const Plan& plan,
                                      const std::vector<PlacedRegion>& placed, const Trace& trace) {
-  if (asks_to_offload(policy) && offloaded_bytes(plan, trace).count == 0) {
-    return Rejected{policy.name + " offloads nothing of " + trace.model + ": " +
-                    explain_empty_offload(policy, plan) +
+  if (const auto store = store_asked_for(policy); store && moved_bytes(plan, trace).count == 0) {
+    return Rejected{policy.name + " " + traits_of(*store).verb + " nothing of " + trace.model +
+                    ": " + explain_empty_move(policy, *store, plan) +
                     "; save it instead, or pass --allow-no-effect to keep it"};
   }
   if (policy.no_effect_is_intended) return std::nullopt;

@@ -250,7 +250,7 @@ std::vector<LocatedType> cut(const LocatedType& region, const Trace& trace) {
     LocatedType part{placed.planned, range, region.type};
     part.type.ops = treater.treat(placed);
     part.type.demand_steps.clear();
-    part.type.offload_inputs.clear();
+    part.type.stored_inputs = {};
     copy_treatments(region, range, part.type.ops);
     choose_order(trace, range.first, range.end, part.type);
     parts.push_back(std::move(part));
@@ -328,7 +328,7 @@ std::vector<std::string> collectives_issued_again(const Plan& plan) {
   for (const PlannedRegion& region : plan.regions) {
     for (const PlannedOp& op : plan.types[static_cast<std::size_t>(region.type)].ops) {
       const bool starts = collective_part(op.name) == CollectivePart::kStart;
-      if (starts && op.treatment == Treatment::kRecompute) issued.push_back(op.name);
+      if (starts && !op.treatment.is_kept()) issued.push_back(op.name);
     }
   }
   return issued;

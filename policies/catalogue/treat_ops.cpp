@@ -43,11 +43,13 @@ OpTreater::OpTreater(const Policy& policy, const Trace& trace)
     : policy_(policy),
       trace_(trace),
       save_(match(policy.save)),
-      offload_(match(policy.offload)),
       exclude_(match(policy.exclude)),
       recompute_(match(policy.recompute)),
       save_regions_(match(policy.save_regions)),
       recompute_regions_(match(policy.recompute_regions)) {
+  for (const StoreTraits& store : kStores) {
+    moved_to_[store.store] = match(policy.moved_to[store.store].results);
+  }
   block_of_scope_.assign(trace.scopes.size(), nullptr);
   for (const TracedBlock& block : trace.blocks) block_of_scope_[block.scope] = &block;
   if (policy.alternate) {
@@ -135,7 +137,7 @@ std::vector<PlannedOp> OpTreater::treat(const PlacedRegion& region) const {
   for (const OpId id : range.ids()) {
     const TracedOp& traced = trace_.ops[id];
     Decision decision = placed(decide(id, alternated), traced);
-    if (traced.draws_random && decision.treatment == Treatment::kRecompute) {
+    if (traced.draws_random && !decision.treatment.is_kept()) {
       decision.reason += "; its draws are replayed";
     }
     ops.push_back({traced.name, scope_name(traced.scope, region), fresh_bytes(trace_, traced),
@@ -172,16 +174,20 @@ OpTreater::Decision OpTreater::decide(OpId op, int& alternated) const {
   return decide_by_lists(op);
 }
 
-// Adds to a decision whether a kept result stays on the device or goes to the host.
+// Adds to a decision whether a kept result stays on the device or goes to another store.
 OpTreater::Decision OpTreater::placed(Decision decision, const TracedOp& op) const {
-  if (decision.treatment == Treatment::kSave && policy_.offload_saved) {
-    decision.treatment = Treatment::kOffload;
+  for (const StoreTraits& store : kStores) {
+    if (decision.treatment == Treatment::kSave && policy_.moved_to[store.store].saved) {
+      decision.treatment = {store.store};
+    }
   }
-  if (decision.treatment != Treatment::kOffload) return decision;
-  if (!can_offload(op.name)) {
-    decision = {Treatment::kSave, decision.reason + "; cannot be offloaded"};
-  } else if (fresh_bytes(trace_, op) < policy_.offload_at_least) {
-    decision = {Treatment::kSave, decision.reason + "; too small to offload"};
+  if (!decision.treatment.is_moved()) return decision;
+  const Store store = *decision.treatment.kept_in;
+  const std::string place = traits_of(store).place;
+  if (!traits_of(store).can_hold(op.name)) {
+    decision = {Treatment::kSave, decision.reason + "; cannot be kept " + place};
+  } else if (fresh_bytes(trace_, op) < policy_.moved_to[store].at_least) {
+    decision = {Treatment::kSave, decision.reason + "; too small to " + traits_of(store).word};
   }
   return decision;
 }
@@ -217,12 +223,20 @@ OpTreater::Decision OpTreater::decide_by_lists(OpId op) const {
     return {Treatment::kSave, "in saved region " + text(save_regions_, op)};
   }
   if (save_.any(op)) return {Treatment::kSave, "matches " + text(save_, op)};
-  if (offload_.any(op)) return {Treatment::kOffload, "matches " + text(offload_, op)};
+  for (const StoreTraits& store : kStores) {
+    const Matches& moved = moved_to_[store.store];
+    if (moved.any(op)) return {{store.store}, "matches " + text(moved, op)};
+  }
   if (recompute_.any(op)) return {Treatment::kRecompute, "matches " + text(recompute_, op)};
   if (policy_.inverse) return {Treatment::kSave, "not in the recompute list"};
   if (!policy_.save_regions.empty()) return {Treatment::kRecompute, "outside saved regions"};
-  const bool has_list = !policy_.save.empty() || !policy_.offload.empty() || policy_.alternate;
-  return {Treatment::kRecompute, has_list ? "not in the save list" : "nothing is saved"};
+  return {Treatment::kRecompute, has_save_list() ? "not in the save list" : "nothing is saved"};
+}
+
+bool OpTreater::has_save_list() const {
+  return !policy_.save.empty() || policy_.alternate ||
+         std::any_of(policy_.moved_to.values.begin(), policy_.moved_to.values.end(),
+                     [](const StoreRule& rule) { return !rule.results.empty(); });
 }
 
 std::optional<Rejected> OpTreater::check_nesting(const std::vector<OpRange>& ranges) const {
@@ -262,7 +276,9 @@ std::optional<Rejected> OpTreater::check_matches(const std::vector<OpRange>& ran
   };
   look(save_, policy_.save);
   look(save_regions_, policy_.save_regions);
-  look(offload_, policy_.offload);
+  for (const StoreTraits& store : kStores) {
+    look(moved_to_[store.store], policy_.moved_to[store.store].results);
+  }
   if (policy_.alternate) look(alternate_, policy_.alternate->selectors);
   if (policy_.inverse) look(recompute_, policy_.recompute);
   if (wanted.empty() || found || ranges.empty()) return std::nullopt;

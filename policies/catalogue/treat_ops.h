@@ -69,6 +69,7 @@ class OpTreater {
   std::optional<Decision> decide_collective(const TracedOp& op) const;
   Decision decide_by_lists(OpId op) const;
   Decision placed(Decision decision, const TracedOp& op) const;
+  bool has_save_list() const;
   std::string names_in(const std::vector<OpRange>& ranges,
                        const std::vector<Selector>& wanted) const;
 
@@ -76,7 +77,7 @@ class OpTreater {
   const Trace& trace_;
   IdTable<ScopeId, const TracedBlock*> block_of_scope_;  // null for a scope that is not a block
   Matches save_;
-  Matches offload_;
+  ByStore<Matches> moved_to_;
   Matches exclude_;
   Matches recompute_;
   Matches save_regions_;

@@ -8,7 +8,7 @@
 #include "policies/base/text.h"
 #include "policies/catalogue/families/families.h"
 #include "policies/catalogue/place_regions.h"
-#include "policies/catalogue/settle_offloads.h"
+#include "policies/catalogue/settle_stores.h"
 #include "policies/predict/region/trace_index.h"
 
 namespace rematch {
@@ -160,8 +160,9 @@ std::vector<std::string> plan_warnings(const Policy& policy, const Plan& plan, c
   warn_of_empty_alternation(policy, trace, ranges, warnings);
   warn_of_held_gathers(policy, trace, ranges, warnings);
   if (auto missing = missing_modules(policy, trace, ranges)) warnings.push_back(*missing);
-  if (asks_to_offload(policy) && offloaded_bytes(plan, trace).count == 0) {
-    warnings.push_back(policy.name + " offloads nothing: " + explain_empty_offload(policy, plan));
+  if (const auto store = store_asked_for(policy); store && moved_bytes(plan, trace).count == 0) {
+    warnings.push_back(policy.name + " " + traits_of(*store).verb +
+                       " nothing: " + explain_empty_move(policy, *store, plan));
   }
   return warnings;
 }

@@ -37,8 +37,25 @@ IdTable<OpId, OpFate> fates(const Trace& trace, const Plan& plan) {
   return fates;
 }
 
-const std::vector<RegionInput>& offloaded_inputs(const Plan& plan, std::size_t region) {
-  return plan.types[static_cast<std::size_t>(plan.regions[region].type)].offload_inputs;
+const ByStore<std::vector<RegionInput>>& stored_inputs(const Plan& plan, std::size_t region) {
+  return plan.types[static_cast<std::size_t>(plan.regions[region].type)].stored_inputs;
+}
+
+// Returns the number of inputs that the two plans treat differently. Names the first in `words`.
+std::size_t count_inputs(const Plan& plan, const Plan& other, std::size_t region,
+                         std::string& words) {
+  std::size_t count = 0;
+  for (const StoreTraits& store : kStores) {
+    const auto& inputs = stored_inputs(plan, region)[store.store];
+    const auto& others = stored_inputs(other, region)[store.store];
+    if (inputs == others) continue;
+    count += std::max(inputs.size(), others.size());
+    if (!words.empty()) continue;
+    words = plan.regions[region].first_scope +
+            (inputs.empty() ? ": the mode keeps its inputs " : ": the plan keeps its inputs ") +
+            store.place + (inputs.empty() ? ", the plan does not" : ", the mode does not");
+  }
+  return count;
 }
 
 bool all_stop_early(const Plan& plan) {
@@ -63,13 +80,12 @@ std::string words(const Trace& trace, OpId op, const OpFate& planned, const OpFa
   }
   if (planned.region != other.region) return place + " is in a different region";
   const auto does = [](const OpFate& fate) {
-    return fate.skipped                              ? " skips"
-           : fate.treatment == Treatment::kSave      ? " keeps"
-           : fate.treatment == Treatment::kRecompute ? " recomputes"
-                                                     : " offloads";
+    if (fate.skipped) return std::string(" skips");
+    if (!fate.treatment.is_kept()) return std::string(" recomputes");
+    return " " + std::string(traits_of(*fate.treatment.kept_in).verb);
   };
   const TracedOp& traced = trace.ops[op];
-  return "the plan" + std::string(does(planned)) + " " + traced.name + " (op " +
+  return "the plan" + does(planned) + " " + traced.name + " (op " +
          std::to_string(op - planned.region->first) + " of " + place + "); the mode" + does(other) +
          " it";
 }
@@ -103,15 +119,7 @@ std::optional<PlanDifference> difference_of(const Trace& trace, const Plan& plan
   if (difference.num_ops != 0) return difference;
   for (std::size_t region = 0; region < std::min(plan.regions.size(), other.regions.size());
        ++region) {
-    const auto& inputs = offloaded_inputs(plan, region);
-    if (inputs == offloaded_inputs(other, region)) continue;
-    difference.num_ops += std::max(inputs.size(), offloaded_inputs(other, region).size());
-    if (!difference.first.empty()) continue;
-    difference.first = plan.regions[region].first_scope +
-                       (inputs.empty() ? ": the mode copies its inputs to the host, the plan keeps "
-                                         "them"
-                                       : ": the plan copies its inputs to the host, the mode keeps "
-                                         "them");
+    difference.num_ops += count_inputs(plan, other, region, difference.first);
   }
   if (difference.num_ops != 0) return difference;
   if (plan.regions.empty() || all_stop_early(plan) == all_stop_early(other)) return std::nullopt;

@@ -43,11 +43,7 @@ Problem problem_of_region(const PlannedRegion& region, const RegionType& type, S
     return "the recompute stops early, and torch_remat runs a module to its end; use a policy "
            "remat(save=[...])";
   }
-  if (!type.offload_inputs.empty()) return "the region keeps its inputs on the host";
-  for (const PlannedOp& op : type.ops) {
-    if (op.treatment == Treatment::kOffload) return "the region offloads " + op.name;
-  }
-  return std::nullopt;
+  return move_words(type);
 }
 
 // Finds the saved parts of one region, and checks that they make the region's plan.

@@ -38,11 +38,7 @@ Problem problem_of_kind(const RegionType& type, Schedule schedule) {
     return "recompute skips ops whose results are not kept, which torch alone cannot do; use "
            "--to remat";
   }
-  if (!type.offload_inputs.empty()) return "the region keeps its inputs on the host";
-  for (const PlannedOp& op : type.ops) {
-    if (op.treatment == Treatment::kOffload) return "the region offloads " + op.name;
-  }
-  return std::nullopt;
+  return move_words(type);
 }
 
 const TracedOp& traced_op(const Trace& trace, const RegionGraph& graph, std::size_t op) {

@@ -10,17 +10,6 @@
 
 namespace rematch {
 
-bool can_offload(std::string_view op_name) {
-  return collective_part(op_name) == CollectivePart::kNothing && !is_empty_factory(op_name);
-}
-
-bool offloads_anything(const RegionType& type) {
-  return !type.offload_inputs.empty() ||
-         std::any_of(type.ops.begin(), type.ops.end(), [](const PlannedOp& op) {
-           return op.treatment == Treatment::kOffload && can_offload(op.name);
-         });
-}
-
 std::vector<int> skipped_ops(const RegionType& type) {
   std::vector<int> skipped;
   for (std::size_t op = 0; op < type.ops.size(); ++op) {
@@ -44,6 +33,12 @@ std::string layer_ranges(const std::vector<int>& layers) {
 }
 
 namespace {
+
+bool uses(const RegionType& type, Store store) {
+  return !type.stored_inputs[store].empty() ||
+         std::any_of(type.ops.begin(), type.ops.end(),
+                     [store](const PlannedOp& op) { return op.treatment.kept_in == store; });
+}
 
 // Returns the region type with only the fields that change what runs.
 RegionType effect_of(RegionType type) {
@@ -87,6 +82,48 @@ void require_types(const JsonField& field, const ShapePlan& shape) {
 }
 
 }  // namespace
+
+bool moves_anything(const RegionType& type) {
+  return !is_empty(type.stored_inputs) ||
+         std::any_of(type.ops.begin(), type.ops.end(),
+                     [](const PlannedOp& op) { return op.treatment.is_moved(); });
+}
+
+std::optional<std::string> move_words(const RegionType& type) {
+  for (const StoreTraits& store : kStores) {
+    if (!type.stored_inputs[store.store].empty())
+      return std::string("the region keeps its inputs ") + store.place;
+  }
+  for (const PlannedOp& op : type.ops) {
+    if (op.treatment.is_moved()) {
+      return std::string("the region ") + traits_of(*op.treatment.kept_in).verb + " " + op.name;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string inexact_store(const Plan& plan, std::span<const StoreTraits> stores) {
+  for (const StoreTraits& store : stores) {
+    if (store.is_exact) continue;
+    for (const ShapePlan* shape : shapes_of(plan)) {
+      for (const RegionType& type : shape->types) {
+        if (uses(type, store.store)) return store.word;
+      }
+    }
+  }
+  return "";
+}
+
+std::optional<std::string> store_problem(const RegionType& type) {
+  for (const PlannedOp& op : type.ops) {
+    if (!op.treatment.is_kept()) continue;
+    const StoreTraits& store = traits_of(*op.treatment.kept_in);
+    if (store.can_hold(op.name)) continue;
+    return "op " + op.name + " (scope " + op.scope + ") cannot be kept " + store.place +
+           "; write \"save\" for it";
+  }
+  return std::nullopt;
+}
 
 std::vector<const ShapePlan*> shapes_of(const Plan& plan) {
   std::vector<const ShapePlan*> shapes = {&plan};
@@ -132,11 +169,20 @@ std::vector<LayersOfType> layers_by_type(const ShapePlan& shape) {
   return rows;
 }
 
+void read_value(const JsonField& field, Treatment& treatment) {
+  const std::optional<Treatment> known = treatment_from_string(field.string());
+  if (!known) fail_unknown_word(field, treatment_words());
+  treatment = *known;
+}
+
 void read_value(const JsonField& field, RegionType& type) {
   read_fields(field, type);
-  if (type.offload_inputs.empty()) return;
-  for (const JsonField& input : field.at("offload_inputs").elements()) {
-    require_index(input.at("op"), type.ops.size(), "refers to an op, but \"ops\" is empty");
+  if (const auto problem = store_problem(type)) field.fail(*problem);
+  for (const StoreTraits& store : kStores) {
+    if (type.stored_inputs[store.store].empty()) continue;
+    for (const JsonField& input : field.at(store.inputs_key).elements()) {
+      require_index(input.at("op"), type.ops.size(), "refers to an op, but \"ops\" is empty");
+    }
   }
 }
 

@@ -7,30 +7,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "policies/base/bytes.h"
 #include "policies/base/words.h"
+#include "policies/plan/treatment.h"
 #include "policies/trace/hidden_effects.h"
 
 namespace rematch {
-
-// The fate of an op's outputs between forward and backward.
-//
-// Note [Lifetime of offloaded values]
-// The engine copies a value's whole storage to the host after its op has run. It copies an
-// offloaded input when the region ends. The device memory is freed when the next region of the plan
-// ends, regardless of when the copy completes. Memory use is therefore determined by the plan.
-// Values that the last region offloads stay on the device, because their backward comes first. The
-// first demand of backward in a region brings back the values of this region and of the region
-// before it.
-enum class Treatment : std::uint8_t { kSave, kRecompute, kOffload };
-
-template <>
-inline constexpr std::array<std::string_view, 3> kWords<Treatment> = {"save", "recompute",
-                                                                      "offload"};
 
 // When recompute happens. kWholeRegion follows torch.utils.checkpoint; kOnDemand recomputes what
 // backward needs when it needs it.
@@ -83,9 +71,9 @@ struct RegionType {
   // on_demand runs this region like whole_region, because that peaks lower
   bool whole_on_demand = false;
   std::vector<DemandStep> demand_steps;
-  // Inputs that are kept on the host from the end of the region to its backward, like the results
-  // of offloaded ops. Only one tensor of the region may use the storage of such an input.
-  std::vector<RegionInput> offload_inputs;
+  // Inputs that are moved to a store at the end of the region, like the results of ops. Empty for
+  // the device. Only one tensor of the region may use the storage of such an input.
+  ByStore<std::vector<RegionInput>> stored_inputs;
   bool operator==(const RegionType&) const = default;
 };
 
@@ -144,11 +132,22 @@ std::vector<Plan> plans_of_shapes(const Plan& plan);
 // returns the first shape.
 Plan plan_of_trace(const Plan& plan, std::string_view trace_sha256);
 
-// Returns whether the result of this op can be moved to the host. The result of a collective is
-// still being filled while later ops run. Other ops fill the result of an `empty`. Such results
-// stay on the device.
-bool can_offload(std::string_view op_name);
-bool offloads_anything(const RegionType& type);
+// Returns whether the region moves results or inputs to a store.
+bool moves_anything(const RegionType& type);
+
+// Describes the first value that the region moves to a store: "the region offloads aten::mm".
+// Nullopt if it moves none.
+std::optional<std::string> move_words(const RegionType& type);
+
+// Returns the word of a store of the plan that does not keep bits: see StoreTraits::is_exact. Empty
+// if every value comes back with the same bits. A run of an inexact plan cannot be compared bit by
+// bit. `stores` is the table of stores.
+std::string inexact_store(const Plan& plan, std::span<const StoreTraits> stores = kStores);
+
+// Explains which op or input a store cannot hold: "op aten::empty (scope attention) cannot be kept
+// on the host". Nullopt if the stores can hold everything. Plans that are read, resolved or run
+// have passed this check, so nothing behind it asks again.
+std::optional<std::string> store_problem(const RegionType& type);
 
 // Returns the SHA-256, in hex, of the canonical JSON (RFC 8785) of what the plan does. Leaves out
 // everything that is only for people, such as the policy name, reasons and the numbering of types.

@@ -13,6 +13,8 @@
 
 namespace rematch {
 
+inline Json to_value(Treatment treatment) { return to_string(treatment); }
+void read_value(const JsonField& field, Treatment& treatment);
 void read_value(const JsonField& field, RegionType& type);
 void read_value(const JsonField& field, ShapePlan& shape);
 
@@ -47,7 +49,10 @@ void visit_fields(Type& type, Visit visit) {
   visit({"by_demand", kLater | kOmitIfEmpty}, type.by_demand);
   visit("demand_steps", type.demand_steps);
   visit("ops", type.ops);
-  visit({"offload_inputs", kLater | kOmitIfEmpty}, type.offload_inputs);
+  for (const StoreTraits& store : kStores) {
+    if (store.inputs_key == nullptr) continue;
+    visit({store.inputs_key, kLater | kOmitIfEmpty}, type.stored_inputs[store.store]);
+  }
 }
 
 template <RecordOf<PlannedRegion> Region, class Visit>

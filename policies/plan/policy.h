@@ -11,6 +11,7 @@
 #include "policies/base/bytes.h"
 #include "policies/plan/block_choice.h"
 #include "policies/plan/selector.h"
+#include "policies/plan/treatment.h"
 
 namespace rematch {
 
@@ -53,6 +54,16 @@ enum class CollectiveRule : std::uint8_t {
   kReissue,
 };
 
+// The part of a policy that moves values to one store.
+struct StoreRule {
+  std::vector<Selector> results;  // ops whose results are moved
+  bool saved = false;   // whether results that would be kept on the device are moved instead
+  bool inputs = false;  // whether tensors made before a region are moved if the region reads them
+  Bytes at_least;       // smaller tensors stay on the device
+  bool moves_anything() const { return !results.empty() || saved || inputs; }
+  bool operator==(const StoreRule&) const = default;
+};
+
 struct Policy {
   // The models that a warning applies to. Other models do not get the warning.
   enum class Concern : std::uint8_t { kEveryModel, kDraws, kBiases, kExperts, kBiasesOrExperts };
@@ -75,8 +86,9 @@ struct Policy {
   std::string name;  // canonical spelling with arguments: "nth_last(2)"
   BlockChoice blocks;
   RegionChoice regions;
-  std::vector<Selector> save;     // ops whose results are kept on the device
-  std::vector<Selector> offload;  // ops whose results are kept on the host
+  std::vector<Selector> save;  // ops whose results are kept on the device
+  // One rule for each store. The device's rule is not used, because `save` lists what it keeps.
+  ByStore<StoreRule> moved_to;
   std::vector<Selector> exclude;  // ops that are recomputed even if another list names them
   std::optional<Alternation> alternate;
   // true: the policy keeps every useful result, except the results of ops that match `recompute`
@@ -94,11 +106,6 @@ struct Policy {
   // If true, drops gathered parameters after forward and gathers them again in backward. If false,
   // keeps them. The lists above do not apply to ops that gather sharded parameters (collective.h).
   bool reshard_after_forward = true;
-  // true: results that would be kept on the device are kept on the host
-  bool offload_saved = false;
-  // true: tensors made before a region, if the region reads them, are also kept on the host
-  bool offload_inputs = false;
-  Bytes offload_at_least;  // smaller tensors are not offloaded
   bool early_stop = true;
   // True if the policy's name or its arguments say that it changes nothing.
   bool no_effect_is_intended = false;

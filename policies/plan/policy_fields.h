@@ -37,7 +37,10 @@ void visit_fields(APolicy& policy, Visit visit) {
   visit({"regions", kLater}, policy.regions);
   visit({"split_only_with", kIfSaid}, policy.regions.only_with);
   visit({"save", kLater}, policy.save);
-  visit({"offload", kIfSaid}, policy.offload);
+  for (const StoreTraits& store : kStores) {
+    if (store.store == Store::kDevice) continue;
+    visit({store.word, kIfSaid}, policy.moved_to[store.store].results);
+  }
   visit({"exclude", kIfSaid}, policy.exclude);
   visit({"alternate", kIfSaid}, policy.alternate);
   visit({"inverse", kIfSaid}, policy.inverse);
@@ -47,9 +50,13 @@ void visit_fields(APolicy& policy, Visit visit) {
   visit({"exact_names", kIfSaid}, policy.exact_names);
   visit({"collectives", kIfSaid}, policy.collectives);
   visit({"reshard_after_forward", kLater}, policy.reshard_after_forward);
-  visit({"offload_saved", kIfSaid}, policy.offload_saved);
-  visit({"offload_inputs", kIfSaid}, policy.offload_inputs);
-  visit({"offload_at_least_bytes", kIfSaid}, policy.offload_at_least);
+  for (const StoreTraits& store : kStores) {
+    if (store.store == Store::kDevice) continue;
+    auto& rule = policy.moved_to[store.store];
+    visit({store.saved_key, kIfSaid}, rule.saved);
+    visit({store.inputs_key, kIfSaid}, rule.inputs);
+    visit({store.at_least_key, kIfSaid}, rule.at_least);
+  }
   visit({"early_stop", kLater}, policy.early_stop);
   visit({"no_effect_is_intended", kIfSaid}, policy.no_effect_is_intended);
 }

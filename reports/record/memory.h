@@ -14,6 +14,7 @@
 #include "policies/base/json_fwd.h"
 #include "policies/base/record_fields.h"
 #include "policies/base/words.h"
+#include "policies/trace/host_memory.h"
 #include "policies/trace/phase.h"
 
 namespace rematch {
@@ -49,10 +50,7 @@ Json to_value(const MemoryTimeline& timeline);
 void read_value(const JsonField& field, MemoryTimeline& timeline);
 
 // Host memory that the plan's offloaded values take in one step.
-struct HostRecord {
-  Bytes peak;
-  Bytes copied_out;   // copied from the device
-  Bytes copied_back;  // copied to the device
+struct HostRecord : HostMemory {
   std::optional<Bytes> predicted_peak;
   std::optional<Bytes> predicted_copied_out;
   std::optional<Bytes> predicted_copied_back;

@@ -101,15 +101,15 @@ inline rc::Gen<Policy> arbitrary_policy() {
       policy.save = *arbitrary_selectors();
       if (*rc::gen::arbitrary<bool>()) policy.alternate = *arbitrary_alternation();
     }
-    policy.offload = *arbitrary_selectors();
+    policy.moved_to[Store::kHost].results = *arbitrary_selectors();
     policy.exclude = *arbitrary_selectors();
     policy.exact_names = *rc::gen::arbitrary<bool>();
     policy.collectives = *rc::gen::element(CollectiveRule::kAsListed, CollectiveRule::kKeep,
                                            CollectiveRule::kReissue);
     policy.reshard_after_forward = *rc::gen::arbitrary<bool>();
-    policy.offload_saved = *rc::gen::arbitrary<bool>();
-    policy.offload_inputs = *rc::gen::arbitrary<bool>();
-    policy.offload_at_least = {*rc::gen::inRange<std::int64_t>(0, 1 << 20)};
+    policy.moved_to[Store::kHost].saved = *rc::gen::arbitrary<bool>();
+    policy.moved_to[Store::kHost].inputs = *rc::gen::arbitrary<bool>();
+    policy.moved_to[Store::kHost].at_least = {*rc::gen::inRange<std::int64_t>(0, 1 << 20)};
     policy.early_stop = *rc::gen::arbitrary<bool>();
     policy.no_effect_is_intended = *rc::gen::arbitrary<bool>();
     return policy;

@@ -5,7 +5,7 @@
 
 #include "policies/predict/region/order.h"
 #include "policies/predict/region/region.h"
-#include "policies/predict/step/offload.h"
+#include "policies/predict/step/stored.h"
 
 namespace rematch::testing {
 namespace {
@@ -105,15 +105,15 @@ Plan random_offload_plan(const Trace& trace, std::uint32_t seed) {
     RegionType& type = plan.types[static_cast<std::size_t>(plan.regions[i].type)];
     for (std::size_t op = 0; op < type.ops.size(); ++op) {
       const TracedOp& traced = trace.ops[ranges[i].first + static_cast<int>(op)];
-      const bool can_keep = !traced.is_view && traced.writes.empty();
+      const bool can_keep =
+          !traced.is_view && traced.writes.empty() && has_final_result(traced.name);
       const bool is_saved = type.ops[op].treatment == Treatment::kSave;
       if (can_keep && dice() % (is_saved ? 2 : 8) == 0) {
         type.ops[op].treatment = Treatment::kOffload;
       }
     }
-    for (const RegionInput& input :
-         offloadable_inputs(trace, make_region_graph(trace, ranges[i]))) {
-      if (dice() % 2 == 0) type.offload_inputs.push_back(input);
+    for (const RegionInput& input : movable_inputs(trace, make_region_graph(trace, ranges[i]))) {
+      if (dice() % 2 == 0) type.stored_inputs[Store::kHost].push_back(input);
     }
   }
   return plan;

@@ -115,21 +115,7 @@ void Record::clear() {
   contexts.clear();
   generator_states.clear();
   streams.clear();
-  host_copies.clear();
-}
-
-void Record::copy_to_host(std::int32_t value) {
-  const at::Tensor& kept = values[value].kept;
-  if (host != nullptr && HostCopy::is_possible(kept)) host_copies.emplace_back(value, kept, *host);
-}
-
-// Waits for the copy, because the value's memory is about to be reused.
-void Record::drop_host_copy(std::int32_t value) {
-  if (host_copies.empty()) return;
-  const auto is_its = [value](const HostCopy& copy) { return copy.value() == value; };
-  if (std::erase_if(host_copies, is_its) == 0) return;
-  HostStore::Marks marks = host->mark();
-  HostStore::wait(marks);
+  stash = nullptr;
 }
 
 at::Tensor Record::outside_argument(std::int32_t value) const {

@@ -55,7 +55,6 @@
 #include <variant>
 #include <vector>
 
-#include "harness/engine/offload/host_copy.h"
 #include "harness/engine/recompute_differences.h"
 #include "harness/engine/record/gathered.h"
 #include "harness/engine/record/kernel_context.h"
@@ -65,8 +64,11 @@
 #include "harness/engine/record/pointer_taken.h"
 #include "harness/engine/recording.h"
 #include "policies/base/id.h"
+#include "policies/plan/treatment.h"
 
 namespace rematch {
+
+class Stash;
 
 struct RecordedUse {
   std::int32_t value;
@@ -200,8 +202,7 @@ struct Record {
   std::vector<KernelContext> contexts;  // contexts that ops ran under; usually one
   std::vector<GeneratorState> generator_states;
   std::vector<c10::Stream> streams;  // streams that ops ran on; usually one
-  std::vector<HostCopy> host_copies;
-  HostStore* host = nullptr;  // if null, values to be offloaded stay on the device
+  Stash* stash = nullptr;  // takes the values that the plan moves to stores; null in a trace
   OutsideCheck outside_check = OutsideCheck::kVersions;
   const GatheredTensors* gathered = nullptr;    // null if no tensors are gathered
   RecomputeDifferences* differences = nullptr;  // if null, results are not compared
@@ -236,15 +237,24 @@ struct Record {
   const char* change_of_gathered(const at::Tensor& held) const;
   const at::Tensor& outside_of(std::int32_t value) const;
 
-  void copy_to_host(std::int32_t value);
-  void drop_host_copy(std::int32_t value);  // if the record has a host copy of the value
-
   void clear();  // Clears the record and keeps its memory.
 };
 
 // The treatment of the outputs of the op that is about to run. kForever is for outputs that replay
 // cannot compute: results of ops with side effects.
-enum class Keep : std::uint8_t { kNothing, kOutputs, kOffload, kForever };
+struct Keep {
+  enum class What : std::uint8_t { kNothing, kOutputs, kForever };
+  What what = What::kNothing;
+  Store store = Store::kDevice;  // where kOutputs keeps them
+
+  static const Keep kNothing;
+  static const Keep kOutputs;
+  static const Keep kForever;
+  bool operator==(const Keep&) const = default;
+};
+inline constexpr Keep Keep::kNothing = {};
+inline constexpr Keep Keep::kOutputs = {What::kOutputs};
+inline constexpr Keep Keep::kForever = {What::kForever};
 
 // The purpose of a record. The record of a trace is never replayed. Such a record therefore needs
 // no copies of the contents that hidden writes and held ops left.
@@ -343,6 +353,7 @@ class Recorder {
   void note_outputs(RecordedOp& op, const torch::jit::Stack& stack, Keep keep);
   void note_output(RecordedOp& op, const at::Tensor& tensor, Keep keep);
   void keep_value(std::int32_t value, const at::Tensor& tensor, Keep keep);
+  void put_in_store(std::int32_t value, Store store);
   void change_keep_of(std::int32_t value, Keep keep);
   void settle_factories();
   void note_start(const RecordedOp& op);

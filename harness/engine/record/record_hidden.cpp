@@ -15,6 +15,7 @@
 #include "harness/engine/record/storage_content.h"
 #include "harness/engine/recording.h"
 #include "harness/engine/replay/stand_in.h"
+#include "harness/engine/stores/stash.h"
 
 namespace rematch {
 namespace {
@@ -253,7 +254,7 @@ void Recorder::drop_kept_values(std::int32_t storage) {
     RecordedValue& value = record_->values[i];
     if (value.storage != storage || !value.op.has_value()) continue;
     const auto id = static_cast<std::int32_t>(i);
-    record_->drop_host_copy(id);
+    if (record_->stash != nullptr) record_->stash->drop(id);
     // A copy with its own storage stays valid.
     if (value.constant && !record_->shares_kept(id)) continue;
     if (!has_fault(Fault::kStaleValue)) value.kept.reset();  // the op has overwritten the content

@@ -8,6 +8,7 @@
 #include "harness/engine/record/record.h"
 #include "harness/engine/record/wrapped_tensor.h"
 #include "harness/engine/recording.h"
+#include "harness/engine/stores/stash.h"
 
 namespace rematch {
 namespace {
@@ -162,7 +163,12 @@ void Recorder::keep_value(std::int32_t value, const at::Tensor& tensor, Keep kee
   recorded.kept = without_graph(tensor);
   recorded.constant |= keep == Keep::kForever;
   recorded.kept_version = version_of(tensor);
-  if (keep == Keep::kOffload) record_->copy_to_host(value);
+  put_in_store(value, keep.store);
+}
+
+void Recorder::put_in_store(std::int32_t value, Store store) {
+  if (store == Store::kDevice || record_->stash == nullptr) return;
+  record_->stash->put(value, record_->values[value].kept, store);
 }
 
 void Recorder::change_keep(const std::vector<Keep>& keep) {
@@ -185,12 +191,10 @@ void Recorder::change_keep(const std::vector<Keep>& keep) {
 void Recorder::change_keep_of(std::int32_t value, Keep keep) {
   RecordedValue& recorded = record_->values[value];
   if (!recorded.kept.defined() || recorded.constant) return;
-  const auto& copies = record_->host_copies;
-  const bool is_on_host = std::any_of(copies.begin(), copies.end(), [value](const HostCopy& copy) {
-    return copy.value() == value;
-  });
-  if (is_on_host && keep != Keep::kOffload) record_->drop_host_copy(value);
-  if (!is_on_host && keep == Keep::kOffload) record_->copy_to_host(value);
+  if (record_->stash != nullptr && record_->stash->store_of(value) != keep.store) {
+    record_->stash->drop(value);
+    put_in_store(value, keep.store);
+  }
   if (keep == Keep::kNothing) recorded.kept.reset();
 }
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "harness/engine/offload/mover.h"
+#include "harness/engine/stores/mover.h"
 #include "harness/measure/clocks.h"
 #include "harness/measure/cuda_device.h"
 #include "harness/process/process.h"

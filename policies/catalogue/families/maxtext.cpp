@@ -38,7 +38,7 @@ using Selectors = std::vector<Selector>;
 std::string out_projection() { return in_any_scope({kAttention, kOutput}, "result"); }
 
 Policy on_host(Policy policy) {
-  policy.offload_saved = true;
+  policy.moved_to[Store::kHost].saved = true;
   return policy;
 }
 
@@ -111,7 +111,7 @@ std::optional<Rejected> place_tensor(std::string_view word, Policy& policy) {
   }
   if (place == "remat") return std::nullopt;
   if (found->ops.empty()) return Rejected{"remat_custom: no model here has a tensor " + name};
-  append(place == "device" ? policy.save : policy.offload, found->ops);
+  append(place == "device" ? policy.save : policy.moved_to[Store::kHost].results, found->ops);
   policy.expectations.push_back({.ops = found->ops});
   return std::nullopt;
 }
@@ -121,7 +121,7 @@ std::variant<Policy, Rejected> remat_custom(const std::vector<std::string>& word
   for (const std::string& word : words) {
     if (auto rejected = place_tensor(word, policy)) return *std::move(rejected);
   }
-  if (policy.save.empty() && policy.offload.empty()) {
+  if (policy.save.empty() && policy.moved_to[Store::kHost].results.empty()) {
     return Rejected{"remat_custom keeps no tensor; write full, or remat_custom(out_proj=device)"};
   }
   return policy;

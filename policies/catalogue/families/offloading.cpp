@@ -25,23 +25,28 @@ bool names_any(const std::vector<std::string>& words, std::initializer_list<std:
   });
 }
 
-std::variant<Policy, Rejected> offload_inputs(const std::vector<std::string>& words) {
-  auto parsed = policy_within("offload_inputs", words, "\"offload_inputs\": true");
-  if (auto* policy = std::get_if<Policy>(&parsed)) policy->offload_inputs = true;
+// Adds a rule of one store to another policy. `key` is the rule's key in policy files, and the
+// name of the combined policy.
+std::variant<Policy, Rejected> within(const char* key, Store store, bool StoreRule::*member,
+                                      const std::vector<std::string>& words) {
+  auto parsed = policy_within(key, words, in_quotes(key) + ": true");
+  if (auto* policy = std::get_if<Policy>(&parsed)) policy->moved_to[store].*member = true;
   return parsed;
 }
 
+std::variant<Policy, Rejected> offload_inputs(const std::vector<std::string>& words) {
+  return within(traits_of(Store::kHost).inputs_key, Store::kHost, &StoreRule::inputs, words);
+}
+
 std::variant<Policy, Rejected> offload_saved(const std::vector<std::string>& words) {
-  auto parsed = policy_within("offload_saved", words, "\"offload_saved\": true");
-  if (auto* policy = std::get_if<Policy>(&parsed)) policy->offload_saved = true;
-  return parsed;
+  return within(traits_of(Store::kHost).saved_key, Store::kHost, &StoreRule::saved, words);
 }
 
 Policy sac_and_offload() {
   Policy policy = std::get<Policy>(parse_policy("sac_titan_all"));
   policy.name.clear();
-  policy.offload_saved = true;
-  policy.offload_at_least = kGraphTrainerLeast;
+  policy.moved_to[Store::kHost].saved = true;
+  policy.moved_to[Store::kHost].at_least = kGraphTrainerLeast;
   return policy;
 }
 
@@ -92,8 +97,8 @@ std::variant<Policy, Rejected> offload_modules(const std::vector<std::string>& w
       return Rejected{"offload_modules: unknown module " + in_quotes(word) +
                       did_you_mean(word, names_of_modules())};
     }
-    append(policy.offload, found->made_by);
-    policy.offload_inputs |= found->made_by.empty();
+    append(policy.moved_to[Store::kHost].results, found->made_by);
+    policy.moved_to[Store::kHost].inputs |= found->made_by.empty();
     if (found->made_by.empty()) continue;
     policy.expectations.push_back(
         {.ops = found->made_by,

@@ -46,7 +46,7 @@ std::vector<bool> kept_values(const RegionGraph& graph, const std::vector<Planne
   std::vector<bool> kept = kept_if_all_is_recomputed(graph);
   for (std::size_t i = 0; i < graph.ops.size(); ++i) {
     const RegionOp& op = graph.ops[i];
-    if (ops[i].treatment == Treatment::kRecompute || op.is_view || !op.writes.empty()) continue;
+    if (!ops[i].treatment.is_kept() || op.is_view || !op.writes.empty()) continue;
     for (int output : op.outputs) {
       const RegionStorage& storage = graph.storages[graph.values[output].storage];
       if (!storage.outside && storage.writes.empty()) kept[output] = true;

@@ -5,7 +5,7 @@
 
 #include "policies/predict/region/region.h"
 #include "policies/predict/region/trace_index.h"
-#include "policies/predict/step/offload.h"
+#include "policies/predict/step/stored.h"
 
 namespace rematch {
 namespace {
@@ -21,10 +21,9 @@ std::set<StorageId> without(std::set<StorageId> storages, const std::set<Storage
   return storages;
 }
 
-std::set<StorageId> ids_of(const RegionGraph& graph, const RegionOffload& offload) {
+std::set<StorageId> ids_of(const RegionGraph& graph, const std::vector<StoredStorage>& stored) {
   std::set<StorageId> ids;
-  for (const int storage : offload.results) ids.insert(graph.storage_ids[storage]);
-  for (const int storage : offload.inputs) ids.insert(graph.storage_ids[storage]);
+  for (const StoredStorage& value : stored) ids.insert(graph.storage_ids[value.storage]);
   return ids;
 }
 
@@ -54,7 +53,7 @@ HeldAfterForward held_after_forward(const Trace& trace, const Plan& plan) {
     copies += copied_bytes(graph);
     const RegionType& type = plan.types[plan.regions[i].type];
     std::set<StorageId> gone;
-    if (i + 1 < ranges.size()) gone = ids_of(graph, offloaded_storages(graph, type));
+    if (i + 1 < ranges.size()) gone = ids_of(graph, stored_storages(graph, type));
     on_host.insert(gone.begin(), gone.end());
     for (StorageId storage : kept_storages(graph, type.ops)) {
       if (!gone.contains(storage)) kept.insert(storage);

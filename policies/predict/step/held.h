@@ -16,7 +16,7 @@ struct HeldAfterForward {
   Bytes inputs;
   // bytes that autograd holds outside all regions; excludes bytes that a region holds too
   Bytes unmanaged;
-  Bytes on_host;  // bytes that regions hold on the host and not on the device
+  Bytes on_host;  // host memory of what regions have moved to stores
   Bytes total() const { return kept + inputs + unmanaged; }
 };
 

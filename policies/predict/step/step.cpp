@@ -7,9 +7,10 @@
 #include <utility>
 
 #include "policies/predict/region/simulator.h"
-#include "policies/predict/step/offload.h"
 #include "policies/predict/step/step_facts.h"
 #include "policies/predict/step/step_range.h"
+#include "policies/predict/step/store_ledger.h"
+#include "policies/predict/step/stored.h"
 #include "policies/trace/collective.h"
 
 namespace rematch {
@@ -27,8 +28,8 @@ class StepSimulator::Run {
         region_of_pack_(facts.trace.packs.size()) {
     regions_.reserve(regions.size());
     for (const LocatedRegion& region : regions) add_region(region);
-    // Backward of the last region comes first, so this region offloads nothing.
-    if (!regions_.empty()) regions_.back().offload = nullptr;
+    // Backward of the last region comes first, so this region moves nothing.
+    if (!regions_.empty()) regions_.back().stash = {};
   }
 
   StepPrediction run() {
@@ -41,23 +42,19 @@ class StepSimulator::Run {
     optimizer();
     if (facts_.profile) add_times();
     if (peak_op_) result_.peak = forward_peak(*peak_op_);
+    result_.host = stores_.host();
     return result_;
   }
 
  private:
-  // Where an offloaded value is. A value that was brought back from the host is a different
-  // instance.
-  enum class Place : std::uint8_t { kDevice, kHost, kBroughtBack };
   struct SimulatedType {
     RegionSimulation simulation;
-    RegionOffload offload;
+    std::vector<StoredStorage> stored;
   };
   struct Region {
     const TraceRegion* in_trace = nullptr;
     const RegionSimulation* simulation = nullptr;
-    const RegionOffload* offload = nullptr;  // null: the region offloads nothing
-    Place place = Place::kDevice;
-    Bytes on_host;
+    StoreLedger::Stash stash;
     Region* before = nullptr;  // this region's backward also brings back the values of `before`
     std::size_t next_step = 0;
     std::size_t next_event = 0;
@@ -81,15 +78,15 @@ class StepSimulator::Run {
       known =
           simulations_
               .emplace(key, SimulatedType{simulate_region(*in_trace.graph, *placed.type, schedule_),
-                                          offloaded_storages(*in_trace.graph, *placed.type)})
+                                          stored_storages(*in_trace.graph, *placed.type)})
               .first;
     }
-    const auto& [simulation, offload] = known->second;
+    const auto& [simulation, stored] = known->second;
     const auto index = static_cast<std::int32_t>(regions_.size());
     for (const PackId pack : in_trace.packs) region_of_pack_[pack] = index;
-    regions_.push_back({.in_trace = &in_trace,
-                        .simulation = &simulation,
-                        .offload = offload.empty() ? nullptr : &offload});
+    Region region{.in_trace = &in_trace, .simulation = &simulation};
+    if (!stored.empty()) region.stash = {stored, *in_trace.graph};
+    regions_.push_back(std::move(region));
   }
 
   void forward() {
@@ -101,6 +98,7 @@ class StepSimulator::Run {
       for (const StorageId storage : facts_.freed.at(op)) release(storage);
       drop_packs(op);
       make_copies(op);
+      put_results(op);
       if (!is_replay_only(trace_.ops[op].name)) note_forward(op);
     }
   }
@@ -111,7 +109,7 @@ class StepSimulator::Run {
     hold_packs_before(end);
     for (const StorageId storage : facts_.freed.at(end)) release(storage);
     drop_packs(end);
-    result_.after_forward = facts_.baseline + alive_;
+    result_.after_forward = facts_.baseline + alive();
     if (boundaries_ != nullptr || peak_op_) {
       held_after_forward_ = holders_;
       copied_after_forward_ = held_copies();
@@ -146,7 +144,7 @@ class StepSimulator::Run {
       late_copies_.insert({copy.op, {&region, copy.bytes}});
     }
     const bool is_idle = region.in_trace->dropped_at.has_value();
-    if (region.offload != nullptr) copy_out(region, is_idle);
+    if (!is_idle) stores_.put_inputs(region.stash);
     if (closed_last_ != nullptr) leave_device(*closed_last_);
     closed_last_ = is_idle ? nullptr : &region;
     if (is_idle) idle_.push_back(&region);
@@ -180,55 +178,29 @@ class StepSimulator::Run {
     for (const int kept : region.simulation->timeline.kept) {
       release(region.in_trace->storages[kept]);
     }
-    drop_host_copies(region);
+    stores_.drop_copies(region.stash);
   }
 
-  // The engine copies results while the region runs. No host memory is freed in that time, so
-  // counting the copies here gives the same peak.
-  void copy_out(Region& region, bool is_idle) {
-    for (const int storage : region.offload->results) take_host_block(region, storage);
-    if (is_idle) return;
-    for (const int storage : region.offload->inputs) take_host_block(region, storage);
-  }
-
-  void take_host_block(Region& region, int storage) {
-    const Bytes bytes = bytes_of(region, storage);
-    region.on_host += bytes;
-    result_.host.copied_out += bytes;
-    host_in_use_ += bytes;
-    result_.host.peak = std::max(result_.host.peak, host_in_use_);
+  void put_results(OpId op) {
+    if (next_region_ == num_closed_) return;
+    Region& region = regions_[num_closed_];
+    stores_.put_results(region.stash, op - region.in_trace->range.first);
   }
 
   void leave_device(Region& region) {
-    if (region.on_host.count == 0 || region.place != Place::kDevice) return;
-    region.place = Place::kHost;
-    for (const int storage : region.offload->results) release(region.in_trace->storages[storage]);
-    for (const int storage : region.offload->inputs) release(region.in_trace->storages[storage]);
-  }
-
-  void bring_back(Region& region) {
-    if (region.place == Place::kHost) {
-      region.place = Place::kBroughtBack;
-      const Bytes bytes = region.offload->bytes(*region.in_trace->graph);
-      brought_back_ += bytes;
-      result_.host.copied_back += bytes;
+    if (!stores_.leave(region.stash)) return;
+    for (const StoredStorage& value : region.stash.values()) {
+      release(region.in_trace->storages[value.storage]);
     }
-    drop_host_copies(region);
   }
 
-  void drop_host_copies(Region& region) { host_in_use_ -= std::exchange(region.on_host, Bytes{}); }
-
-  // Releases a storage that the region kept in forward, on the device or on the host.
+  // Releases a storage that the region kept in forward, on the device or in a store.
   void release_kept(const Region& region, int storage) {
-    if (region.place == Place::kDevice || !region.offload->contains(storage)) {
+    if (region.stash.has_left() && region.stash.contains(storage)) {
+      stores_.release(region.stash, storage);
+    } else {
       release(region.in_trace->storages[storage]);
-    } else if (region.place == Place::kBroughtBack) {
-      brought_back_ -= bytes_of(region, storage);
     }
-  }
-
-  static Bytes bytes_of(const Region& region, int storage) {
-    return region.in_trace->graph->storages[storage].bytes;
   }
 
   void hold_packs_before(OpId op) {
@@ -288,32 +260,31 @@ class StepSimulator::Run {
   }
 
   void release_inputs(const Region& region) {
-    const bool never_left = region.offload == nullptr || region.place == Place::kDevice;
     for (const StorageId input : region.in_trace->inputs) {
-      if (never_left || !is_offloaded_input(region, input)) release(input);
+      if (!region.stash.has_left() || !is_moved_input(region, input)) release(input);
     }
-    if (never_left || region.place != Place::kBroughtBack) return;
-    for (const int storage : region.offload->inputs) brought_back_ -= bytes_of(region, storage);
+    stores_.release_inputs(region.stash);
   }
 
-  static bool is_offloaded_input(const Region& region, StorageId input) {
-    const std::vector<int>& inputs = region.offload->inputs;
-    return std::any_of(inputs.begin(), inputs.end(),
-                       [&](int storage) { return region.in_trace->storages[storage] == input; });
+  static bool is_moved_input(const Region& region, StorageId input) {
+    const std::vector<StoredStorage>& values = region.stash.values();
+    return std::any_of(values.begin(), values.end(), [&](const StoredStorage& value) {
+      return value.is_input && region.in_trace->storages[value.storage] == input;
+    });
   }
 
   void note_forward(OpId op) {
-    const Bytes total = facts_.baseline + alive_ + facts_.gathered_at(op);
+    const Bytes total = facts_.baseline + alive() + facts_.gathered_at(op);
     // The holders of bytes are known only after forward. Until then, `other` records all live
     // bytes.
     if (boundaries_ != nullptr) {
       boundaries_->push_back({Phase::kForward, facts_.top_scope(trace_.ops[op].scope), {}});
-      boundaries_->back().holders.other = alive_;
+      boundaries_->back().holders.other = alive();
       boundary_ops_.push_back(op);
     }
     if (!raises_peak(Phase::kForward, total)) return;
     peak_op_ = op;
-    peak_alive_ = alive_;
+    peak_alive_ = alive();
   }
 
   StepBoundary forward_peak(OpId op) const {
@@ -384,8 +355,10 @@ class StepSimulator::Run {
   void advance(Region& region, const BackwardPart& asked) {
     const RegionTimeline& timeline = region.simulation->timeline;
     if (asked.kind == BackwardEvent::Kind::kDemand) {
-      bring_back(region);
-      if (region.before != nullptr) bring_back(*std::exchange(region.before, nullptr));
+      stores_.bring_back(region.stash);
+      if (region.before != nullptr) {
+        stores_.bring_back(std::exchange(region.before, nullptr)->stash);
+      }
     }
     const RegionTimeline::Event& done = timeline.events[region.next_event++];
     recomputed_ -= region.recomputed;
@@ -414,18 +387,18 @@ class StepSimulator::Run {
     if (timeline.ends && region.next_event == timeline.events.size()) {
       release_inputs(region);
       drop_copies(region);
-      drop_host_copies(region);
+      stores_.drop_copies(region.stash);
     }
   }
 
   void note_backward(const Moment& moment) {
-    const Bytes total = facts_.baseline + saved() + moment.recomputed + moment.other_bytes;
+    const Bytes total = facts_.baseline + alive() + moment.recomputed + moment.other_bytes;
     const bool is_peak = raises_peak(moment.phase, total);
     if (!is_peak && boundaries_ == nullptr) return;
     const BackwardEvent& event = trace_.backward[moment.event];
     StepHolders holders = standing_holders();
     holders.gradients = event.gradient_bytes;
-    holders.saved_activations = saved();
+    holders.saved_activations = alive();
     holders.recompute_transient = moment.recomputed;
     holders.other += moment.other_bytes - event.gradient_bytes;
     const StepBoundary boundary{moment.phase, facts_.top_scope(event.scope), holders};
@@ -438,14 +411,15 @@ class StepSimulator::Run {
     StepHolders holders = standing_holders();
     holders.gradients = trace_.gradient_bytes;
     holders.optimizer += facts_.optimizer_bytes.temporary;
-    holders.saved_activations = saved();
+    holders.saved_activations = alive();
     holders.recompute_transient = recomputed_;
     const StepBoundary boundary{Phase::kOptimizer, std::nullopt, holders};
     if (boundaries_ != nullptr) boundaries_->push_back(boundary);
     if (raises_peak(Phase::kOptimizer, holders.total())) set_peak(boundary);
   }
 
-  Bytes saved() const { return alive_ + brought_back_; }
+  // Live bytes that forward allocated, and what stores hold on the device.
+  Bytes alive() const { return alive_ + stores_.device_bytes(); }
 
   void set_peak(const StepBoundary& boundary) {
     result_.peak = boundary;
@@ -481,8 +455,7 @@ class StepSimulator::Run {
   std::vector<Region*> idle_;      // closed regions that backward does not need
   Region* closed_last_ = nullptr;  // region that closed last; null if backward does not need it
   Bytes alive_;                    // live bytes that forward allocated
-  Bytes brought_back_;             // bytes brought back from the host, over all regions
-  Bytes host_in_use_;
+  StoreLedger stores_;
   Bytes recomputed_;  // recomputed bytes that regions hold, over all regions
   Bytes peak_;
   std::optional<OpId> peak_op_;  // op at the peak, while the peak is in forward

@@ -20,6 +20,7 @@
 #include "policies/plan/plan.h"
 #include "policies/predict/region/region.h"
 #include "policies/predict/step/optimizer_bytes.h"
+#include "policies/trace/host_memory.h"
 #include "policies/trace/phase.h"
 #include "policies/trace/profile.h"
 #include "policies/trace/trace.h"
@@ -59,21 +60,13 @@ struct StepTime {
   bool operator==(const StepTime&) const = default;
 };
 
-// Host memory for the values that the plan offloads.
-struct StepHost {
-  Bytes peak;
-  Bytes copied_out;
-  Bytes copied_back;
-  bool operator==(const StepHost&) const = default;
-};
-
 struct StepPrediction {
   Bytes before;  // bytes of parameters, constants and optimizer state
   Bytes after_forward;
   // boundary with the most bytes; the first boundary if several are equal
   StepBoundary peak;
   std::array<Bytes, kNumPhases> peak_by_phase;  // 0: no op ran in the phase
-  StepHost host;
+  HostMemory host;
   std::int64_t recomputed_ops = 0;                 // number of ops, including views
   std::optional<StepTime> time;                    // absent without a profile
   std::optional<std::int64_t> recomputed_kernels;  // absent without a profile that counts kernels

@@ -90,7 +90,7 @@ struct PlanFigures {
   std::string peak_place;
   StepHolders holders;  // bytes at the peak, by holder
   Bytes after_forward;
-  StepHost host;
+  HostMemory host;
   std::chrono::nanoseconds recompute{};
   // The part of the step time that collectives take, including collectives of recompute. Absent:
   // unknown.

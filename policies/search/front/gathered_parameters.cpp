@@ -29,7 +29,7 @@ bool GatheredParameters::is_held(OpId gather) const {
     if (gather < range.first || range.end <= gather) continue;
     const RegionType& type = plan_.types[static_cast<std::size_t>(plan_.regions[region].type)];
     const auto op = static_cast<std::size_t>(gather - range.first);
-    return type.ops[op].treatment != Treatment::kRecompute;
+    return type.ops[op].treatment.is_kept();
   }
   return true;
 }

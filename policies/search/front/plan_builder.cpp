@@ -13,9 +13,9 @@
 namespace rematch {
 namespace {
 
-std::string_view reason_of(const TracedOp& op, Treatment treatment) {
-  if (treatment == Treatment::kSave) return "in the save set";
-  if (treatment == Treatment::kOffload) return "in the save set, on the host";
+std::string reason_of(const TracedOp& op, Treatment treatment) {
+  if (treatment.is_moved()) return "in the save set, " + std::string(place_of(treatment));
+  if (treatment.is_kept()) return "in the save set";
   if (op.is_view) return "view: free";
   if (!op.writes.empty()) return "writes in place: always executed";
   return "not in the save set";

@@ -48,7 +48,7 @@ FrontPoint PointJudge::judge(Plan plan) {
   // If sharding.h derived the trace of one rank, the trace lacks communication. The time of
   // communication is then unknown.
   if (space_.world > 1) point.figures.communication.reset();
-  const StepHost& host = point.figures.host;
+  const HostMemory& host = point.figures.host;
   if (space_.offload) {
     point.copy_time = space_.offload->time_of(host.copied_out, host.copied_back);
   }

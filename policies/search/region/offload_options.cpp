@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "policies/predict/step/offload.h"
+#include "policies/predict/step/stored.h"
 #include "policies/search/region/block_front.h"
 
 namespace rematch {
@@ -76,7 +76,7 @@ class OffloadOptions {
       return map_.is_alone[id] && map_.owner[id] >= first && map_.owner[id] <= last;
     };
     CanLeave can_leave;
-    for (const RegionInput& input : offloadable_inputs(trace_, graph)) {
+    for (const RegionInput& input : movable_inputs(trace_, graph)) {
       if (frees_memory(graph.ops[input.op].reads[input.argument].value)) {
         can_leave.inputs.push_back(input);
       }
@@ -84,7 +84,7 @@ class OffloadOptions {
     for (std::size_t op = 0; op < graph.ops.size(); ++op) {
       const std::vector<int>& outputs = graph.ops[op].outputs;
       const std::string& name = trace_.ops[graph.range.first + static_cast<int>(op)].name;
-      can_leave.ops.push_back(can_offload(name) && !outputs.empty() &&
+      can_leave.ops.push_back(traits_of(Store::kHost).can_hold(name) && !outputs.empty() &&
                               std::all_of(outputs.begin(), outputs.end(), frees_memory));
     }
     return can_leave;
@@ -109,7 +109,7 @@ class OffloadOptions {
       type.ops[op].name = trace_.ops[graph.range.first + static_cast<int>(op)].name;
     }
     set_offloads(picked, type);
-    return offloaded_storages(graph, type).bytes(graph);
+    return rematch::bytes_of(stored_storages(graph, type), graph);
   }
 
   const Trace& trace_;
@@ -132,7 +132,7 @@ void set_offloads(const RegionSaves& picked, RegionType& type) {
   for (const int op : picked.offloaded) {
     type.ops[static_cast<std::size_t>(op)].treatment = Treatment::kOffload;
   }
-  type.offload_inputs = picked.offload_inputs;
+  type.stored_inputs[Store::kHost] = picked.offload_inputs;
 }
 
 }  // namespace rematch

@@ -43,13 +43,13 @@ std::vector<std::string> ops_of(const RegionType& type, const Choose& choose) {
 }
 
 std::vector<std::string> saved_ops(const RegionType& type) {
-  return ops_of(type, [](Treatment treatment) { return treatment != Treatment::kRecompute; });
+  return ops_of(type, [](Treatment treatment) { return treatment.is_kept(); });
 }
 
 std::vector<std::string> offloaded_by(const RegionType& type) {
   std::vector<std::string> offloads =
-      ops_of(type, [](Treatment treatment) { return treatment == Treatment::kOffload; });
-  if (!type.offload_inputs.empty()) offloads.insert(offloads.begin(), "inputs");
+      ops_of(type, [](Treatment treatment) { return treatment.is_moved(); });
+  if (!is_empty(type.stored_inputs)) offloads.insert(offloads.begin(), "inputs");
   return offloads;
 }
 
@@ -244,7 +244,7 @@ void add_kept(const RegionType& type, bool is_segment, int place, const IsGather
     std::string selector = scope.empty() ? "" : scope + "::";
     selector += short_name(op.name);
     const int nth = ++total[selector];
-    if (op.treatment == Treatment::kRecompute || is_gather(index)) continue;
+    if (!op.treatment.is_kept() || is_gather(index)) continue;
     if (op_class_of(op.name.substr(0, op.name.find('.'))) == OpClass::kCopy) {
       layer.keeps_casts = true;
     } else {
@@ -276,10 +276,9 @@ Layer layer_of(const Plan& plan, const TracedBlock& block, const std::string& pa
         plan.types[region.type], is_segment, static_cast<int>(place),
         [&](std::size_t op) { return gathered.is_gather(index, op); }, layer);
     const RegionType& type = plan.types[region.type];
-    layer.offloads_inputs |= !type.offload_inputs.empty();
-    layer.offloads_kept |= std::any_of(type.ops.begin(), type.ops.end(), [](const PlannedOp& op) {
-      return op.treatment == Treatment::kOffload;
-    });
+    layer.offloads_inputs |= !is_empty(type.stored_inputs);
+    layer.offloads_kept |= std::any_of(type.ops.begin(), type.ops.end(),
+                                       [](const PlannedOp& op) { return op.treatment.is_moved(); });
     if (is_segment) layer.num_in_segment = static_cast<int>(layers.size());
     if (coverage == Coverage::kInside) layer.regions.push_back(name_inside(region, path));
   }

@@ -56,7 +56,7 @@ void drop_trivial_bound(const FrontRecord& record, Grid& grid) {
 // Returns text such as "1.2 GiB on the host; if all copies were hidden, the step would take 780
 // ms".
 std::string host_words(const FrontRecord& record, const FrontPoint& point) {
-  const StepHost& host = point.figures.host;
+  const HostMemory& host = point.figures.host;
   if (host.copied_out.count == 0) return "";
   std::string words = format_bytes(host.peak) + " on the host";
   if (!point.copy_time) return words + ", copies not counted";

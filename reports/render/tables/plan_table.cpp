@@ -51,15 +51,7 @@ table::Row row_of(const PlannedOp& op) {
 }
 
 char letter_of(Treatment treatment) {
-  switch (treatment) {
-    case Treatment::kSave:
-      return 'S';
-    case Treatment::kRecompute:
-      return 'r';
-    case Treatment::kOffload:
-      return 'o';
-  }
-  return '?';
+  return treatment.is_kept() ? traits_of(*treatment.kept_in).letter : 'r';
 }
 
 // If only some matmuls are kept, says which ones, because "every second" is easily misread.
@@ -127,8 +119,8 @@ std::string totals_text(const std::string& policy, const RegionType& type, const
           under_each_schedule(policy, format_bytes(whole.peak), format_bytes(demand.peak)) + "\n";
   if (facts.on_host.count > 0) {
     text += "  of these " + format_bytes(facts.on_host) + " wait on the host";
-    if (!type.offload_inputs.empty()) {
-      text += ", with " + counted(type.offload_inputs.size(), "input");
+    if (const auto& inputs = type.stored_inputs[Store::kHost]; !inputs.empty()) {
+      text += ", with " + counted(inputs.size(), "input");
     }
     text += "; the plan's last region keeps its own\n";
   }
@@ -166,7 +158,7 @@ std::string kept_text(const Plan& plan, std::size_t index, const TypeFacts& fact
   }
   table::Grid grid = grid_of_ops(/*is_numbered=*/false);
   for (const PlannedOp& op : type.ops) {
-    if (op.treatment == Treatment::kRecompute) continue;
+    if (!op.treatment.is_kept()) continue;
     table::Row& row = grid.rows.emplace_back(row_of(op));
     std::string& reason = row.cells.back();
     reason = reason.substr(0, reason.find(", here "));  // the row itself states the reason

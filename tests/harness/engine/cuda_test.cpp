@@ -8,8 +8,8 @@
 
 #include <optional>
 
-#include "harness/engine/offload/mover.h"
 #include "harness/engine/recording.h"
+#include "harness/engine/stores/mover.h"
 #include "harness/measure/clocks.h"
 #include "harness/measure/memory.h"
 #include "harness/trace/tracer.h"
@@ -158,7 +158,7 @@ TEST_CASE("on CUDA offloaded values use pinned memory that is reused", "[device]
     const Checkpoint checkpoint = strict(plan, schedule);
     for (int step = 1; step <= 3; ++step) {
       CHECK_NOTHROW(network.train(checkpoint));
-      const HostMemory host = checkpoint.host_memory();
+      const StoreUse host = checkpoint.host_memory();
       CHECK(host.allocations == 1);
       CHECK(host.in_use == Bytes{});
       CHECK(host.copied_out == Bytes{step * 8 * 8 * 4});

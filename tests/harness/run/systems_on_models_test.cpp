@@ -46,7 +46,7 @@ std::string decisions(const Plan& plan) {
     text.append(" ").append(kept(plan.types[i], OpClass::kMatmul));
     text.append(" ").append(kept(plan.types[i], OpClass::kAttentionForward));
     if (!plan.types[i].early_stop) text += "; to the end";
-    if (!plan.types[i].offload_inputs.empty()) text += "; inputs on the host";
+    if (!plan.types[i].stored_inputs[Store::kHost].empty()) text += "; inputs on the host";
   }
   return text.empty() ? "no region" : text;
 }

@@ -38,7 +38,7 @@ TEST_CASE("an input of regions is kept on the host by the region that reads it f
   const Trace trace = toy_llama();
   const Plan plan = plan_offloaded("offload_inputs(full)", trace);
   REQUIRE(plan.types.size() == 1);
-  CHECK(plan.types[0].offload_inputs == std::vector<RegionInput>{{0, 0}});
+  CHECK(plan.types[0].stored_inputs[Store::kHost] == std::vector<RegionInput>{{0, 0}});
   CHECK(on_host(plan.types[0]).empty());
   CHECK(plan_sha256(plan) != plan_sha256(plan_offloaded("full", trace)));
 
@@ -48,7 +48,7 @@ TEST_CASE("an input of regions is kept on the host by the region that reads it f
   const StepPrediction full =
       simulator.simulate(plan_offloaded("full", trace), Schedule::kOnDemand);
   const StepPrediction step = simulator.simulate(plan, Schedule::kOnDemand);
-  CHECK(full.host == StepHost{});
+  CHECK(full.host == HostMemory{});
   CHECK(step.host.peak == Bytes{3 * 8 * 16 * 4});
   CHECK(step.host.copied_out == step.host.peak);
   CHECK(step.host.copied_back == step.host.peak);
@@ -74,7 +74,7 @@ TEST_CASE("everything that a policy keeps can be offloaded, except for dead save
 // 8 x 16 floats are 512 bytes, and 8 x 32 floats are 1024.
 TEST_CASE("small results stay on the device") {
   Policy rule = policy_of("offload_saved(save_mm)");
-  rule.offload_at_least = Bytes{1024};
+  rule.moved_to[Store::kHost].at_least = Bytes{1024};
   const RegionType type = std::get<Plan>(resolve(rule, toy_llama())).types.at(0);
   CHECK(on_host(type) == std::map<std::string, int>{{"aten::mm", 2}});  // the results of w1 and w3
   CHECK(std::any_of(type.ops.begin(), type.ops.end(), [](const PlannedOp& op) {
@@ -107,14 +107,14 @@ TEST_CASE("a result that the next region holds is saved, not copied") {
   }
   const Trace trace = build.finish();
   Policy rule = policy_of("full");
-  rule.offload = {{"", "aten::exp", std::nullopt}};
+  rule.moved_to[Store::kHost].results = {{"", "aten::exp", std::nullopt}};
   CHECK_THAT(std::get<Rejected>(resolve(rule, trace)).message,
              Catch::Contains("offloads nothing of chained: its last region cannot offload"));
   const Plan allowed = std::get<Plan>(resolve(rule, trace, NoEffect::kAllow));
   CHECK(allowed.types.at(0).ops.at(1).treatment == Treatment::kSave);
   CHECK(allowed.types.at(0).ops.at(1).reason ==
         "matches aten::exp, but is held on the device anyway");
-  rule.offload = {{"", "aten::silu", std::nullopt}};
+  rule.moved_to[Store::kHost].results = {{"", "aten::silu", std::nullopt}};
   const Plan plan = std::get<Plan>(resolve(rule, trace));
   CHECK(on_host(plan.types.at(0)) == std::map<std::string, int>{{"aten::silu", 1}});
 }
@@ -140,7 +140,7 @@ TEST_CASE("inputs of modules are offloaded without any recompute") {
   const Trace trace = toy_llama({.tokens = 64});
   const Plan plan = plan_offloaded("offload_modules([attn_proj,layer_input])", trace);
   CHECK(on_host(plan.types.at(0)) == std::map<std::string, int>{{"rematch::attention", 1}});
-  CHECK(plan.types.at(0).offload_inputs.size() == 1);
+  CHECK(plan.types.at(0).stored_inputs[Store::kHost].size() == 1);
   const StepPrediction step = StepSimulator(trace).simulate(plan, Schedule::kOnDemand);
   CHECK(step.host.copied_back.count > 0);
   const auto parsed = parse_policy("offload_modules([core_atn])");

@@ -208,7 +208,7 @@ TEST_CASE("exclude overrides every list, and the inverse form keeps everything e
 TEST_CASE("ops of the offload list are planned as offloaded") {
   Policy rule = policy("full");
   rule.no_effect_is_intended = false;
-  rule.offload = {{"", "attention_forward", std::nullopt}};
+  rule.moved_to[Store::kHost].results = {{"", "attention_forward", std::nullopt}};
   const RegionType type = resolved(rule, toy_llama()).types.at(0);
   CHECK(find(type, "rematch::attention").treatment == Treatment::kOffload);
 }

@@ -56,7 +56,7 @@ std::vector<std::string> patterns_of(const Policy& policy) {
   };
   patterns.push_back(policy.regions.only_with);
   add(policy.save);
-  add(policy.offload);
+  add(policy.moved_to[Store::kHost].results);
   add(policy.exclude);
   add(policy.recompute);
   add(policy.save_regions);

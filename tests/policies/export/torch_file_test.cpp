@@ -107,7 +107,7 @@ TEST_CASE("a plan that torch.utils.checkpoint cannot run is refused with the reg
   CHECK_THAT(refusal(trace, offloading), Catch::StartsWith("region blocks.0: the region offloads " +
                                                            full.types[0].ops[3].name));
   Plan with_inputs = full;
-  with_inputs.types[0].offload_inputs = {{0, 0}};
+  with_inputs.types[0].stored_inputs[Store::kHost] = {{0, 0}};
   CHECK_THAT(refusal(trace, with_inputs),
              Catch::StartsWith("region blocks.0: the region keeps its inputs on the host"));
 }

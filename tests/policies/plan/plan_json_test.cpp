@@ -248,15 +248,49 @@ TEST_CASE("the plan schema refuses whatever the reader refuses") {
   CHECK_THROWS_WITH(plan_from_json(bad), Contains("types[0].ops[0].treatment"));
 }
 
+TEST_CASE("a plan cannot keep a value in a store that cannot hold it") {
+  for (const char* op : {"aten::empty.memory_format", "_c10d_functional::all_reduce"}) {
+    Json json = plan_to_json(small_plan());
+    json["types"][0]["ops"][0]["name"] = op;
+    CHECK_NOTHROW(plan_from_json(json));
+    json["types"][0]["ops"][0]["treatment"] = "offload";
+    CHECK_THROWS_WITH(plan_from_json(json),
+                      Contains("types[0]: op " + std::string(op) +
+                               " (scope ffn) cannot be kept on the host; write \"save\" for it"));
+  }
+}
+
+// The table of a build in which host memory would keep rounded values.
+std::array<StoreTraits, kStores.size()> with_inexact_host() {
+  auto stores = kStores;
+  stores.at(1).is_exact = false;
+  return stores;
+}
+
+TEST_CASE("a plan is inexact if one of its stores does not keep bits") {
+  const auto inexact = with_inexact_host();
+  Plan kept = small_plan();
+  CHECK(inexact_store(kept, inexact) == "");
+  Plan result = small_plan();
+  result.types[0].ops[1].treatment = Treatment::kOffload;
+  CHECK(inexact_store(result) == "");
+  CHECK(inexact_store(result, inexact) == "offload");
+  Plan input = small_plan();
+  input.types[0].stored_inputs[Store::kHost] = {{0, 0}};
+  CHECK(inexact_store(input, inexact) == "offload");
+  kept.other_shapes = {input};  // every shape counts
+  CHECK(inexact_store(kept, inexact) == "offload");
+}
+
 TEST_CASE("treatments and schedules convert to names and back") {
   for (const Treatment treatment : {Treatment::kSave, Treatment::kRecompute, Treatment::kOffload}) {
-    CHECK(from_string<Treatment>(to_string(treatment)) == treatment);
+    CHECK(treatment_from_string(to_string(treatment)) == treatment);
   }
   for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
     CHECK(from_string<Schedule>(to_string(schedule)) == schedule);
   }
   CHECK(to_string(Schedule::kWholeRegion) == "whole_region");
-  CHECK_FALSE(from_string<Treatment>("keep").has_value());
+  CHECK_FALSE(treatment_from_string("keep").has_value());
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 #include "policies/catalogue/resolve.h"
 #include "policies/predict/region/order.h"
 #include "policies/predict/region/trace_index.h"
-#include "policies/predict/step/offload.h"
 #include "policies/predict/step/step.h"
+#include "policies/predict/step/stored.h"
 #include "policies/search/front/front.h"
 #include "tests/support/catch.h"
 #include "tests/support/made_up_profile.h"
@@ -164,14 +164,14 @@ std::vector<RegionType> offloading(const Trace& trace, OpRange range, const Regi
     }
   }
   std::vector<RegionType> types = {saving, all, all};
-  types[0].offload_inputs = types[1].offload_inputs = inputs;
-  std::erase_if(types, [](const RegionType& type) { return !offloads_anything(type); });
+  types[0].stored_inputs[Store::kHost] = types[1].stored_inputs[Store::kHost] = inputs;
+  std::erase_if(types, [](const RegionType& type) { return !moves_anything(type); });
   return types;
 }
 
 std::vector<RegionInput> inputs_that_leave(const Trace& trace, OpRange range) {
   const RegionGraph graph = make_region_graph(trace, range);
-  std::vector<RegionInput> inputs = offloadable_inputs(trace, graph);
+  std::vector<RegionInput> inputs = movable_inputs(trace, graph);
   std::erase_if(inputs, [&](const RegionInput& input) {
     const RegionUse& use = graph.ops[static_cast<std::size_t>(input.op)]
                                .reads[static_cast<std::size_t>(input.argument)];

@@ -14,10 +14,10 @@ constexpr std::int64_t kHostMiB = 1 << 20;
 Report report_with_host() {
   Report report{testing::sample_provenance(), {}, {}};
   report.points = {testing::sample_point("none"), testing::sample_point("full")};
-  report.points[1].memory->host = HostRecord{.peak = Bytes{12 * kHostMiB},
-                                             .copied_out = Bytes{12 * kHostMiB},
-                                             .copied_back = Bytes{10 * kHostMiB},
-                                             .predicted_peak = Bytes{12 * kHostMiB}};
+  HostRecord& host = report.points[1].memory->host.emplace();
+  host.peak = host.copied_out = Bytes{12 * kHostMiB};
+  host.copied_back = Bytes{10 * kHostMiB};
+  host.predicted_peak = Bytes{12 * kHostMiB};
   return report;
 }
 

@@ -75,8 +75,9 @@ TEST_CASE("a mode of another system under on_demand is marked 'this engine only'
 TEST_CASE("a prediction states the memory held on the host") {
   constexpr std::int64_t kMiB = 1 << 20;
   PredictedStep step = step_of(3);
-  step.memory.host = HostRecord{
-      .peak = Bytes{12 * kMiB}, .copied_out = Bytes{12 * kMiB}, .copied_back = Bytes{11 * kMiB}};
+  HostRecord& host = step.memory.host.emplace();
+  host.peak = host.copied_out = Bytes{12 * kMiB};
+  host.copied_back = Bytes{11 * kMiB};
   const std::string text = predictions_to_text("", {step}, 300);
   CHECK_THAT(text,
              Catch::Contains("on the host at most 12.0 MiB, copied out 12.0 MiB, back 11.0 MiB"));

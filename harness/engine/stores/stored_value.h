@@ -1,38 +1,46 @@
-// A copy, on the host, of the storage of one of a record's values.
+// One value of a record in a store: the copy of its storage, and what is needed to restore the
+// tensor.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Allocator.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
-#include "harness/engine/offload/host_store.h"
 #include "harness/engine/record/saved_version.h"
+#include "harness/engine/stores/value_store.h"
+#include "policies/plan/treatment.h"
 
 namespace rematch {
 
-class HostCopy {
+class StoredValue {
  public:
-  // Starts the copy. `tensor` is a value of the record, without its graph.
-  HostCopy(std::int32_t value, const at::Tensor& tensor, HostStore& store);
+  // Starts the copy to the store of kind `store`. `tensor` is a value of the record, without its
+  // graph.
+  StoredValue(std::int32_t value, const at::Tensor& tensor, Store store, ValueStore& values);
 
   // Returns whether the tensor is plain and has data, so that its bytes can be copied.
   static bool is_possible(const at::Tensor& tensor);
 
   std::int32_t value() const { return value_; }
+  Store store() const { return store_; }
   // Returns whether an op has written to the tensor since the copy started. The copy may then be
   // torn.
   bool is_stale() const { return version_.is_stale(); }
   std::string describe() const;  // the tensor's description, for messages
 
-  // Starts the copy back to the device. Returns a tensor of the same sizes, strides and offset,
+  // Starts to bring the value back. Returns a tensor of the same sizes, strides and offset,
   // with its own storage and version counter. Call this once.
   at::Tensor restore();
 
  private:
   std::int32_t value_;
-  HostBlock block_;
+  Store store_;
+  std::size_t num_bytes_;
+  std::unique_ptr<StoredBytes> bytes_;
   at::Tensor shell_;  // the tensor's metadata, without its data
   c10::Allocator* allocator_;
   SavedVersion version_;

@@ -1,4 +1,4 @@
-#include "harness/engine/offload/mover.h"
+#include "harness/engine/stores/mover.h"
 
 #include <cstdlib>
 #include <cstring>

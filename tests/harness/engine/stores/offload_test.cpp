@@ -8,8 +8,8 @@
 #include "harness/measure/memory.h"
 #include "models/scope/scope.h"
 #include "policies/predict/region/trace_index.h"
-#include "policies/predict/step/offload.h"
 #include "policies/predict/step/step.h"
+#include "policies/predict/step/stored.h"
 #include "tests/support/catch.h"
 #include "tests/support/model_step.h"
 #include "tests/support/networks.h"
@@ -91,7 +91,7 @@ TEST_CASE("an offloaded result leaves the device until backward") {
     CHECK(cpu_bytes() - before == saved - 2 * kSquare.count);
     CHECK(offloading.host_memory().in_use == Bytes{2 * kSquare.count});
     loss.backward();
-    const HostMemory host = offloading.host_memory();
+    const StoreUse host = offloading.host_memory();
     CHECK(host.in_use == Bytes{});
     CHECK(host.peak == Bytes{2 * kSquare.count});
     CHECK(host.copied_out == host.peak);
@@ -128,8 +128,9 @@ TEST_CASE("inputs of regions are kept on the host") {
   Plan plan = plan_of_blocks(trace, [](int, int) { return false; });
   const std::vector<OpRange> ranges = region_ranges(trace, plan);
   for (std::size_t i = 0; i < ranges.size(); ++i) {
-    plan.types[i].offload_inputs = offloadable_inputs(trace, make_region_graph(trace, ranges[i]));
-    CHECK(plan.types[i].offload_inputs.size() == (i == 0 ? 0 : 1));
+    plan.types[i].stored_inputs[Store::kHost] =
+        movable_inputs(trace, make_region_graph(trace, ranges[i]));
+    CHECK(plan.types[i].stored_inputs[Store::kHost].size() == (i == 0 ? 0 : 1));
   }
   for (const Schedule schedule : kSchedules) {
     const Checkpoint checkpoint = strict(plan, schedule);
@@ -170,8 +171,9 @@ TEST_CASE("an overwritten value or input is not taken from the host") {
 
   Plan plan = plan_of_blocks(trace, [](int, int) { return false; });
   const std::vector<OpRange> ranges = region_ranges(trace, plan);
-  plan.types[1].offload_inputs = offloadable_inputs(trace, make_region_graph(trace, ranges[1]));
-  REQUIRE(plan.types[1].offload_inputs.size() == 1);
+  plan.types[1].stored_inputs[Store::kHost] =
+      movable_inputs(trace, make_region_graph(trace, ranges[1]));
+  REQUIRE(plan.types[1].stored_inputs[Store::kHost].size() == 1);
   const Checkpoint of_inputs = strict(plan, Schedule::kOnDemand);
   at::Tensor input;
   {
@@ -227,7 +229,7 @@ TEST_CASE("random offloading plans run networks with hazards bitwise equal", "[p
           CAPTURE(named.name, seed, to_string(schedule), backward == Backward::kTwice);
           const Checkpoint checkpoint = strict(plan, schedule);
           CHECK(first_difference(none, train(named, &checkpoint, backward)) == "");
-          const HostMemory first = checkpoint.host_memory();
+          const StoreUse first = checkpoint.host_memory();
           CHECK(first.in_use == Bytes{});
           CHECK(first_difference(none, train(named, &checkpoint, backward)) == "");
           CHECK(checkpoint.host_memory().allocations == first.allocations);
@@ -264,7 +266,7 @@ TEST_CASE("models that offload hold the predicted bytes", "[property]") {
         const StepPrediction predicted = simulator.simulate(plan, schedule);
         CHECK(step.after_forward_bytes == (predicted.after_forward - predicted.before).count);
         CHECK(step.peak_bytes == (predicted.peak_bytes() - predicted.before).count);
-        const HostMemory host = checkpoint.host_memory();
+        const StoreUse host = checkpoint.host_memory();
         CHECK(host.peak == predicted.host.peak);
         CHECK(host.copied_out == predicted.host.copied_out);
         CHECK(host.copied_back == predicted.host.copied_back);

@@ -1,4 +1,4 @@
-#include "harness/engine/offload/host_copy.h"
+#include "harness/engine/stores/stored_value.h"
 
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/StorageImpl.h>
@@ -31,29 +31,29 @@ c10::Allocator* allocator_of(const c10::Storage& storage) {
 
 }  // namespace
 
-bool HostCopy::is_possible(const at::Tensor& tensor) {
+bool StoredValue::is_possible(const at::Tensor& tensor) {
   const bool is_plain = tensor.layout() == at::kStrided && tensor.has_storage() &&
                         !tensor.is_inference() &&
                         !tensor.unsafeGetTensorImpl()->key_set().has(c10::DispatchKey::Python);
   return is_plain && tensor.storage().nbytes() > 0;
 }
 
-HostCopy::HostCopy(std::int32_t value, const at::Tensor& tensor, HostStore& store)
+StoredValue::StoredValue(std::int32_t value, const at::Tensor& tensor, Store store,
+                         ValueStore& values)
     : value_(value),
-      block_(store.take(tensor.device(), tensor.storage().nbytes())),
+      store_(store),
+      num_bytes_(tensor.storage().nbytes()),
+      bytes_(values.put(tensor)),
       shell_(without_data(tensor)),
       allocator_(allocator_of(tensor.storage())),
-      version_(tensor) {
-  block_.copy_from(tensor.storage().data());
-}
+      version_(tensor) {}
 
-std::string HostCopy::describe() const { return describe_tensor(shell_); }
+std::string StoredValue::describe() const { return describe_tensor(shell_); }
 
-at::Tensor HostCopy::restore() {
+at::Tensor StoredValue::restore() {
   const c10::OptionalDeviceGuard on_device(shell_.device());
-  c10::Storage storage =
-      make_storage(block_.bytes(), allocator_->allocate(block_.bytes()), allocator_);
-  block_.copy_to(storage.mutable_data());
+  c10::Storage storage = make_storage(num_bytes_, allocator_->allocate(num_bytes_), allocator_);
+  bytes_->bring_back(storage.mutable_data());
   shell_.unsafeGetTensorImpl()->set_storage_keep_dtype(std::move(storage));
   return std::move(shell_);
 }

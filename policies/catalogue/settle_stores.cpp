@@ -1,9 +1,9 @@
-#include "policies/catalogue/settle_offloads.h"
+#include "policies/catalogue/settle_stores.h"
 
 #include <algorithm>
 
 #include "policies/predict/region/trace_index.h"
-#include "policies/predict/step/offload.h"
+#include "policies/predict/step/stored.h"
 
 namespace rematch {
 namespace {
@@ -59,7 +59,7 @@ class Holders {
 void save_what_stays(const RegionGraph& graph, const Holders& holders, RegionType& type) {
   for (std::size_t op = 0; op < graph.ops.size(); ++op) {
     PlannedOp& planned = type.ops[op];
-    if (planned.treatment != Treatment::kOffload) continue;
+    if (!planned.treatment.is_moved()) continue;
     const std::vector<int>& outputs = graph.ops[op].outputs;
     const bool stays = std::all_of(outputs.begin(), outputs.end(), [&](int output) {
       const StorageId storage = graph.storage_ids[graph.values[output].storage];
@@ -71,66 +71,83 @@ void save_what_stays(const RegionGraph& graph, const Holders& holders, RegionTyp
   }
 }
 
+// Returns the store for inputs of regions. Nullopt if the policy moves no inputs.
+std::optional<Store> store_of_inputs(const Policy& policy) {
+  for (const StoreTraits& store : kStores) {
+    if (policy.moved_to[store.store].inputs) return store.store;
+  }
+  return std::nullopt;
+}
+
 void choose_inputs(const Policy& policy, const Trace& trace, const RegionGraph& graph,
                    const Holders& holders, RegionType& type) {
-  for (const RegionInput& input : offloadable_inputs(trace, graph)) {
+  const std::optional<Store> store = store_of_inputs(policy);
+  if (!store) return;
+  for (const RegionInput& input : movable_inputs(trace, graph)) {
     const int local = graph.values[graph.ops[input.op].reads[input.argument].value].storage;
     const StorageId storage = graph.storage_ids[local];
     if (holders.num_readers(storage) != 1 || holders.is_held(storage)) continue;
-    if (graph.storages[local].bytes < policy.offload_at_least) continue;
-    type.offload_inputs.push_back(input);
+    if (graph.storages[local].bytes < policy.moved_to[*store].at_least) continue;
+    type.stored_inputs[*store].push_back(input);
   }
 }
 
 bool has_any(const Plan& plan, std::size_t first, std::size_t end) {
   for (std::size_t i = first; i < end; ++i) {
-    if (offloads_anything(plan.types[plan.regions[i].type])) return true;
+    if (moves_anything(plan.types[plan.regions[i].type])) return true;
   }
   return false;
 }
 
 }  // namespace
 
-bool asks_to_offload(const Policy& policy) {
-  return !policy.offload.empty() || policy.offload_saved || policy.offload_inputs;
+std::optional<Store> store_asked_for(const Policy& policy) {
+  for (const StoreTraits& store : kStores) {
+    if (policy.moved_to[store.store].moves_anything()) return store.store;
+  }
+  return std::nullopt;
 }
 
-void settle_offloads(const Policy& policy, const Trace& trace, const TraceIndex& index,
-                     const std::vector<OpRange>& ranges, std::vector<RegionType>& types) {
-  if (!asks_to_offload(policy)) return;
+void settle_stores(const Policy& policy, const Trace& trace, const TraceIndex& index,
+                   const std::vector<OpRange>& ranges, std::vector<RegionType>& types) {
+  if (!store_asked_for(policy)) return;
   std::vector<RegionGraph> graphs;
   for (const OpRange range : ranges) graphs.push_back(index.graph(range));
   const Holders holders(trace, ranges, graphs, types);
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     save_what_stays(graphs[i], holders, types[i]);
-    if (policy.offload_inputs) choose_inputs(policy, trace, graphs[i], holders, types[i]);
+    choose_inputs(policy, trace, graphs[i], holders, types[i]);
   }
 }
 
-Bytes offloaded_bytes(const Plan& plan, const Trace& trace) {
+Bytes moved_bytes(const Plan& plan, const Trace& trace) {
   Bytes bytes;
   const TraceIndex index(trace);
   const std::vector<OpRange> ranges = index.ranges(plan);
   for (std::size_t i = 0; i + 1 < ranges.size(); ++i) {
     const RegionType& type = plan.types[plan.regions[i].type];
-    if (!offloads_anything(type)) continue;
+    if (!moves_anything(type)) continue;
     const RegionGraph graph = index.graph(ranges[i]);
-    bytes += offloaded_storages(graph, type).bytes(graph);
+    bytes += bytes_of(stored_storages(graph, type), graph);
   }
   return bytes;
 }
 
-std::string explain_empty_offload(const Policy& policy, const Plan& plan) {
+std::string explain_empty_move(const Policy& policy, Store store, const Plan& plan) {
+  const StoreRule& rule = policy.moved_to[store];
+  const std::string word = traits_of(store).word;
   const std::size_t num_regions = plan.regions.size();
   if (num_regions > 0 && has_any(plan, num_regions - 1, num_regions)) {
-    return "its last region cannot offload, because backward begins there, and no earlier region "
-           "offloads anything";
+    return "its last region cannot " + word +
+           ", because backward begins there, and no earlier region " + traits_of(store).verb +
+           " anything";
   }
-  if (policy.offload_inputs && policy.offload.empty() && !policy.offload_saved) {
+  if (rule.inputs && rule.results.empty() && !rule.saved) {
     return "the inputs of its regions stay on the device anyway, or no op produced them";
   }
   return "the selected tensors stay on the device anyway, are not read in backward, are below the "
-         "size limit, or cannot be offloaded";
+         "size limit, or cannot be kept " +
+         std::string(traits_of(store).place);
 }
 
 }  // namespace rematch

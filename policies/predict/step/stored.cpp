@@ -1,13 +1,15 @@
-#include "policies/predict/step/offload.h"
+#include "policies/predict/step/stored.h"
 
 #include <algorithm>
 
 namespace rematch {
 namespace {
 
-void add_once(std::vector<int>& storages, int storage) {
-  const bool is_new = std::find(storages.begin(), storages.end(), storage) == storages.end();
-  if (is_new) storages.push_back(storage);
+void add_once(std::vector<StoredStorage>& stored, const StoredStorage& added) {
+  const bool is_new = std::none_of(stored.begin(), stored.end(), [&](const StoredStorage& known) {
+    return known.storage == added.storage;
+  });
+  if (is_new) stored.push_back(added);
 }
 
 bool is_from_outside(const RegionGraph& graph, int value) {
@@ -15,7 +17,7 @@ bool is_from_outside(const RegionGraph& graph, int value) {
          graph.storages[graph.values[value].storage].outside;
 }
 
-// The engine moves a storage to the host only if the region reads it through a single tensor.
+// The engine moves a storage only if the region reads it through a single tensor.
 bool is_alone_on_storage(const RegionGraph& graph, int value) {
   const int storage = graph.values[value].storage;
   int readers = 0;
@@ -34,41 +36,48 @@ bool is_written_from(const Trace& trace, OpId first, StorageId storage) {
 
 }  // namespace
 
-bool RegionOffload::contains(int storage) const {
-  return std::find(results.begin(), results.end(), storage) != results.end() ||
-         std::find(inputs.begin(), inputs.end(), storage) != inputs.end();
+std::vector<StoredStorage> stored_storages(const RegionGraph& graph, const RegionType& type) {
+  std::vector<StoredStorage> stored;
+  if (!moves_anything(type)) return stored;
+  const std::vector<bool> kept = kept_values(graph, type.ops);
+  for (std::size_t op = 0; op < graph.ops.size(); ++op) {
+    const Treatment treatment = type.ops[op].treatment;
+    if (!treatment.is_moved()) continue;
+    for (const int output : graph.ops[op].outputs) {
+      const RegionValue& value = graph.values[output];
+      if (kept[output] && !value.constant) {
+        add_once(stored, {value.storage, *treatment.kept_in, /*is_input=*/false,
+                          static_cast<std::int32_t>(op)});
+      }
+    }
+  }
+  for (const StoreTraits& store : kStores) {
+    for (const RegionInput& input : type.stored_inputs[store.store]) {
+      const std::vector<RegionUse>& reads = graph.ops.at(input.op).reads;
+      if (input.argument >= static_cast<int>(reads.size())) continue;
+      const int value = reads[input.argument].value;
+      if (!is_from_outside(graph, value) || !is_alone_on_storage(graph, value)) continue;
+      add_once(stored, {graph.values[value].storage, store.store, /*is_input=*/true});
+    }
+  }
+  return stored;
 }
 
-Bytes RegionOffload::bytes(const RegionGraph& graph) const {
+Bytes bytes_of(const std::vector<StoredStorage>& stored, const RegionGraph& graph) {
   Bytes bytes;
-  for (const int storage : results) bytes += graph.storages[storage].bytes;
-  for (const int storage : inputs) bytes += graph.storages[storage].bytes;
+  for (const StoredStorage& each : stored) bytes += graph.storages[each.storage].bytes;
   return bytes;
 }
 
-RegionOffload offloaded_storages(const RegionGraph& graph, const RegionType& type) {
-  RegionOffload offload;
-  if (!offloads_anything(type)) return offload;
-  const std::vector<bool> kept = kept_values(graph, type.ops);
-  for (std::size_t op = 0; op < graph.ops.size(); ++op) {
-    const PlannedOp& planned = type.ops[op];
-    if (planned.treatment != Treatment::kOffload || !can_offload(planned.name)) continue;
-    for (const int output : graph.ops[op].outputs) {
-      const RegionValue& value = graph.values[output];
-      if (kept[output] && !value.constant) add_once(offload.results, value.storage);
-    }
+Bytes host_bytes_of(const std::vector<StoredStorage>& stored, const RegionGraph& graph) {
+  Bytes bytes;
+  for (const StoredStorage& each : stored) {
+    bytes += traits_of(each.store).host_bytes(graph.storages[each.storage].bytes);
   }
-  for (const RegionInput& input : type.offload_inputs) {
-    const std::vector<RegionUse>& reads = graph.ops.at(input.op).reads;
-    if (input.argument >= static_cast<int>(reads.size())) continue;
-    const int value = reads[input.argument].value;
-    if (!is_from_outside(graph, value) || !is_alone_on_storage(graph, value)) continue;
-    add_once(offload.inputs, graph.values[value].storage);
-  }
-  return offload;
+  return bytes;
 }
 
-std::vector<RegionInput> offloadable_inputs(const Trace& trace, const RegionGraph& graph) {
+std::vector<RegionInput> movable_inputs(const Trace& trace, const RegionGraph& graph) {
   std::vector<RegionInput> inputs;
   std::vector<int> seen;
   for (std::size_t op = 0; op < graph.ops.size(); ++op) {

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "harness/engine/offload/mover.h"
+#include "harness/engine/stores/mover.h"
 
 namespace rematch {
 namespace {

@@ -1,0 +1,30 @@
+// Decides what a policy moves to stores, once the regions of the model are known. A copy is made
+// only if it frees the value's own memory.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "policies/plan/plan.h"
+#include "policies/plan/policy.h"
+#include "policies/predict/region/trace_index.h"
+#include "policies/trace/trace.h"
+
+namespace rematch {
+
+// Returns the store that the policy moves something to. Nullopt if the policy moves nothing.
+std::optional<Store> store_asked_for(const Policy& policy);
+
+// Changes a treatment to a save if the result stays on the device anyway. If the policy moves
+// inputs, also chooses which inputs. `types[i]` is the type of the region at `ranges[i]`.
+void settle_stores(const Policy& policy, const Trace& trace, const TraceIndex& index,
+                   const std::vector<OpRange>& ranges, std::vector<RegionType>& types);
+
+// Returns the bytes of the values that are moved between forward and backward.
+Bytes moved_bytes(const Plan& plan, const Trace& trace);
+
+// Explains, for messages, why a policy that asks for the store moves nothing to it in this model.
+std::string explain_empty_move(const Policy& policy, Store store, const Plan& plan);
+
+}  // namespace rematch

@@ -1,0 +1,114 @@
+// The treatment of a value between forward and backward: it is recomputed, or it is kept in a
+// store. The table of stores is the only list of stores. Policies, plans, the predictor, the engine
+// and reports read it. A new store is a row here and an engine class (harness/engine/stores).
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "policies/base/bytes.h"
+
+namespace rematch {
+
+// Note [Lifetime of stored values]
+// The engine copies a value's whole storage to the store after its op has run. It copies an input
+// of a region when the region ends. The value's own memory is freed when the next region of the
+// plan ends, regardless of when the copy completes. Memory use is therefore determined by the plan.
+// Values that the last region would move stay where they are, because their backward comes first.
+// The first demand of backward in a region brings back the values of this region and of the region
+// before it.
+enum class Store : std::uint8_t {
+  kDevice,  // the value stays where its op has made it
+  kHost,    // host memory
+};
+
+struct StoreTraits {
+  Store store;
+  // The treatment of a value in this store, in plans and messages. Also the key of a policy's list
+  // of ops whose results go to the store.
+  const char* word;
+  // Keys in policy files; null for the device, where results are kept without them. See StoreRule.
+  const char* saved_key;
+  const char* inputs_key;
+  const char* at_least_key;
+  const char* verb;   // for messages: "the plan offloads aten::mm"
+  const char* place;  // for messages: "kept on the host"
+  char letter;        // in tables of ops
+  bool is_exact;      // whether a value comes back with the same bits
+  // Whether the store can hold the results of an op. The op's name has the form of TracedOp::name.
+  bool (*can_hold)(std::string_view op_name);
+  // Memory that a value of this size takes while it is in the store.
+  Bytes (*device_bytes)(Bytes value);
+  Bytes (*host_bytes)(Bytes value);
+};
+
+// Returns false for a collective, whose result is still being filled while later ops run, and for
+// an `empty`, whose result other ops fill.
+bool has_final_result(std::string_view op_name);
+
+inline constexpr std::array<StoreTraits, 2> kStores = {{
+    {Store::kDevice, "save", nullptr, nullptr, nullptr, "keeps", "on the device", 'S',
+     /*is_exact=*/true, [](std::string_view) { return true; }, [](Bytes value) { return value; },
+     [](Bytes) { return Bytes{}; }},
+    {Store::kHost, "offload", "offload_saved", "offload_inputs", "offload_at_least_bytes",
+     "offloads", "on the host", 'o', /*is_exact=*/true, has_final_result,
+     [](Bytes) { return Bytes{}; }, [](Bytes value) { return value; }},
+}};
+
+constexpr const StoreTraits& traits_of(Store store) {
+  return kStores.at(static_cast<std::size_t>(store));
+}
+
+// A value for each store.
+template <class T>
+struct ByStore {
+  std::array<T, kStores.size()> values{};
+  T& operator[](Store store) { return values.at(static_cast<std::size_t>(store)); }
+  const T& operator[](Store store) const { return values.at(static_cast<std::size_t>(store)); }
+  bool operator==(const ByStore&) const = default;
+};
+
+template <class T>
+bool is_empty(const ByStore<T>& lists) {
+  return std::all_of(lists.values.begin(), lists.values.end(),
+                     [](const T& list) { return list.empty(); });
+}
+
+// The fate of an op's outputs between forward and backward.
+struct Treatment {
+  std::optional<Store> kept_in;  // absent: recomputed
+
+  static const Treatment kRecompute;
+  static const Treatment kSave;     // kept on the device
+  static const Treatment kOffload;  // kept on the host
+
+  constexpr bool is_kept() const { return kept_in.has_value(); }
+  // Whether the value is moved to a store, so that its own memory is freed.
+  constexpr bool is_moved() const { return kept_in.has_value() && *kept_in != Store::kDevice; }
+  auto operator<=>(const Treatment&) const = default;
+};
+
+inline constexpr Treatment Treatment::kRecompute = {};
+inline constexpr Treatment Treatment::kSave = {Store::kDevice};
+inline constexpr Treatment Treatment::kOffload = {Store::kHost};
+
+// Where a kept value is, for messages: "on the host".
+constexpr std::string_view place_of(Treatment treatment) {
+  return traits_of(*treatment.kept_in).place;
+}
+
+constexpr std::string_view to_string(Treatment treatment) {
+  return treatment.kept_in ? traits_of(*treatment.kept_in).word : "recompute";
+}
+
+std::vector<std::string_view> treatment_words();
+// Returns nullopt if no treatment has this word.
+std::optional<Treatment> treatment_from_string(std::string_view word);
+
+}  // namespace rematch

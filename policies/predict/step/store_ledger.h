@@ -1,0 +1,68 @@
+// Counts the memory of values that a simulated step moves to stores. See Note [Lifetime of stored
+// values]. Does not count a value's own memory, which the simulator counts like any other storage.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "policies/base/bytes.h"
+#include "policies/predict/region/region.h"
+#include "policies/predict/step/stored.h"
+#include "policies/trace/host_memory.h"
+
+namespace rematch {
+
+class StoreLedger {
+ public:
+  // The values that one region moves. Both arguments must outlive it.
+  class Stash {
+   public:
+    Stash() = default;  // the region moves nothing
+    Stash(const std::vector<StoredStorage>& values, const RegionGraph& graph)
+        : values_(&values), graph_(&graph) {}
+
+    // Whether the values' own memory has been freed.
+    bool has_left() const { return place_ != Place::kStill; }
+    bool contains(int storage) const;
+    // Sorted as stored_storages() returns them: results in the order of their ops, then inputs.
+    const std::vector<StoredStorage>& values() const { return *values_; }
+
+   private:
+    friend class StoreLedger;
+    // A value that was brought back is a different instance than the value that has left.
+    enum class Place : std::uint8_t { kStill, kAway, kBroughtBack };
+    const std::vector<StoredStorage>* values_ = nullptr;
+    const RegionGraph* graph_ = nullptr;
+    Place place_ = Place::kStill;
+    std::size_t num_put_ = 0;
+    Bytes device_copies_;
+    Bytes host_copies_;
+  };
+
+  // Copies the results of the ops up to `op`, which is relative to the region.
+  void put_results(Stash& stash, std::int32_t op);
+  void put_inputs(Stash& stash);
+  // Returns whether the values leave. The caller then releases their own memory.
+  bool leave(Stash& stash);
+  void bring_back(Stash& stash);
+  // Frees the copies in the stores.
+  void drop_copies(Stash& stash);
+  // Frees a value that was brought back.
+  void release(const Stash& stash, int storage);
+  void release_inputs(const Stash& stash);
+
+  // Memory that copies and brought-back values take on the device.
+  Bytes device_bytes() const { return device_copies_ + brought_back_; }
+  const HostMemory& host() const { return host_; }
+
+ private:
+  void put_next(Stash& stash);
+
+  Bytes device_copies_;
+  Bytes brought_back_;
+  Bytes host_copies_;
+  HostMemory host_;
+};
+
+}  // namespace rematch

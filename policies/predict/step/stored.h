@@ -1,0 +1,36 @@
+// Finds the values that a plan moves to stores, as storages of a region. See Note [Lifetime of
+// stored values].
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "policies/plan/plan.h"
+#include "policies/predict/region/region.h"
+#include "policies/trace/trace.h"
+
+namespace rematch {
+
+// A storage of a region that the plan moves to a store.
+struct StoredStorage {
+  int storage = 0;  // local index in the region
+  Store store = Store::kHost;
+  bool is_input = false;
+  std::int32_t op = 0;  // index in the region of the op that makes a result
+};
+
+// Returns the storages that a region with this plan moves, without duplicates: results in the
+// order of their ops, then inputs. The plan's last region moves nothing, but this function does not
+// know which region is the last.
+std::vector<StoredStorage> stored_storages(const RegionGraph& graph, const RegionType& type);
+
+// Returns the bytes that the values themselves have, or that they take on the host.
+Bytes bytes_of(const std::vector<StoredStorage>& stored, const RegionGraph& graph);
+Bytes host_bytes_of(const std::vector<StoredStorage>& stored, const RegionGraph& graph);
+
+// Returns the inputs whose device memory could be freed between the region's forward and its
+// backward. Such inputs are results of earlier ops, are not views, and are not written later. The
+// caller must check whether something else holds them too.
+std::vector<RegionInput> movable_inputs(const Trace& trace, const RegionGraph& graph);
+
+}  // namespace rematch

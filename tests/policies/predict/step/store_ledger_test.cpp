@@ -1,0 +1,79 @@
+#include "policies/predict/step/store_ledger.h"
+
+#include <catch2/catch.hpp>
+
+namespace rematch {
+namespace {
+
+// A region with three storages of 10, 20 and 40 bytes.
+RegionGraph three_storages() {
+  RegionGraph graph;
+  for (const std::int64_t bytes : {10, 20, 40}) {
+    RegionStorage& storage = graph.storages.emplace_back();
+    storage.bytes = Bytes{bytes};
+  }
+  return graph;
+}
+
+// Ops 2 and 5 make storages 0 and 1. Storage 2 is an input.
+const std::vector<StoredStorage> kOnHost = {{0, Store::kHost, /*is_input=*/false, 2},
+                                            {1, Store::kHost, /*is_input=*/false, 5},
+                                            {2, Store::kHost, /*is_input=*/true}};
+
+TEST_CASE("results are copied when their op has run, inputs when the region ends") {
+  const RegionGraph graph = three_storages();
+  StoreLedger ledger;
+  StoreLedger::Stash stash(kOnHost, graph);
+  ledger.put_results(stash, 1);
+  CHECK(ledger.host().copied_out == Bytes{0});
+  ledger.put_results(stash, 4);
+  CHECK(ledger.host().copied_out == Bytes{10});
+  ledger.put_results(stash, 9);
+  CHECK(ledger.host().copied_out == Bytes{30});
+  ledger.put_inputs(stash);
+  CHECK(ledger.host() == HostMemory{Bytes{70}, Bytes{70}, Bytes{0}});
+  CHECK(ledger.device_bytes() == Bytes{0});
+}
+
+TEST_CASE("values that left come back as new memory, and each is freed once") {
+  const RegionGraph graph = three_storages();
+  StoreLedger ledger;
+  StoreLedger::Stash stash(kOnHost, graph);
+  CHECK_FALSE(ledger.leave(stash));  // nothing is in the store yet
+  ledger.put_inputs(stash);
+  CHECK(ledger.leave(stash));
+  CHECK(stash.has_left());
+  CHECK_FALSE(ledger.leave(stash));  // a second region that ends changes nothing
+  ledger.bring_back(stash);
+  CHECK(ledger.device_bytes() == Bytes{70});
+  CHECK(ledger.host().copied_back == Bytes{70});
+  ledger.release(stash, 1);
+  CHECK(ledger.device_bytes() == Bytes{50});
+  ledger.release_inputs(stash);
+  CHECK(ledger.device_bytes() == Bytes{10});
+}
+
+// The first stash is dropped before the second one is put, so the host holds 30 bytes, then 70.
+TEST_CASE("the peak of the host counts what is there at once") {
+  const RegionGraph graph = three_storages();
+  StoreLedger ledger;
+  StoreLedger::Stash first(kOnHost, graph);
+  StoreLedger::Stash second(kOnHost, graph);
+  ledger.put_results(first, 9);
+  ledger.drop_copies(first);
+  ledger.put_inputs(second);
+  CHECK(ledger.host() == HostMemory{Bytes{70}, Bytes{100}, Bytes{0}});
+}
+
+TEST_CASE("a region that still has its values brings nothing back") {
+  const RegionGraph graph = three_storages();
+  StoreLedger ledger;
+  StoreLedger::Stash stash(kOnHost, graph);
+  ledger.put_inputs(stash);
+  ledger.bring_back(stash);  // backward reads the values before they left
+  CHECK(ledger.device_bytes() == Bytes{0});
+  CHECK(ledger.host().copied_back == Bytes{0});
+}
+
+}  // namespace
+}  // namespace rematch
