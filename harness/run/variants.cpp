@@ -133,6 +133,7 @@ EffectRecord effect_of(const NamedPlan& named, const std::string& hash, const Ex
   const bool is_extreme = named.plan.policy == kNoneName || named.plan.policy == kFullName;
   if (hash == extremes.none) effect.same_as = kNoneName;
   if (hash == extremes.full) effect.same_as = kFullName;
+  effect.inexact_store = inexact_store(named.plan);
   effect.intended = is_extreme || (!effect.same_as.empty() && named.no_effect_is_intended);
   return effect;
 }

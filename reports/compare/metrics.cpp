@@ -220,7 +220,7 @@ void compare_losses(MetricRecord& record, const PointRecord& base, const PointRe
   }
   judge_lengths(record, base.steps.size(), candidate.steps.size());
   judge_unrecorded(record, base, candidate);
-  if (!claims_other_bits(candidate) || claims_other_bits(base)) return;
+  if (!claims_wrong_bits(candidate) || claims_wrong_bits(base)) return;
   record.verdict = CompareVerdict::kDifferent;
   record.note = "equal, but the candidate records that its bits differ from reference " +
                 candidate.parity->reference + ", and the base does not";

@@ -36,10 +36,8 @@ std::string first_different_tensor(const StepRecord& left, const StepRecord& rig
   return "";
 }
 
-bool claims_other_bits(const PointRecord& point) {
-  const auto& parity = point.parity;
-  return parity && (parity->loss_bits_equal == false || parity->gradient_bits_equal == false ||
-                    parity->parameter_hash_equal == false || parity->generator_hash_equal == false);
+bool claims_wrong_bits(const PointRecord& point) {
+  return point.parity && has_other_bits(*point.parity) && is_exact(point);
 }
 
 std::string gradient_fault(const StepRecord& step) {

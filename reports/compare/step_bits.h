@@ -26,10 +26,10 @@ inline constexpr std::array kRecordedBits = {
 // gradients come first. Bits that one side did not record count neither as different nor as equal.
 std::string first_different_tensor(const StepRecord& left, const StepRecord& right);
 
-// True if the point's own parity says that its bits differ from its reference's bits. The parity
-// covers more than the steps: hashes of later gradients are compared during measurement and then
-// dropped.
-bool claims_other_bits(const PointRecord& point);
+// True if the point's own parity says that its bits differ from its reference's bits, although its
+// plan is exact. The parity covers more than the steps: hashes of later gradients are compared
+// during measurement and then dropped.
+bool claims_wrong_bits(const PointRecord& point);
 
 // Returns why the gradients of a step cannot be compared: "are all zero" or "are not finite". Empty
 // if they can be compared or were not recorded.

@@ -260,7 +260,14 @@ void Gate::add_loss(GatedPoint& gated, const PointRecord& point, const PointReco
   const LossArm other = reference_arms_.arm_of(reference);
   std::vector<CheckRecord> checks;
   if (settings_.loss == LossTier::kBitwise) {
-    hold_to_parity(checks.emplace_back(check_bitwise(own, other)), point, reference);
+    CheckRecord& check = checks.emplace_back(check_bitwise(own, other));
+    if (is_exact(point)) {
+      hold_to_parity(check, point, reference);
+    } else {
+      decide(check, GateVerdict::kInconclusive,
+             "the plan keeps values in " + point.effect->inexact_store +
+                 ", which does not keep bits; use --loss envelope or --loss equivalence");
+    }
   }
   if (settings_.loss == LossTier::kEnvelope) checks.push_back(check_envelope(own, other));
   if (settings_.loss == LossTier::kEquivalence) {

@@ -192,10 +192,10 @@ std::optional<CheckRecord> check_proof(const PointRecord& point) {
 }
 
 void hold_to_parity(CheckRecord& check, const PointRecord& point, const PointRecord& reference) {
-  if (check.verdict != GateVerdict::kPass || !claims_other_bits(point)) return;
+  if (check.verdict != GateVerdict::kPass || !claims_wrong_bits(point)) return;
   const bool is_held_to_it = point.parity->reference == reference.policy;
   const bool is_same_policy = point.policy == reference.policy;
-  if (!is_held_to_it && (!is_same_policy || claims_other_bits(reference))) return;
+  if (!is_held_to_it && (!is_same_policy || claims_wrong_bits(reference))) return;
   check.first_different_step = point.parity->first_different_step;
   check.first_different_tensor = point.parity->first_different_tensor;
   decide(

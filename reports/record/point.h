@@ -80,6 +80,12 @@ struct PointRecord {
   std::map<std::string, std::string> unknown;
 };
 
+// Returns whether the point's plan keeps all bits. If not, its bits may differ from the reference's
+// bits, and only gates of losses can judge it.
+inline bool is_exact(const PointRecord& point) {
+  return !point.effect || point.effect->inexact_store.empty();
+}
+
 // All fields except the fields that a point stores in another form: "counted_steps", "counts" and
 // "ops", which form one record; the key; and the fields repeated from the identity.
 template <RecordOf<PointRecord> Point, class Visit>

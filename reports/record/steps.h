@@ -77,6 +77,12 @@ void visit_fields(Parity& parity, Visit visit) {
         parity.first_parameter_without_gradient);
 }
 
+// Returns whether some compared bits differ.
+inline bool has_other_bits(const ParityRecord& parity) {
+  return parity.loss_bits_equal == false || parity.gradient_bits_equal == false ||
+         parity.parameter_hash_equal == false || parity.generator_hash_equal == false;
+}
+
 // Says whether the plan equals the plan of policy `none` or `full`, and whether the run executed
 // the ops that the plan predicts.
 struct EffectRecord {
@@ -84,6 +90,8 @@ struct EffectRecord {
   bool intended = false;  // true if the policy is meant to equal `same_as`, as its name says
   std::optional<bool> counts_equal_prediction;
   std::string detail;  // the first difference, in one line
+  // A store of the plan that does not keep the bits of values. Empty if the plan is exact.
+  std::string inexact_store;
   bool operator==(const EffectRecord&) const = default;
 };
 
@@ -93,6 +101,7 @@ void visit_fields(Effect& effect, Visit visit) {
   visit("intended", effect.intended);
   visit({"counts_equal_prediction", kColumn}, effect.counts_equal_prediction);
   visit({"detail", kNullIfEmpty}, effect.detail);
+  visit({"inexact_store", kLater | kOmitIfEmpty}, effect.inexact_store);
 }
 
 }  // namespace rematch

@@ -90,10 +90,8 @@ std::optional<Verdict> judge_validity(const PointRecord& point) {
   }
   if (point.parity) {
     const ParityRecord& parity = *point.parity;
-    for (const std::optional<bool>& equal :
-         {parity.loss_bits_equal, parity.gradient_bits_equal, parity.parameter_hash_equal,
-          parity.generator_hash_equal}) {
-      if (equal == false) return Verdict{VerdictKind::kDifferent, describe_difference(parity)};
+    if (has_other_bits(parity) && is_exact(point)) {
+      return Verdict{VerdictKind::kDifferent, describe_difference(parity)};
     }
     if (parity.every_parameter_has_gradient == false) {
       return Verdict{VerdictKind::kDifferent, "parity proves nothing: parameter " +
@@ -204,7 +202,11 @@ Verdict judge_point(const PointRecord& point, const PointRecord* none, const Poi
   if (mine == nullptr || theirs == nullptr) {
     return {VerdictKind::kNoReference, "peaks were not measured"};
   }
-  return judge_peak(point, *mine, *theirs, full);
+  Verdict verdict = judge_peak(point, *mine, *theirs, full);
+  if (!is_exact(point)) {
+    verdict.text += "; not exact: the plan keeps values in " + point.effect->inexact_store;
+  }
+  return verdict;
 }
 
 }  // namespace rematch

@@ -22,6 +22,7 @@
 #include "policies/base/hashing.h"
 #include "policies/base/json.h"
 #include "policies/base/text.h"
+#include "reports/compare/step_bits.h"
 #include "reports/record/json/record_json.h"
 
 namespace rematch {
@@ -114,12 +115,7 @@ ExitCode exit_code_of(const Report& report) {
     if (point.status != PointStatus::kOk) code = ExitCode::kSomePointsFailed;
   }
   for (const PointRecord& point : report.points) {
-    if (!point.parity) continue;
-    const bool equal = point.parity->loss_bits_equal.value_or(true) &&
-                       point.parity->gradient_bits_equal.value_or(true) &&
-                       point.parity->parameter_hash_equal.value_or(true) &&
-                       point.parity->generator_hash_equal.value_or(true);
-    if (!equal) return ExitCode::kGateFailed;
+    if (claims_wrong_bits(point)) return ExitCode::kGateFailed;
   }
   return code;
 }

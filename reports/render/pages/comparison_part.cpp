@@ -69,7 +69,8 @@ std::vector<Tile> proof_tiles(const std::vector<ComparedPoint>& points) {
   Share as_predicted;
   for (const ComparedPoint& compared : points) {
     const auto& parity = compared.point->parity;
-    if (parity && parity->loss_bits_equal && parity->gradient_bits_equal) {
+    if (parity && parity->loss_bits_equal && parity->gradient_bits_equal &&
+        is_exact(*compared.point)) {
       equal.count(compared.verdict.kind != VerdictKind::kDifferent);
     }
     if (const auto problem = unplanned_counts(*compared.point)) {

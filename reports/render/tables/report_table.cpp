@@ -66,9 +66,8 @@ std::string step_cell(const PointRecord& point) {
 std::string parity_cell(const PointRecord& point) {
   if (!point.parity) return point.device == "cuda-dry" ? "not proven" : kNotMeasured;
   const ParityRecord& parity = *point.parity;
-  const std::array parts = {parity.loss_bits_equal, parity.gradient_bits_equal,
-                            parity.parameter_hash_equal, parity.generator_hash_equal};
-  if (std::find(parts.begin(), parts.end(), false) != parts.end()) return "DIFFERENT";
+  if (!is_exact(point)) return "not exact";
+  if (has_other_bits(parity)) return "DIFFERENT";
   if (parity.every_parameter_has_gradient == false) return "NO PROOF";
   // Parity concerns loss and gradients. The other bits may not have been recorded.
   return parity.loss_bits_equal && parity.gradient_bits_equal ? "equal" : kNotMeasured;

@@ -64,6 +64,26 @@ TEST_CASE("T0 names the gradient that differs between two reports") {
   CHECK(first_tensor(1) == "embed.weight");
 }
 
+// Losses can still be compared, so only the tier that compares bits is undecided.
+TEST_CASE("bits of a plan that does not keep them are neither equal nor different") {
+  Report report = report_of({trained_point("none"), trained_point("full")});
+  PointRecord& rounding = report.points[1];
+  rounding.parity->parameter_hash_equal = false;
+  GateSettings only_full = tier(LossTier::kBitwise);
+  only_full.policies = {"full"};
+  const auto check = [&] { return check_of(gate(report, report, only_full), "loss_bitwise"); };
+  CHECK(check().verdict == GateVerdict::kFail);
+  rounding.effect.emplace().inexact_store = "compress8";
+  CHECK(check().verdict == GateVerdict::kInconclusive);
+  CHECK(check().reason ==
+        "the plan keeps values in compress8, which does not keep bits; use --loss envelope or "
+        "--loss equivalence");
+  only_full = {};
+  only_full.max_loss_difference = 0.0;
+  only_full.policies = {"full"};
+  CHECK(check_of(gate(report, report, only_full), "loss_difference").verdict == GateVerdict::kPass);
+}
+
 TEST_CASE("a loss that is not finite fails in every tier, whether or not bits are equal") {
   const float nan = std::nanf("");
   Report report = report_of({trained_point("full", {5, nan, 3, 2})});

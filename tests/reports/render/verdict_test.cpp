@@ -50,6 +50,16 @@ TEST_CASE("a verdict states the effect of a policy and its obstacles") {
   const std::vector<Row> rows = {
       {"a lower peak for more time", [](auto&, auto&) {}, VerdictKind::kLowersPeak,
        "lowers the peak by 20 % for 10 % more time"},
+      {"other bits of an exact plan",
+       [](auto& point, auto&) { point.parity->gradient_bits_equal = false; },
+       VerdictKind::kDifferent, "DIFFERENT from none"},
+      {"other bits of a plan that does not keep bits",
+       [](auto& point, auto&) {
+         point.parity->gradient_bits_equal = false;
+         point.effect->inexact_store = "compress8";
+       },
+       VerdictKind::kLowersPeak,
+       "lowers the peak by 20 % for 10 % more time; not exact: the plan keeps values in compress8"},
       {"the same time",
        [](auto& point, auto&) {
          point.time->ratio = StepRatioRecord{"none", 1.0, {{0.995, 1.005}}, "same"};
