@@ -191,8 +191,8 @@ void add_compare(CLI::App& app, Action& action) {
           "  rematch compare base.json candidate.json --fail-on slower,peak,counts\n"
           "  rematch compare base.json candidate.json --metric step_time,peak_allocated \\\n"
           "      --threshold step_time=3%+500us,peak_allocated=1MiB --markdown\n"
-          "Exit codes: 0 compared, and nothing that --fail-on names, 2 a file or flag cannot be "
-          "used,\n"
+          "Exit codes: 0 compared, and found nothing that --fail-on names, 2 a file or flag cannot "
+          "be used,\n"
           "3 found what --fail-on names, 4 inconclusive: too noisy, a figure or a point is "
           "missing,\n"
           "or nothing was compared, 6 different environments.");

@@ -47,7 +47,7 @@ struct GateFlags : RecordFlags {
         ->check(CLI::Range(1, kMaxSteps));
     app.add_option("--max-peak-bytes", max_peak, "Largest peak of allocated bytes: 24GiB");
     app.add_option("--max-slowdown", max_slowdown,
-                   "Largest step time over the reference's: 1.1, or 10%");
+                   "Largest step time relative to the reference's: 1.1, or 10%");
     app.add_option("--expect", expect,
                    "Required numbers of executed ops over all steps: attention_forward=600, "
                    "recompute.matmul=0");

@@ -53,7 +53,7 @@ CurveFlags::CurveFlags(CLI::App& app) : command(&app) {
                  "--loss envelope");
   app.add_option("--step-column", columns.step, "Column or key of the step in these files");
   app.add_option("--loss-column", columns.loss,
-                 "Column or key of the loss; Value in TensorBoard's CSV");
+                 "Column or key of the loss; TensorBoard's CSV calls it Value");
 }
 
 void require_curve_flags(const CurveFlags& flags, const GateSettings& settings) {

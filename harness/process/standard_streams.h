@@ -11,7 +11,8 @@ namespace rematch {
 // write fails, as on a closed stream. Call this first in main().
 inline void open_missing_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    // open() returns the lowest free number, and all lower numbers are in use by now.
+    // open() returns the lowest free descriptor. Lower descriptors are open by now, so this one is
+    // `stream`.
     if (fcntl(stream, F_GETFD) < 0) static_cast<void>(open("/dev/null", O_RDONLY));
   }
 }

@@ -40,10 +40,10 @@ struct LaunchCall {
   std::uint32_t correlation = 0;
 };
 
-// Stands for an op call's number while a step's input is made. Making the input is not an op of the
-// step.
+// Used instead of an op call's number while a step's input is made, because making the input is not
+// an op of the step.
 inline constexpr std::uint64_t kBatchOfStep = ~std::uint64_t{0};
-// Stands for an op call's number while a plan's copies between device and host are started.
+// Used instead of an op call's number while a plan's copies between device and host are started.
 inline constexpr std::uint64_t kOffloadOfPlan = kBatchOfStep - 1;
 
 // Links a launching call to the innermost op call of its thread at that time.

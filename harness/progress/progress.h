@@ -27,7 +27,7 @@ class Progress {
   // Prints a separate line, even if a bar is drawn.
   void say(const std::string& line) const;
   void add_part() { ++num_parts_; }  // adds a part that was not planned
-  // Ends the progress: no part follows. `what` names what is skipped, and why.
+  // Skips all parts that are not finished. `what` names the skipped work and the reason.
   void leave_out(const std::string& what);
 
  private:

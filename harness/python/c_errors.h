@@ -7,7 +7,7 @@
 
 #include "harness/python/c_call.h"
 
-struct _object;  // Stands for Python's PyObject, because Python's own header is not available here.
+struct _object;  // Python's PyObject, whose own header is not available here
 
 namespace torch {
 

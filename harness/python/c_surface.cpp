@@ -59,7 +59,8 @@ thread_local std::vector<ScopeListener*> listeners;
 std::int64_t allocated_bytes(const c10::Device& device) {
   if (device.is_meta()) return current_meta_memory().total.count;
   if (device.is_cpu()) return current_cpu_memory().total.count;
-  throw std::invalid_argument("memory of " + device.str() + " is not counted; ask torch");
+  throw std::invalid_argument("rematch does not count the memory of " + device.str() +
+                              "; use torch's own memory statistics");
 }
 
 void put_head(const Json& head, Trace& trace) {

@@ -37,7 +37,7 @@ std::string describe_progress(const RankState& state) {
 
 Blame blame_for_end(const RankState& state) {
   std::string message = "rank " + std::to_string(state.rank);
-  if (state.is_silent) return {state.rank, message + " is lost: its command is silent"};
+  if (state.is_silent) return {state.rank, message + " is lost: its command does not respond"};
   message += state.note.failed_at && state.signal == 0 ? " failed first" : " ended first";
   if (state.signal != 0) message += ", signal " + std::to_string(state.signal);
   if (state.exit_code != 0) message += ", exit code " + std::to_string(state.exit_code);

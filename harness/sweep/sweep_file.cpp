@@ -31,8 +31,8 @@ std::vector<std::string> words_of(const JsonField& field) {
     const bool is_own = std::find(kOwnFlags.begin(), kOwnFlags.end(), flag) != kOwnFlags.end();
     if (is_own || flag == "-o") {
       element.fail(in_quotes(flag) +
-                   " is set by the sweep: groups have models, policies, "
-                   "schedules, axes, seeds and repetitions, and workers name the reports");
+                   " is not allowed among the arguments: the group sets models, policies, "
+                   "schedules, axes, seeds and repetitions, and the worker sets the output files");
     }
     words.push_back(word);
   }

@@ -43,9 +43,9 @@ at::Tensor laid_out(const at::Tensor& grad_BHTD) {
   return grad_BHTD.transpose(1, 2).contiguous().transpose(1, 2);
 }
 
-// Stands for the generator's seed or offset, which kernels do not read without dropout. cuDNN's
-// backward needs this tensor on q's device. The other backends need it on the CPU, where their
-// forward returns it.
+// Returns a placeholder for the generator's seed or offset, which kernels do not read without
+// dropout. cuDNN's backward needs this tensor on q's device. The other backends need it on the CPU,
+// where their forward returns it.
 at::Tensor no_philox(at::Device device = at::kCPU) {
   return at::empty({}, at::TensorOptions().dtype(at::kLong).device(device));
 }

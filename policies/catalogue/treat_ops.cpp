@@ -174,7 +174,8 @@ OpTreater::Decision OpTreater::decide(OpId op, int& alternated) const {
   return decide_by_lists(op);
 }
 
-// Adds to a decision whether a kept result stays on the device or goes to another store.
+// Completes a decision: chooses whether a kept result stays on the device or moves to another
+// store.
 OpTreater::Decision OpTreater::placed(Decision decision, const TracedOp& op) const {
   for (const StoreTraits& store : kStores) {
     if (decision.treatment == Treatment::kSave && policy_.moved_to[store.store].saved) {

@@ -35,7 +35,7 @@ Problem problem_of_kind(const RegionType& type, Schedule schedule) {
            "with --for torch";
   }
   if (!skipped_ops(type).empty()) {
-    return "recompute skips ops whose results are not kept, which torch alone cannot do; use "
+    return "recompute skips ops whose results it does not need, which torch alone cannot do; use "
            "--to remat";
   }
   return move_words(type);

@@ -33,8 +33,8 @@ struct TimedSteps {
   std::vector<Profile::Duration> optimizer;
 };
 
-// Throws std::invalid_argument unless there are watched steps and steps without observers, and
-// every watched and weighed step has the trace's ops.
+// Throws std::invalid_argument if `watched` is empty, if there are no steps without observers, or
+// if the ops of a step in `watched` or `weighed` are not the trace's.
 Profile measured_profile(const Trace& trace, const std::string& device, const TimedSteps& steps);
 
 // Completes a profile that has an ops_sha256 and no trace_sha256. The result has the trace's hash,

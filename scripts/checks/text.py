@@ -40,8 +40,8 @@ def run(tree):
         size = len(tree.bytes_of(name))
         limit = MAX_REPORT_BYTES if name.startswith(LARGE_FOLDER) else MAX_BYTES
         if size > limit and name not in LARGE_FILES:
-            problems.append(f"{name}:1: {size} bytes, the limit is {limit}; a larger file is "
-                            "listed with its reason in scripts/checks/text.py")
+            problems.append(f"{name}:1: {size} bytes, the limit is {limit}; if the file must be "
+                            "larger, add it to LARGE_FILES in scripts/checks/text.py with the reason")
         problems += problems_of_lines(tree, name)
         problems += problems_of_sentences(tree, name)
     return f"{len(names)} files", problems

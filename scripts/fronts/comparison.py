@@ -192,8 +192,8 @@ def our_point(model, step, trace, point, before):
 
 def markdown(rows):
     head = ("model", "peak without", "smallest peak: ours", "PyTorch's", "hypervolume: ours", "PyTorch's", "of full", "of lists",
-            "of budgets", "of torch_remat", "ours over PyTorch's", "PyTorch's plans ahead of ours",
-            "by products and attention: ours over PyTorch's", "plans ahead")
+            "of budgets", "of torch_remat", "ours / PyTorch's", "PyTorch's plans ahead of ours",
+            "by products and attention: ours / PyTorch's", "plans ahead")
     lines = [head, ["---"] * len(head), *(cells(row) for row in rows)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 

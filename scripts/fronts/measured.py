@@ -105,10 +105,10 @@ def listing(comparison):
     return "\n".join(lines)
 
 
-HEAD = ("model", "peak without", "smallest peak: ours", "PyTorch's", "ours over PyTorch's hypervolume",
+HEAD = ("model", "peak without", "smallest peak: ours", "PyTorch's", "hypervolume: ours / PyTorch's",
         "PyTorch's plans ahead of ours",
-        f"our peak over PyTorch's at equal step time, for peaks below {LOW_PEAK} of the peak without",
-        "compile time over PyTorch's", "measured over predicted peak")
+        f"our peak / PyTorch's at equal step time, for peaks below {LOW_PEAK} of the peak without",
+        "compile time / PyTorch's", "measured / predicted peak")
 
 
 def markdown(comparisons):
@@ -134,5 +134,5 @@ def ratios_text(ratios):
     text = f"{min(known):.2f} to {max(known):.2f}" if known else ""
     missing = len(ratios) - len(known)
     if missing:
-        text += f"{', ' if text else ''}no plan as fast as {missing} of {len(ratios)}"
+        text += f"{', ' if text else ''}no equally fast plan for {missing} of {len(ratios)}"
     return text

@@ -148,7 +148,7 @@ def judge_pytorch(report):
     for point in report["rematch"]:
         time = point["time"]
         if not time or not time.get("step_median_ns"):
-            findings.append(f"{point_name(point)}: {point['status']}, but rematch has no step time")
+            findings.append(f"{point_name(point)}: not compared, because rematch has no step time (status: {point['status']})")
             continue
         how = time.get("attention_backend"), bool(time.get("repeatable_bits"))
         if how != theirs:

@@ -237,7 +237,7 @@ def judge_profile(profile):
             problems.append(f"{name}: the bytes that kernels allocate were not measured")
         else:
             most = max(max(kind["temporary_bytes"]) for kind in types)
-            findings.append(f"{name}: kernels allocate at most {most} B inside")
+            findings.append(f"{name}: temporaries of an op take at most {most} B")
     if (profile["device"], profile["source"]) != ("cuda", "measured"):
         problems.append(f"the profile is {profile['source']}, of {profile['device']}")
     return findings, problems

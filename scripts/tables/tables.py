@@ -73,7 +73,7 @@ def key_of(point):
 
 def steps(evidence):
     """Tabulates step times. The number of samples is absent for points whose report was lost."""
-    columns = ["card", "model", "tokens", "policy", "ops", "attention", "step, ms", "samples", "over the reference", "MFU",
+    columns = ["card", "model", "tokens", "policy", "ops", "attention", "step, ms", "samples", "time / reference", "MFU",
                "allocated while timed", "reserved while timed", "report"]
     rows = {}
     for point in in_order(filter(is_full_size, evidence.points)):

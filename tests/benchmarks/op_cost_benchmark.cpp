@@ -112,7 +112,7 @@ void op_cost(benchmark::State& state, Schedule schedule) {
   report("per saved tensor",
          {{1, sigmoid_kept}, {-1, sigmoid_plain}, {-1, add_recorded}, {1, add_plain}},
          kLimitNanoseconds);
-  report("per recomputed op, over the op run without grad",
+  report("per recomputed op, minus the op run without grad",
          {{1, sigmoid_again},
           {-1, sigmoid_plain},
           {-1, add_recorded},

@@ -33,8 +33,9 @@ double llama_frequency(std::int64_t pair, std::int64_t head_dim) {
   return frequency * (kept + (1 - kept) / 8);
 }
 
-// Pairs that make more than 32 turns in 4096 tokens keep their frequency. Pairs that make less than
-// one turn get 1 / 40 of their frequency.
+// Returns the rotary frequency of a pair under YaRN. Pairs that turn more than 32 times in 4096
+// tokens keep their frequency. Pairs that turn less than once get 1 / 40 of it. In between, the
+// frequency is interpolated.
 double yarn_frequency(std::int64_t pair, std::int64_t rope_dim) {
   const auto width = static_cast<double>(rope_dim);
   const auto place = [&](double turns) {

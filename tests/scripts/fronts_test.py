@@ -85,8 +85,8 @@ class MeasuredTest(unittest.TestCase):
 
     def test_ratios_as_text(self):
         self.assertEqual(ratios_text([0.5, 0.75]), "0.50 to 0.75")
-        self.assertEqual(ratios_text([0.5, None]), "0.50 to 0.50, no plan as fast as 1 of 2")
-        self.assertEqual(ratios_text([None]), "no plan as fast as 1 of 1")
+        self.assertEqual(ratios_text([0.5, None]), "0.50 to 0.50, no equally fast plan for 1 of 2")
+        self.assertEqual(ratios_text([None]), "no equally fast plan for 1 of 1")
         self.assertEqual(ratios_text([]), "PyTorch has no such plan")
 
     def test_hypervolume_is_a_ratio_of_both_sides(self):

@@ -110,7 +110,7 @@ class JudgeTest(unittest.TestCase):
 
     def test_points_and_runs_without_a_time_are_reported(self):
         findings, problems = rivals.judge_pytorch(made(rematch=[our_point(status="oom", time=None)]))
-        self.assertIn("none, on_demand: oom, but rematch has no step time", findings)
+        self.assertIn("none, on_demand: not compared, because rematch has no step time (status: oom)", findings)
         self.assertEqual(problems, ["no policy was timed on both sides"])
         self.assertIn("no torch here", rivals.judge_pytorch(made(failure="no torch here"))[1])
 

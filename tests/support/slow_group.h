@@ -27,8 +27,8 @@ class SlowGroup {
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
 };
 
-// Call the collective ops through the dispatcher, on the group of the given name. The returned
-// tensors are filled once wait_for() has returned.
+// These functions start a collective op through the dispatcher, on the group of the given name. The
+// returned tensors are filled once wait_for() has returned.
 at::Tensor start_all_reduce(const at::Tensor& x, const std::string& group);
 at::Tensor start_all_reduce_in_place(at::Tensor x, const std::string& group);
 at::Tensor start_all_gather(const at::Tensor& x, const std::string& group);

@@ -52,8 +52,8 @@ std::vector<GivenPlan> require_given_plans(const std::vector<std::string>& names
 
 // The settings that a front's plans were searched for.
 struct FrontSetting {
-  // The number of ranks for which a trace of the whole model is sharded by an estimate. 1 if the
-  // trace already shows one rank.
+  // --world of the search: the number of ranks over which it sharded the whole model by estimate. 1
+  // if the trace already shows one rank.
   int world = 1;
   OptimizerModel optimizer = OptimizerModel::kAdamW;
   Schedule schedule = Schedule::kOnDemand;

@@ -54,8 +54,9 @@ void require_one_sharding(int world, const std::map<std::string, std::int64_t>& 
     advice += rest > 1 ? ", or give --parallel " + layout + ",fsdp=" + std::to_string(rest)
                        : "; fsdp over the ranks of " + layout + " is not supported";
   }
-  throw UsageError("--world " + std::to_string(world) + " shards a whole model, and " + layout +
-                   " shards this one already over " + std::to_string(ranks) + " ranks; " + advice);
+  throw UsageError("--world " + std::to_string(world) + " needs an unsharded model, but " + layout +
+                   " already shards this model over " + std::to_string(ranks) + " ranks; " +
+                   advice);
 }
 
 }  // namespace

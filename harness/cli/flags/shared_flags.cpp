@@ -181,8 +181,8 @@ RunFlags::RunFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
       ->check(CLI::Range(0, static_cast<int>(kMaxWorld) - 1));
   app.add_option("--reference", reference, "Policy that the others are compared with");
   app.add_option("--repeat-reference", num_repeats,
-                 "Number of further runs of the reference, 4 if no number is given; rematch gate "
-                 "takes the noise from them (default: 0)")
+                 "Number of further runs of the reference, from which rematch gate computes the "
+                 "noise. Without a number the flag means 4 (default: 0)")
       ->expected(0, 1)
       ->default_str(std::to_string(kUsualRepeats))
       ->check(CLI::Range(0, kMaxRepeats));
@@ -245,9 +245,9 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
   schedule_option = app.add_option("--schedule", schedule, "on_demand or whole_region");
   app.add_option("--for", target,
                  "torchtitan, torchtune, fastvideo, diffusers, modalities, transformers, axolotl, "
-                 "megatron or remat: which of this trainer's own modes to use, as lines of its "
-                 "configuration; torch: only plans that rematch export --to torch can write: whole "
-                 "modules as regions, schedule whole_region");
+                 "megatron or remat: search only this trainer's own checkpointing modes, and print "
+                 "its configuration lines. torch: search only plans that rematch export --to torch "
+                 "can write: each region is a whole module, schedule whole_region");
   app.add_option("--optimizer", optimizer,
                  "Optimizer whose state is part of every peak: adamw, adamw(state=bfloat16), "
                  "adamw8bit, muon, sgd, sgd(momentum=0.9) or none");

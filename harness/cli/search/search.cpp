@@ -150,9 +150,10 @@ void write_front(const SearchFlags& flags, const FrontRecord& record) {
 ExitCode verdict_of(const SearchFlags& flags, const Front& front) {
   if (!flags.fail_behind_baselines) return ExitCode::kOk;
   const FrontMeasurement weighed = front.measurement ? *front.measurement : weigh_prediction(front);
-  const char* where = weighed.is_behind_in_prediction()   ? "in prediction"
-                      : weighed.is_behind_when_measured() ? "when measured, beyond the A/A interval"
-                                                          : nullptr;
+  const char* where = weighed.is_behind_in_prediction() ? "in prediction"
+                      : weighed.is_behind_when_measured()
+                          ? "when measured, by more than the A/A interval"
+                          : nullptr;
   if (where == nullptr) return ExitCode::kOk;
   return end_with(ExitCode::kGateFailed,
                   std::string("a baseline has more hypervolume than the front ") + where);

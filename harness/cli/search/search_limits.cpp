@@ -108,8 +108,8 @@ std::optional<Bytes> memory_by_doctor(const SearchFlags& flags) {
   const std::string name = json[name_at].get<std::string>();
   const bool is_sheet = find_device_sheet(flags.device) != nullptr;
   if (is_sheet && lower_case(name).find(flags.device) == std::string::npos) {
-    throw UsageError("'" + flags.doctor_file + "' is of " + in_quotes(name) +
-                     ", and --device says " + flags.device);
+    throw UsageError("'" + flags.doctor_file + "' describes " + in_quotes(name) +
+                     ", but --device is " + flags.device);
   }
   return Bytes{json[memory_at].get<std::int64_t>()};
 }

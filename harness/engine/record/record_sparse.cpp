@@ -177,8 +177,8 @@ void Recorder::note_linked_write(std::int32_t part, std::int32_t op,
   }
 }
 
-// Appends ops that write what a held op wrote to the region's own parts of a sparse tensor. Returns
-// whether the tensor is sparse.
+// If a held op has written to a sparse tensor, appends ops that repeat the write for the parts that
+// the region made. Returns whether the tensor is sparse.
 bool Recorder::restore_own_parts(std::int32_t value, const at::Tensor& tensor) {
   if (!is_without_storage(tensor)) return false;
   const std::vector<at::Tensor> parts = parts_of(impl_with_data(tensor));
@@ -196,7 +196,8 @@ bool Recorder::restore_own_parts(std::int32_t value, const at::Tensor& tensor) {
   return !parts.empty();
 }
 
-// All parts of a sparse tensor that are not linked are on one storage of the record.
+// The record has a single storage for all parts of a sparse tensor, except for linked parts, which
+// have their own.
 Bytes Recorder::storage_bytes(std::int32_t value, const at::Tensor& tensor) const {
   const c10::TensorImpl& impl = impl_with_data(tensor);
   if (impl.has_storage()) return {static_cast<std::int64_t>(impl.unsafe_storage().nbytes())};

@@ -174,9 +174,9 @@ def _require_answer(front: dict[str, Any], which: str, budget: int, name: str) -
 
 def _say_what_was_chosen(front: dict[str, Any], which: str, name: str) -> None:
     answer, plain = front[which], front.get("none", front["nothing_recomputed"])
-    source = "measured" if front["time_source"] == "measured" else "of the data sheet"
-    say(f"{name}{front['num_plans_found']} plans worth having, by times {source} ({front['device']}); chosen for "
-        f"{size_text(front['budget_bytes'])}: {answer['saves']}")
+    source = "measured" if front["time_source"] == "measured" else "data-sheet"
+    say(f"{name}{front['num_plans_found']} plans worth having, based on {source} times ({front['device']}); chosen for "
+        f"a budget of {size_text(front['budget_bytes'])}: {answer['saves']}")
     ratio = answer["predicted_step_time_ns"] / max(1, plain["predicted_step_time_ns"])
     say(f"{name}predicted: peak {size_text(answer['predicted_peak_allocated_bytes'])} instead of "
         f"{size_text(plain['predicted_peak_allocated_bytes'])}, forward and backward {ratio:.2f} times as long, "

@@ -51,7 +51,7 @@ const std::vector<std::string> kAttentionScopes = {
     std::string(kAttention), std::string(kSelfAttention), std::string(kCrossAttention)};
 const std::vector<std::string> kFfnScopes = {std::string(kFfn), std::string(kMoe)};
 
-// Restricts `selectors`, which must not have scopes, to each of the scopes.
+// Returns a copy of each selector for each scope. `selectors` must not have scopes.
 std::vector<Selector> inside(const std::vector<std::string>& scopes,
                              const std::vector<Selector>& selectors) {
   std::vector<Selector> narrowed;

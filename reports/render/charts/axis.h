@@ -56,9 +56,9 @@ struct Estimate {
   std::array<double, 2> interval = {0, 0};
 };
 
-// Returns the range of the values, extended to show their intervals. The extension is at most half
-// the range of the values, or at most twice the median interval if that is larger and within
-// `most_room`. Longer intervals would squeeze the values together, so they are cut off.
+// Returns the range of the values, extended to show their intervals. Each end moves by at
+// most max(half the range of the values, min(twice the median interval, `most_room`)). Longer
+// intervals are cut off, because they would squeeze the values together.
 Range range_of(const std::vector<Estimate>& estimates, double most_room);
 
 // Draws the bar of an interval. `across` is the bar's position on the other axis. If an end of the

@@ -37,7 +37,7 @@ Part sweep_part(const SweepModel& model, const std::string& anchor,
 void add_sweep_maps(const SweepModel& model, const std::vector<std::string>& anchors,
                     std::vector<Figure>& figures);
 
-// Returns a verdict as a cell of such a map. Worse verdicts have higher levels.
+// Returns the verdict of a comparison as a cell of a sweep map. Worse verdicts have higher levels.
 HeatCell verdict_cell(const ComparedPoint& compared);
 
 }  // namespace rematch::page

@@ -79,7 +79,7 @@ TEST_CASE("two sweeps are compared point by point, and points in only one sweep 
     point.identity.plan_sha256 = sample_point(point.policy).identity.plan_sha256;
     point.identity.seed = 7;
   }
-  // Changes the peak of full in another comparison.
+  // Changes the peak of policy `full` in another comparison.
   candidate.points[5].memory->peak_allocated = Bytes{123 << 20};
   // Marks the reports as merged: each comparison was a separate command.
   for (Report* report : {&base, &candidate}) {

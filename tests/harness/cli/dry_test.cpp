@@ -1,5 +1,5 @@
-// The command on the dry CUDA device: which counts and bytes it reports, how it ends, and how it
-// describes itself.
+// Tests the command on the dry CUDA device: its counts and bytes, how runs end and resume, and
+// the texts that say that the device is dry.
 #include <algorithm>
 #include <filesystem>
 

@@ -280,7 +280,7 @@ TEST_CASE("the error for a layout that does not fit gives the numbers") {
                     "the ranks 0 to 1");
   const std::string split = kSplitLlama + "--parallel fsdp=2 ";
   check_usage_error("predict " + split + "--policy none --world 4",
-                    "--world 4 shards a whole model, and fsdp=2 shards this one already");
+                    "--world 4 needs an unsharded model, but fsdp=2 already shards this model");
   check_usage_error("predict " + kTinyLlama + "--parallel tp=2 --policy none --world 8",
                     "over 2 ranks; leave --world out, or give --parallel tp=2,fsdp=4");
   check_usage_error("predict " + kTinyLlama + "--parallel tp=2 --policy none --world 2",

@@ -1,5 +1,5 @@
-// The binary from a profile to a front: what is measured, what is searched, and which points are
-// run.
+// Tests the binary end to end: it measures a profile, searches a front and runs points of the
+// front.
 #include <csignal>
 
 #include "policies/base/file.h"

@@ -28,8 +28,8 @@ using torch::autograd::variable_list;
 constexpr int kDepth =
     100;  // deeper than one thread allows, so that the engine's pool of threads is used
 
-// Stands for an engine that another library installs, as Python's torch does. Counts the calls it
-// receives.
+// Plays the part of an engine that another library installs, as Python's torch does. Counts the
+// calls that it receives.
 struct OtherEngine final : Engine {
   ~OtherEngine() override { stop(); }
   variable_list execute(const torch::autograd::edge_list& roots, const variable_list& inputs,

@@ -1,6 +1,6 @@
-// Recomputes ops of tensor subclasses as Python makes them. Two kernels stand in for Python's
-// fallbacks. The kernel at the topmost key notes the state of the thread, and the kernel at the key
-// below autograd requires that this state was noted.
+// Tests recompute of ops on tensor subclasses that are defined in Python. Two kernels replace
+// Python's fallbacks here. The kernel at the topmost key notes the state of the thread. The kernel
+// at the key below autograd requires that this state was noted.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <torch/library.h>

@@ -20,7 +20,7 @@ def graph_of(function, *inputs):
 
 
 class Joint:
-    """Stands for a joint graph: every op has one result."""
+    """A fake joint graph, in which every op has one result."""
 
     def reads(self, op):
         return op.all_input_nodes

@@ -6,7 +6,8 @@ import torch
 from beside_torch import BesideTorch
 from stack import Layer, Stack, batch
 
-# Numbers of items, and of recordings that must not grow. Steps with many items take a second.
+# Maps the number of items to the number of recordings over which memory must not grow. A step with many items takes a
+# second, so it is recorded less often.
 NUMBERS_OF_ITEMS = {1000: 50, 2**16 + 1: 2}
 
 

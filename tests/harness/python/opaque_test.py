@@ -41,7 +41,7 @@ class ScaleInPlace(torch.autograd.Function):
 
 
 def rotated(q, k):
-    """Stands for a rotary kernel: writes to k in place, and returns a new result and views of its arguments."""
+    """A fake rotary kernel: writes to k in place, and returns a new result and views of its arguments."""
     scale_unseen(k.detach(), 0.25)
     halves = (q * k.detach()).sin()
     return halves, k.view(-1, k.shape[-1]), halves[..., ::2], {"none": None, "q": q}

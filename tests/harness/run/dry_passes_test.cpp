@@ -1,4 +1,4 @@
-// Points on the dry device: what a pass records of the host's side of CUDA, and how it ends.
+// Tests passes on the dry CUDA device: launches, waits of the host, events and allocator peaks.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 

@@ -111,7 +111,7 @@ TEST_CASE("the error for a sweep file is one line with the path") {
       {"/groups/0/skip/0/tokens", 65, "groups[0].skip[0]: skips nothing"},
       {"/groups/0/seeds", {-1}, "groups[0].seeds[0]: -1 is out of range"},
       {"/groups/0/polices", {"full"}, "groups[0]: unknown key \"polices\"; did you mean"},
-      {"/run/0", "--model=x", "run[0]: '--model' is set by the sweep"},
+      {"/run/0", "--model=x", "run[0]: '--model' is not allowed among the arguments"},
       {"/groups", Json::array(), "groups: contains no comparison"},
   };
   for (const Edit& edit : edits) {

@@ -189,8 +189,8 @@ at::Tensor with_number(const at::Tensor& x, const at::Tensor& w) {
   return at::silu(at::add(at::mm(x, w), at::native::wrapped_scalar_tensor(1e-5)));
 }
 
-// Computes two results that backward never reads. Autograd drops the tensors that it saved for them
-// while forward runs. For the second result, autograd drops them after half of the layer.
+// Computes two results that backward never reads, and drops them during forward: the first at once,
+// the second halfway through the layer. Autograd then drops the tensors that it saved for them.
 at::Tensor with_dead_branches(const at::Tensor& x, const at::Tensor& w) {
   at::mm(at::sigmoid(at::mm(x, w.t())), w);
   at::Tensor unread = at::silu(at::sigmoid(at::mm(x, w)));

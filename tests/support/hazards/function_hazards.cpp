@@ -1,4 +1,4 @@
-// Custom autograd functions: what and how they save for backward, and what they do in backward.
+// Custom autograd functions that differ in how they save for backward, and in what backward does.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>

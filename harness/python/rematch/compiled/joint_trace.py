@@ -56,8 +56,8 @@ class _TraceWriter:
         packs, events = self._packs_and_events()
         num_ops = len(ops)
         span = {"ops": ops, "values": self._values, "storage_bytes": self._storage_bytes,
-                # -1: held to the end of forward. This position lies beyond the span's ops, so it is the first entry of
-                # the list of outside ops.
+                # -1: held to the end of forward. Negative numbers stand for entries of outside_ops: -1 is the first
+                # entry, which is the position after the last op.
                 "storage_freed_at": [-1 if op == num_ops else op for op in self._freed_at],
                 "scopes": scopes, "packs": packs}
         return {"schema": "rematch.trace/1.1", "model": model, "dimensions": {COMPILED: 1}, **self._parameters(),

@@ -118,7 +118,8 @@ TEST_CASE("a second command for one -o is refused while the first one runs") {
   CHECK(third.code == 0);
 }
 
-// The first search waits for its trace, and both name a new file of their own folder.
+// Each search writes new.json in a folder of its own. The first search waits for its trace
+// meanwhile.
 TEST_CASE("commands in two folders may write files of the same name at once") {
   const Files files;
   const ScratchFolder here;

@@ -242,7 +242,7 @@ TEST_CASE("a device's memory is taken from doctor's output if it is given") {
   CHECK(Json::parse(rematch(search + " --doctor " + file).out).at("device_memory_bytes") ==
         84'929'347'584);
   found({{"device", "NVIDIA L40S"}, {"device_memory_bytes", 47'000'000'000}});
-  check_usage_error(search + " --doctor " + file, "is of 'NVIDIA L40S', and --device says h100");
+  check_usage_error(search + " --doctor " + file, "describes 'NVIDIA L40S', but --device is h100");
   found({{"device", nullptr}, {"device_memory_bytes", nullptr}});
   check_usage_error(search + " --doctor " + file, "contains no GPU memory size");
 }
@@ -366,7 +366,7 @@ TEST_CASE("a search for a trainer ends with the lines of its configuration") {
   CHECK(front["baselines"].size() > 10);
   CHECK(front["points"].size() > 2);
   CHECK_THAT(titan.out, Catch::Contains("(until June 2026): peak ") &&
-                            Catch::Contains("(since July 2026, on torch_remat): peak "));
+                            Catch::Contains("(since July 2026, based on torch_remat): peak "));
   for (const char* trainer :
        {"fastvideo", "diffusers", "modalities", "transformers", "axolotl", "megatron", "remat"}) {
     CAPTURE(trainer);

@@ -1,5 +1,5 @@
-// Offloaded values: what stays on the device, what moves to the host, and what is rejected. Blocks
-// of host memory are reused.
+// Tests which values stay on the device, which values move to the host, and which plans are
+// rejected. Also tests that blocks of host memory are reused.
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 

@@ -1,2 +1,2 @@
-// Stands for Gloo's header: see harness/ranks/gloo_names/gloo/context.h.
+// Stand-in for Gloo's header of this name: see harness/ranks/gloo_names/gloo/context.h.
 #pragma once

@@ -1,5 +1,6 @@
-// Stands for Gloo's header: see harness/ranks/gloo_names/gloo/context.h. Declares the base class of
-// c10d::ProcessGroupGloo::GlooStore. LibTorch's header overrides its virtual functions.
+// Stand-in for Gloo's header of this name: see harness/ranks/gloo_names/gloo/context.h. Declares
+// the base class of c10d::ProcessGroupGloo::GlooStore. LibTorch's header overrides its virtual
+// functions.
 #pragma once
 
 #include <chrono>
