@@ -26,7 +26,7 @@ struct CompareFlags : RecordFlags {
     app.add_option("--threshold", thresholds,
                    "Largest difference that is ignored: 2%, or for one metric: "
                    "step_time=2%+200us, peak_allocated=1MiB; a difference must exceed both floors "
-                   "(default: 1% of step_time; any difference of the rest)");
+                   "(default: 1% for step_time, 0 for the other metrics)");
     app.add_option("--false-alarms", false_alarms,
                    "Probability that any row of two equal reports is called faster or slower");
     app.add_option("--fail-on", fail_on,

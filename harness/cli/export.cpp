@@ -26,10 +26,10 @@ struct ExportFlags : OutputFlags {
     app.add_option("plan", plan, "Plan file, or a point of a front such as front.json#3");
     app.add_option("--to", target,
                    "Where the plan is to run: torch, a Python file that needs only torch; remat, a "
-                   "Python file on torch_remat; or "
+                   "Python file that needs torch_remat; or "
                    "transformers, diffusers, torchtitan, torchtune, fastvideo, modalities, axolotl "
-                   "or megatron: lines of its configuration where one of its modes does the same, "
-                   "else that file with the place to call it");
+                   "or megatron: lines of its configuration if one of its modes does the same, "
+                   "else the Python file for torch, which then says where to call it");
     app.add_option("--trace", trace, "Stored trace of the plan's model");
     add_output_flags(app, "File to write (default: stdout)");
   }

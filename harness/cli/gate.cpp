@@ -27,8 +27,8 @@ struct GateFlags : RecordFlags {
     app.add_option("report", report, "Report to judge; or give --losses");
     app.add_option("--reference", reference, "Report to compare with; may be the same file");
     app.add_option("--reference-policy", reference_policy,
-                   "Policy that every point is compared with (default: the same policy of the "
-                   "reference; within one file, the reference policy of the report)");
+                   "Policy that every point is compared with (default: the same policy in the "
+                   "reference; if both reports are one file, its reference policy)");
     app.add_option("--policy", policies,
                    "Gate only points of these policies, separated by commas (default: all)");
     app.add_option(
@@ -77,9 +77,10 @@ void require_op_name(const std::string& name) {
   if (from_string<OpClass>(op) || from_string<CollectiveKind>(op)) return;
   std::vector<std::string_view> known = all_words<OpClass>();
   known.insert(known.end(), kWords<CollectiveKind>.begin(), kWords<CollectiveKind>.end());
-  throw UsageError("--expect '" + name + "' is not an op class or a kind of collective" +
-                   did_you_mean(op, known) +
-                   "; a phase may stand before it (recompute.matmul), an op is aten::mm");
+  throw UsageError(
+      "--expect '" + name + "' is not an op class or a kind of collective" +
+      did_you_mean(op, known) +
+      "; write a single op as aten::mm; a phase may precede it, as in recompute.matmul");
 }
 
 Expectation parse_expectation(const std::string& text) {

@@ -133,7 +133,7 @@ std::string systems_to_text() {
   }
   return text +
          "\nAn upper-case letter stands for a value; {N} marks where it is used.\n"
-         "Modes without versions are in the sources of mid 2026.\n";
+         "Modes without a version are taken from the trainers' sources of mid 2026.\n";
 }
 
 }  // namespace

@@ -191,7 +191,7 @@ ExitCode profile(const ProfileFlags& flags) {
 void add_profile(CLI::App& app, Action& action) {
   add_command<ProfileFlags>(
       app, action, "profile",
-      "Adds times to a model's trace: every op measured here, or by a data sheet", profile,
+      "Gives every op of a model's trace a time: measured here, or from a data sheet", profile,
       "Examples:\n"
       "  rematch profile --model llama_small --steps 20 -o llama.profile.json\n"
       "  rematch profile --model llama3_1b --tokens 256 --measure-layers 3 -o 1b.profile.json\n"

@@ -229,7 +229,7 @@ class Attribution {
     }
     const TransferTotals& transfers = use_.unattributed_transfers;
     if (transfers.count == 0) return std::nullopt;
-    return std::to_string(transfers.count) + " copies or sets of " +
+    return std::to_string(transfers.count) + " copies or memsets of " +
            std::to_string(transfers.bytes.count) + " bytes were not started by an op";
   }
 

@@ -161,7 +161,7 @@ def markdown(found):
     tables = []
     for model in dict.fromkeys(result.model for result in found):
         lines = [f"**{model}**", "",
-                 "| kept | arm | step over none (95 % interval) | extra time per forward op | more ops than none | peak | bits | |",
+                 "| kept | arm | step / none (95 % interval) | extra time per forward op | more ops than none | peak | bits | |",
                  "| --- | --- | --- | --- | --- | --- | --- | --- |"]
         lines += [line_of(result) for result in found if result.model == model]
         tables.append("\n".join(lines))

@@ -80,7 +80,7 @@ def run(tree):
 
 def version_macros(tree):
     """Uses of LibTorch's version numbers outside the one header that may depend on them."""
-    return [f"{name}:{number}: LibTorch's version numbers are for {VERSIONS_HEADER} alone: name the difference there"
+    return [f"{name}:{number}: only {VERSIONS_HEADER} may use LibTorch's version numbers: define a named constant there"
             for name in tree.code() if name != VERSIONS_HEADER
             for number, line in enumerate(tree.lines(name), 1) if VERSION_MACRO.search(line)]
 

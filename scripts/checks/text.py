@@ -20,7 +20,7 @@ BINARY = (".png",)
 FORBIDDEN = [
     (re.compile(r"(?<![\w.}])/(home|root|work|Users|mnt)/"), "a path of one machine"),
     (re.compile(r"py" r"pi\.org|python" r"hosted|deb\.deb" r"ian\.org"),
-     "a registry's host: the user's tools have their own"),
+     "the host of a package registry: leave the choice to the user's tools"),
     (re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX)\b"), "unfinished work: finish it, or write an issue"),
 ]
 

@@ -61,7 +61,7 @@ def judge_presence(points, case, plans):
         schedules[point["policy"], point["identity"]["plan_sha256"]].append(point)
     found = []
     if len(schedules) < least:
-        found.append(f"points: of {len(schedules)} plans, at least {least} were asked for")
+        found.append(f"points: {len(schedules)} plans have points, but at least {least} were requested")
     found += [f"points: none of {policy}" for policy in plans
               if policy not in {policy for policy, _ in schedules}]
     for (policy, _), alike in schedules.items():

@@ -44,7 +44,7 @@ def pack(file, build, dry_results, open_list):
     size = partial.stat().st_size
     if size > MAX_PACKED_BYTES:
         partial.unlink()
-        print(f"gpu_queue: {file} would have {size} bytes; at most {MAX_PACKED_BYTES} can go along", file=sys.stderr)
+        print(f"gpu_queue: {file} would have {size} bytes; the limit is {MAX_PACKED_BYTES}", file=sys.stderr)
         return 2
     partial.replace(file)
     print(f"{file}: {size} bytes, {len(open_list['open'])} open questions; pass this file to --programs")

@@ -109,7 +109,7 @@ class LayersTest(CheckoutTest):
         self.write("kernels/libtorch/versions.h", GOOD_HEADER + line)
         self.expect_clean("layers")
         self.write("harness/run/point.cpp", line)
-        self.expect_problem("layers", "harness/run/point.cpp:1:", "are for kernels/libtorch/versions.h alone")
+        self.expect_problem("layers", "harness/run/point.cpp:1:", "only kernels/libtorch/versions.h may use")
 
     def test_unpublished_headers_are_private_to_their_folder(self):
         self.write("policies/plan/CMakeLists.txt",

@@ -82,7 +82,7 @@ void MeasureFlags::add_measure_flags(CLI::App& app, const std::string& when) {
       "--in-process", in_process,
       after(when,
             "Time all points alternately in one process, and the reference once more in a fresh "
-            "process, as the control: faster where starting takes longer than a step"));
+            "process, as a control. Faster if starting a process takes longer than a step"));
   app.add_option(
       "--precision", precision,
       after(when, "Rounds end once half the width of each ratio's interval is at most this"));
@@ -134,9 +134,10 @@ void add_any_card(CLI::App& app, bool& any_card) {
 }
 
 void add_reserve(CLI::App& app, std::string& reserve) {
-  app.add_option("--reserve", reserve,
-                 "Memory of the card that tensors cannot have: 2GiB, or 0B to give tensors all "
-                 "memory (default: by card, for driver and CUDA context, NCCL and fragmentation)");
+  app.add_option(
+      "--reserve", reserve,
+      "Memory of the card to reserve for driver and CUDA context, NCCL and fragmentation: "
+      "2GiB, or 0B to give tensors all memory (default: depends on the card)");
 }
 
 std::optional<Bytes> parse_reserve(const std::string& text) {

@@ -93,7 +93,7 @@ std::variant<Policy, Rejected> part_of(const char* part, const std::vector<std::
   if (std::holds_alternative<Rejected>(parsed) || name == "none") return parsed;
   Policy& policy = std::get<Policy>(parsed);
   if (!fits_in_a_part(policy)) {
-    return Rejected{"sac_split: " + in_quotes(name) + " cannot rule " + part +
+    return Rejected{"sac_split: " + in_quotes(name) + " cannot govern " + part +
                     " alone; use none, full, or a policy that keeps ops of every block, such as "
                     "sac_titan"};
   }

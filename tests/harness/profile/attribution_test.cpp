@@ -235,7 +235,7 @@ TEST_CASE("copies of an offload are counted separately and unattributed copies a
   use = attribute(device.activity, calls_of_a_step());
   CHECK((use.unattributed_transfers == TransferTotals{2, Bytes{128}, nanoseconds(11)}));
   CHECK_FALSE(use.invalid);
-  CHECK(use.note.value() == "2 copies or sets of 128 bytes were not started by an op");
+  CHECK(use.note.value() == "2 copies or memsets of 128 bytes were not started by an op");
 }
 
 // Imitates a router of experts that launches a matmul for each expert that gets a token, or a split

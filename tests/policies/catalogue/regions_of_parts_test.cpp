@@ -69,7 +69,7 @@ TEST_CASE("compiled torchtitan splits only blocks with experts") {
 
 TEST_CASE("sac_split refuses a policy that cannot apply to a part of a block") {
   CHECK_THAT(rejection_of("sac_split(attn: segments(2), ffn: full)"),
-             Catch::Contains("cannot rule attention"));
+             Catch::Contains("cannot govern attention"));
   CHECK_THAT(rejection_of("sac_split(attn: sac_titan, ffn: sac_titan_even)"),
              Catch::Contains("same choice"));
   CHECK_THAT(rejection_of("sac_split(attn: sac_titan_2024, ffn: sac_titan)"),
