@@ -90,17 +90,21 @@ RegionSimulation choose_order(const RegionGraph& graph, RegionType& type, Bytes 
   SinkingOrder order(graph);
   std::vector<DemandStep> steps;
   const NextEarly next = [&](int slot, ReplayState& state) { return order.best(slot, state); };
-  const Bytes sunk = play_region(graph, type, ReplayExtent::kLazyClosure, next, &steps).peak;
-  if (std::min(lazy.peak, sunk) > least) {
-    RegionSimulation whole = play_region(graph, type, ReplayExtent::kWholeClosure);
-    if (whole.peak < std::min(lazy.peak, sunk)) {
+  // Only a lower peak than the best one so far matters, so each further simulation gives up there.
+  RegionSimulation sunk =
+      play_region(graph, type, ReplayExtent::kLazyClosure, next, &steps, lazy.peak);
+  const Bytes lowest = std::min(lazy.peak, sunk.peak);
+  if (lowest > least) {
+    RegionSimulation whole =
+        play_region(graph, type, ReplayExtent::kWholeClosure, {}, nullptr, lowest);
+    if (whole.peak < lowest) {
       type.whole_on_demand = true;
       return whole;
     }
   }
-  if (sunk >= lazy.peak) return lazy;
+  if (sunk.peak >= lazy.peak) return lazy;
   type.demand_steps = std::move(steps);
-  return play_region(graph, type, ReplayExtent::kLazyClosure);
+  return sunk;
 }
 
 }  // namespace rematch

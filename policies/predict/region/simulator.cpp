@@ -21,11 +21,13 @@ namespace {
 class RegionPlayer {
  public:
   RegionPlayer(const RegionGraph& graph, const RegionType& type, ReplayExtent extent,
-               const NextEarly& next, std::vector<DemandStep>* steps)
+               const NextEarly& next, std::vector<DemandStep>* steps,
+               std::optional<Bytes> give_up_at)
       : graph_(graph),
         extent_(extent),
         next_(next),
         named_(steps),
+        give_up_at_(give_up_at),
         stop_(type.early_stop ? graph.stop : static_cast<int>(graph.ops.size())),
         skipped_(skipped_ops(type)),
         state_(graph, kept_values(graph, type.ops)),
@@ -49,6 +51,7 @@ class RegionPlayer {
     result_.inputs += copied_bytes(graph_);
     sample(state_.held());
     for (const RegionEvent& event : graph_.events) {
+      if (gives_up()) break;
       switch (event.kind) {
         case BackwardEvent::Kind::kOp:
           other_ = event.other_bytes;
@@ -69,9 +72,6 @@ class RegionPlayer {
           end_event();
       }
     }
-    if (!result_.curve.empty()) {
-      result_.peak = *std::max_element(result_.curve.begin(), result_.curve.end());
-    }
     return std::move(result_);
   }
 
@@ -91,6 +91,7 @@ class RegionPlayer {
       run_early(step.after);
       if (!step.before.empty() || !step.after.empty()) named_->push_back(std::move(step));
     }
+    if (gives_up()) return;  // the value of the slot may be missing
     state_.take(slot);
   }
 
@@ -114,8 +115,9 @@ class RegionPlayer {
   }
 
   void run_early(std::vector<int>& early) {
-    for (OptionalIndex slot = next_(demanded_, state_); slot.has_value();
-         slot = next_(demanded_, state_)) {
+    while (!gives_up()) {
+      const OptionalIndex slot = next_(demanded_, state_);
+      if (!slot.has_value()) return;
       early.push_back(*slot);
       materialize(*slot);
     }
@@ -123,9 +125,10 @@ class RegionPlayer {
 
   void run(const std::vector<int>& ops) {
     for (int op : ops) {
+      if (gives_up()) return;
       result_.executed.push_back({graph_.range.first + op, graph_.slots[demanded_].pack});
       const ReplayState::Running running = state_.execute(op);
-      result_.curve.push_back(with_others(running.most));
+      add_to_curve(with_others(running.most));
       note_peak(running.at_boundary);
       note_boundary(op, running.at_boundary);
     }
@@ -165,9 +168,16 @@ class RegionPlayer {
   }
 
   void sample(Bytes held) {
-    result_.curve.push_back(with_others(held));
+    add_to_curve(with_others(held));
     note_peak(held);
   }
+
+  void add_to_curve(Bytes bytes) {
+    result_.curve.push_back(bytes);
+    result_.peak = std::max(result_.peak, bytes);
+  }
+
+  bool gives_up() const { return give_up_at_ && result_.peak >= *give_up_at_; }
 
   void note_peak(Bytes held) {
     const Bytes bytes = with_others(held);
@@ -183,6 +193,7 @@ class RegionPlayer {
   ReplayExtent extent_;
   const NextEarly& next_;
   std::vector<DemandStep>* named_;
+  std::optional<Bytes> give_up_at_;
   int stop_;
   std::vector<int> skipped_;
   ReplayState state_;
@@ -199,8 +210,9 @@ class RegionPlayer {
 }  // namespace
 
 RegionSimulation play_region(const RegionGraph& graph, const RegionType& type, ReplayExtent extent,
-                             const NextEarly& next, std::vector<DemandStep>* steps) {
-  RegionSimulation simulation = RegionPlayer(graph, type, extent, next, steps).play();
+                             const NextEarly& next, std::vector<DemandStep>* steps,
+                             std::optional<Bytes> give_up_at) {
+  RegionSimulation simulation = RegionPlayer(graph, type, extent, next, steps, give_up_at).play();
   if (graph.events.empty()) {
     simulation.curve.clear();
     simulation.peak = simulation.boundary_peak = {};

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "policies/base/bytes.h"
@@ -78,8 +79,10 @@ RegionSimulation simulate_region(const RegionGraph& graph, const RegionType& typ
 using NextEarly = std::function<OptionalIndex(int demanded, ReplayState& state)>;
 
 // With kLazyClosure, `next` replaces the type's demand steps. Appends the slots that `next` returns
-// to `steps`.
+// to `steps`. Gives up as soon as the peak reaches `give_up_at`; the result is then incomplete, and
+// its peak is at least `give_up_at`.
 RegionSimulation play_region(const RegionGraph& graph, const RegionType& type, ReplayExtent extent,
-                             const NextEarly& next = {}, std::vector<DemandStep>* steps = nullptr);
+                             const NextEarly& next = {}, std::vector<DemandStep>* steps = nullptr,
+                             std::optional<Bytes> give_up_at = std::nullopt);
 
 }  // namespace rematch

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "policies/predict/region/order.h"
+#include "policies/predict/region/trace_index.h"
 #include "tests/policies/predict/backward_script.h"
 #include "tests/support/catch.h"
 #include "tests/support/random_trace.h"
@@ -331,6 +332,55 @@ TEST_CASE("the simulator agrees with a lookup of every value's lifetime", "[prop
     check_against_oracle(random, random.type, Schedule::kOnDemand);
     random.type.by_demand = true;
     check_against_oracle(random, random.type, Schedule::kWholeRegion);
+  }
+}
+
+TEST_CASE("choose_order returns the simulation of the order that it chose", "[property]") {
+  int num_sunk = 0;
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(300); ++seed) {
+    CAPTURE(seed);
+    RandomRegion random = random_region(seed);
+    const RegionGraph graph = make_region_graph(random.trace, random.range);
+    const RegionSimulation chosen = choose_order(graph, random.type);
+    const RegionSimulation again = simulate_region(graph, random.type, Schedule::kOnDemand);
+    CHECK(ops_of(chosen) == ops_of(again));
+    CHECK(counts(chosen.curve) == counts(again.curve));
+    CHECK(chosen.boundary_peak == again.boundary_peak);
+    CHECK(chosen.demanded_peak == again.demanded_peak);
+    CHECK(chosen.timeline.steps.size() == again.timeline.steps.size());
+    CHECK(chosen.timeline.events.size() == again.timeline.events.size());
+    num_sunk += random.type.demand_steps.empty() ? 0 : 1;
+  }
+  CHECK(num_sunk > 0);
+}
+
+TEST_CASE("a simulation gives up exactly if its peak reaches the limit", "[property]") {
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(300); ++seed) {
+    CAPTURE(seed);
+    const RandomRegion random = random_region(seed);
+    const RegionGraph graph = make_region_graph(random.trace, random.range);
+    if (graph.events.empty()) continue;
+    for (const auto extent :
+         {ReplayExtent::kPrefix, ReplayExtent::kWholeClosure, ReplayExtent::kLazyClosure}) {
+      const RegionSimulation whole = play_region(graph, random.type, extent);
+      const std::int64_t peak = whole.peak.count;
+      for (const std::int64_t limit : {std::int64_t{0}, peak / 2, peak, peak + 1}) {
+        CAPTURE(limit, peak);
+        const RegionSimulation limited =
+            play_region(graph, random.type, extent, {}, nullptr, Bytes{limit});
+        if (peak < limit) {
+          CHECK(counts(limited.curve) == counts(whole.curve));
+          CHECK(ops_of(limited) == ops_of(whole));
+        } else {
+          // The simulation ends at the first value of the curve that reaches the limit.
+          CHECK(limited.peak.count >= limit);
+          const std::vector<std::int64_t> curve = counts(whole.curve);
+          const auto reaching = std::find_if(curve.begin(), curve.end(),
+                                             [&](std::int64_t bytes) { return bytes >= limit; });
+          CHECK(counts(limited.curve) == std::vector(curve.begin(), reaching + 1));
+        }
+      }
+    }
   }
 }
 
