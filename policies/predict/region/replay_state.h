@@ -33,26 +33,41 @@ class SlotGains {
   std::vector<int> take_forgotten() { return std::exchange(forgotten_, {}); }
 
   void remember(int slot, Bytes gain) { gains_[slot] = gain; }
-  void rests_on_value(int slot, int value) { of_value_[value].push_back(slot); }
-  void rests_on_storage(int slot, int storage) { of_storage_[storage].push_back(slot); }
+  void rests_on_value(int slot, int value) { add(slot, of_value_[value]); }
+  void rests_on_storage(int slot, int storage) { add(slot, of_storage_[storage]); }
 
   void value_changed(int value) { forget(of_value_[value]); }
   void storage_changed(int storage) { forget(of_storage_[storage]); }
 
  private:
-  void forget(std::vector<int>& slots) {
-    for (const int slot : slots) {
-      if (gains_[slot]) forgotten_.push_back(slot);
-      gains_[slot].reset();
+  // An entry of a linked list of slots. All lists share one vector, because a simulation makes
+  // thousands of short lists, and a vector for each would take most of its time.
+  struct Entry {
+    int slot = 0;
+    OptionalIndex next;  // index into entries_
+  };
+
+  void add(int slot, OptionalIndex& first) {
+    entries_.push_back({slot, first});
+    first = static_cast<int>(entries_.size()) - 1;
+  }
+
+  void forget(OptionalIndex& first) {
+    for (OptionalIndex entry = std::exchange(first, std::nullopt); entry.has_value();) {
+      const Entry& each = entries_[*entry];
+      if (gains_[each.slot]) forgotten_.push_back(each.slot);
+      gains_[each.slot].reset();
+      entry = each.next;
     }
-    slots.clear();
   }
 
   std::vector<int> forgotten_;
   std::vector<std::optional<Bytes>> gains_;  // indexed by slot
-  // indexed by value: slots that depend on it, possibly repeated
-  std::vector<std::vector<int>> of_value_;
-  std::vector<std::vector<int>> of_storage_;
+  // Indexed by value and by storage: the first entry of the list of slots that depend on it. A list
+  // may repeat a slot.
+  std::vector<OptionalIndex> of_value_;
+  std::vector<OptionalIndex> of_storage_;
+  std::vector<Entry> entries_;
 };
 
 class ReplayState {

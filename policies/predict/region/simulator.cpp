@@ -43,6 +43,8 @@ class RegionPlayer {
   }
 
   RegionSimulation play() {
+    result_.curve.reserve(graph_.events.size() + graph_.ops.size());
+    result_.timeline.events.reserve(graph_.events.size());
     result_.kept = state_.held();
     result_.timeline.kept = state_.originals();
     for (const RegionStorage& storage : graph_.storages) {
