@@ -13,9 +13,7 @@
 #include "policies/catalogue/warnings.h"
 #include "policies/predict/device/device_sheet.h"
 #include "policies/predict/device/roofline.h"
-#include "policies/predict/device/sharding.h"
-#include "policies/predict/step/step.h"
-#include "reports/record/simulated_memory.h"
+#include "reports/record/step_predictor.h"
 
 namespace rematch {
 namespace {
@@ -43,93 +41,121 @@ void require_consistent(const PredictFlags& flags) {
 
 // Returns the ranks and the optimizer of the predicted steps. If a plan is a point of a front, the
 // values without a flag come from the front.
-FrontSetting setting_for_trace(const PredictFlags& flags) {
+FrontSetting setting_of(const PredictFlags& flags) {
   FrontSetting setting;
   if (const auto of_front = setting_of_fronts(flags.plan_files)) setting = *of_front;
-  if (const auto world = flags.model.ranks_of_trace(flags.trace_file)) setting.world = *world;
+  if (!flags.trace_file.empty()) {
+    if (const auto world = flags.model.ranks_of_trace(flags.trace_file)) setting.world = *world;
+  } else if (setting.world > 1) {
+    throw UsageError("'" + flags.plan_files.front() + "' was estimated from a trace for one of " +
+                     std::to_string(setting.world) + " ranks; give that trace with --trace");
+  }
   if (flags.optimizer_option->count() != 0) {
-    setting.optimizer = parse_optimizer_model(flags.optimizer);
+    setting.optimizer = parse_optimizer_kind(flags.optimizer);
   }
   return setting;
 }
 
-std::vector<GivenPlan> plans_for_trace(const PredictFlags& flags, const Trace& trace,
-                                       std::vector<RefusedPolicy>& refused) {
-  std::vector<GivenPlan> plans;
-  if (!flags.policies.empty()) {
-    const NoEffect no_effect = flags.allow_no_effect ? NoEffect::kAllow : NoEffect::kReject;
-    const Resolver resolver(trace);
-    for (const Policy& policy : require(parse_policies(flags.policies, refused))) {
-      auto plan = resolver.resolve(policy, no_effect);
-      if (const auto* rejected = std::get_if<Rejected>(&plan)) {
-        refused.push_back({policy.name, rejected->message});
-        continue;
-      }
-      plans.push_back({std::get<Plan>(std::move(plan)), std::nullopt});
-      print_warnings(plan_warnings(policy, plans.back().plan, trace));
-    }
+TracedModel traced_model(const PredictFlags& flags, const std::vector<GivenPlan>& plans,
+                         OptimizerKind optimizer) {
+  if (!flags.trace_file.empty()) {
+    return {.trace = obtain_trace(flags.model, flags.trace_file)};
   }
-  for (const std::string& file : flags.plan_files) {
-    GivenPlan given = require_given_plan(file);
-    given.plan = plan_of_trace(given.plan, trace_sha256(trace));
-    require_same_trace(given.plan, file, trace);
-    plans.push_back(std::move(given));
+  return trace_for_prediction(model_for(flags.model, first_of(plans)), optimizer,
+                              flags.round_512 ? Sizes::kAsCudaRounds : Sizes::kExact);
+}
+
+void add_policies(const PredictFlags& flags, const Trace& trace, std::vector<GivenPlan>& plans,
+                  std::vector<RefusedPolicy>& refused) {
+  if (flags.policies.empty()) return;
+  const NoEffect no_effect = flags.allow_no_effect ? NoEffect::kAllow : NoEffect::kReject;
+  const Resolver resolver(trace);
+  for (const Policy& policy : require(parse_policies(flags.policies, refused))) {
+    auto plan = resolver.resolve(policy, no_effect);
+    if (const auto* rejected = std::get_if<Rejected>(&plan)) {
+      refused.push_back({policy.name, rejected->message});
+      continue;
+    }
+    plans.push_back({std::get<Plan>(std::move(plan)), std::nullopt});
+    print_warnings(plan_warnings(policy, plans.back().plan, trace));
+  }
+}
+
+// A plan file often repeats the plan of a policy, such as the point of a front that keeps
+// everything.
+bool is_among(const std::vector<GivenPlan>& plans, const Plan& plan) {
+  return std::any_of(plans.begin(), plans.end(), [&](const GivenPlan& other) {
+    return other.plan.policy == plan.policy && plan_sha256(other.plan) == plan_sha256(plan);
+  });
+}
+
+// Returns the plans of the policies, then those of `files`.
+std::vector<GivenPlan> plans_for(const PredictFlags& flags, const Trace& trace,
+                                 std::vector<GivenPlan> files,
+                                 std::vector<RefusedPolicy>& refused) {
+  std::vector<GivenPlan> plans;
+  add_policies(flags, trace, plans, refused);
+  const std::string sha256 = trace_sha256(trace);
+  for (std::size_t index = 0; index < files.size(); ++index) {
+    GivenPlan& given = files[index];
+    given.plan = plan_of_trace(given.plan, sha256);
+    require_same_trace(given.plan, flags.plan_files[index], trace);
+    if (!is_among(plans, given.plan)) plans.push_back(std::move(given));
   }
   if (plans.empty() && !refused.empty()) throw UsageError(refused.front().reason);
   return plans;
 }
 
-// Predicts the steps of plans for `trace`. Each plan runs under `schedules` or, if the list is
-// empty, under the plan's own schedule. `profile` must hold the times of `trace`.
-std::vector<PredictedStep> predict_from_trace(const Trace& trace,
-                                              const std::vector<GivenPlan>& plans,
-                                              const std::vector<Schedule>& schedules,
-                                              const FrontSetting& setting,
-                                              const std::optional<Profile>& profile) {
-  ShardedStep sharded = shard_step(trace, setting.world);
-  StepSimulator simulator(sharded.trace, setting.optimizer);
-  simulator.use_gathered(std::move(sharded.gathered));
-  if (profile) simulator.use_profile(*profile);
+// Each plan runs under `schedules` or, if the list is empty, under the plan's own schedule.
+std::vector<PredictedStep> predict_steps(StepPredictor& predictor,
+                                         const std::vector<GivenPlan>& plans,
+                                         const std::vector<Schedule>& schedules) {
   std::vector<PredictedStep> predicted;
   for (const auto& [plan, own_schedule] : plans) {
     const Schedule usual = own_schedule.value_or(usual_schedule(plan.policy));
     for (const Schedule schedule : schedules.empty() ? std::vector{usual} : schedules) {
-      const StepPrediction step = simulator.simulate(plan, schedule);
-      predicted.push_back(
-          {.policy = plan.policy,
-           .schedule = schedule,
-           .has_regions = !plan.regions.empty(),
-           .plan_sha256 = plan_sha256(plan),
-           .counts = counts_of(predict_counts(trace, plan, schedule)),
-           .memory = memory_of(step, sharded.trace),
-           .traffic = predict_traffic(trace, plan, schedule),
-           .range = step.time ? std::optional(step_range(*step.time)) : std::nullopt});
+      predicted.push_back(predictor.predict(plan, schedule));
       if (plan.regions.empty()) break;
     }
   }
   return predicted;
 }
 
-ExitCode predict_trace(const PredictFlags& flags) {
-  const FrontSetting setting = setting_for_trace(flags);
-  const Trace trace = obtain_trace(flags.model, flags.trace_file);
+// Says what the predicted peaks leave out.
+void add_notes(const PredictFlags& flags, OptimizerKind optimizer,
+               const std::optional<Profile>& profile, std::vector<PredictedStep>& steps) {
+  const std::optional<Bytes> temporary = profile ? most_temporary(*profile) : std::nullopt;
+  for (PredictedStep& step : steps) {
+    // A GPU's allocator counts the temporaries inside kernels. No trace has them.
+    if (flags.round_512) step.memory.peak_transient = temporary;
+    if (flags.round_512 && !temporary) step.memory.predicted_peak_note = kTemporariesNotMeasured;
+    if (optimizer == OptimizerKind::kMuon) {
+      step.memory.predicted_peak_note = "excludes what muon allocates in its update";
+    }
+  }
+}
+
+ExitCode predict(const PredictFlags& flags) {
+  require_consistent(flags);
+  const FrontSetting setting = setting_of(flags);
   const std::vector<Schedule> schedules = parse_schedules(flags.schedule);
-  const std::optional<Profile> profile = profile_of(flags, trace);
+  std::vector<GivenPlan> files = require_given_plans(flags.plan_files);
+  const TracedModel traced = traced_model(flags, files, setting.optimizer);
+  const std::optional<Profile> profile = profile_of(flags, traced.trace);
   if (profile && setting.world > 1) {
     throw UsageError(
         "the estimate of a trace's ranks counts no communication, so it has no step time; leave "
         "out the times or --world, or give --model");
   }
   std::vector<RefusedPolicy> refused;
-  const std::vector<GivenPlan> plans = plans_for_trace(flags, trace, refused);
-  return print_predictions(
-      with_refused(predict_from_trace(trace, plans, schedules, setting, profile), refused), trace,
-      profile, setting, card_memory(flags, trace, profile, setting.world), flags.json);
-}
-
-ExitCode predict(const PredictFlags& flags) {
-  require_consistent(flags);
-  return flags.trace_file.empty() ? predict_model(flags) : predict_trace(flags);
+  const std::vector<GivenPlan> plans = plans_for(flags, traced.trace, std::move(files), refused);
+  StepPredictor predictor(traced, {.optimizer = setting.optimizer,
+                                   .world = setting.world,
+                                   .profile = profile ? &*profile : nullptr});
+  std::vector<PredictedStep> steps = predict_steps(predictor, plans, schedules);
+  add_notes(flags, setting.optimizer, profile, steps);
+  return print_predictions(with_refused(std::move(steps), refused), traced.trace, profile, setting,
+                           card_memory(flags, traced.trace, profile, setting.world), flags.json);
 }
 
 }  // namespace

@@ -5,8 +5,6 @@
 namespace rematch {
 namespace {
 
-constexpr std::string_view kLossScope = "loss";
-
 HeldBytes holders_of(const BoundarySample& sample) {
   const MemorySample& memory = sample.memory;
   const Bytes forward_temporaries = memory.at(MemoryTag::kForward) - sample.saved;
@@ -36,10 +34,10 @@ Peaks peaks_of_parts(const StepSamples& samples) {
   Peaks peaks;
   for (const BoundarySample& sample : samples.boundaries) {
     const std::string& place = samples.places[static_cast<std::size_t>(sample.place)];
-    const bool in_loss = sample.phase == Phase::kForward && place == kLossScope;
-    raise(peaks, in_loss ? std::string(kLossScope) : std::string(to_string(sample.phase)), sample);
+    const bool in_loss = sample.phase == Phase::kForward && place == kLossPart;
+    raise(peaks, std::string(in_loss ? kLossPart : to_string(sample.phase)), sample);
     const bool in_backward = sample.phase == Phase::kBackward || sample.phase == Phase::kRecompute;
-    if (in_backward && !place.empty()) raise(peaks, "backward." + place, sample);
+    if (in_backward && !place.empty()) raise(peaks, std::string(kBackwardOf) + place, sample);
   }
   return peaks;
 }
@@ -49,7 +47,7 @@ Peaks peaks_of_parts(const StepSamples& samples) {
 void add_peaks_of_parts(const StepSamples& samples, MemoryRecord& record) {
   for (const auto& [part, sample] : peaks_of_parts(samples)) {
     record.peak_by_phase[part] = sample->memory.total;
-    if (part.find('.') == std::string::npos) record.holders_by_phase[part] = holders_of(*sample);
+    if (!is_of_block(part)) record.holders_by_phase[part] = holders_of(*sample);
   }
 }
 

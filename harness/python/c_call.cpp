@@ -84,11 +84,11 @@ Schedule schedule_named(const char* name) {
   return *schedule;
 }
 
-OptimizerModel optimizer_named(const char* name) {
-  const std::optional<OptimizerModel> optimizer = optimizer_model_from_string(name);
+OptimizerKind optimizer_named(const char* name) {
+  const std::optional<OptimizerKind> optimizer = optimizer_kind_from_string(name);
   if (optimizer) return *optimizer;
   std::string known;
-  for (const std::string_view each : optimizer_model_names()) {
+  for (const std::string_view each : optimizer_kind_names()) {
     known += (known.empty() ? "" : ", ") + std::string(each);
   }
   throw std::invalid_argument(std::string("optimizer is '") + name + "'; it must be one of " +

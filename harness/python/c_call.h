@@ -69,6 +69,6 @@ std::vector<at::Tensor> tensors_at(void* const* tensors, int count);
 Trace trace_of_text(const char* trace_json);
 Plan plan_of_text(const char* plan_json);
 Schedule schedule_named(const char* name);
-OptimizerModel optimizer_named(const char* name);
+OptimizerKind optimizer_named(const char* name);
 
 }  // namespace rematch::c_call

@@ -92,7 +92,7 @@ std::optional<HostLink> host_link_asked(const Json& request, const Profile& prof
 // Returns the requested budget. A request may instead give the bytes that are free after
 // parameters, constants and the optimizer's state.
 std::optional<Bytes> budget_asked(const Trace& trace, const Json& request,
-                                  OptimizerModel optimizer) {
+                                  OptimizerKind optimizer) {
   if (request.contains("budget_bytes")) {
     return Bytes{request.at("budget_bytes").get<std::int64_t>()};
   }

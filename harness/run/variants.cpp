@@ -3,18 +3,15 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <utility>
 
-#include "harness/measure/memory.h"
+#include "harness/run/prediction/prediction.h"
 #include "harness/training/device.h"
 #include "models/preset/parallel.h"
 #include "policies/base/hashing.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/systems.h"
 #include "policies/catalogue/warnings.h"
-#include "policies/predict/region/simulator.h"
-#include "policies/predict/region/trace_index.h"
-#include "policies/predict/step/counts.h"
-#include "reports/record/simulated_memory.h"
 
 namespace rematch {
 namespace {
@@ -145,40 +142,14 @@ std::int64_t flops_without_recompute(const Trace& trace) {
   return flops;
 }
 
-std::int64_t recomputed_flops(const Trace& trace, const Plan& plan, Schedule schedule) {
-  std::int64_t flops = 0;
-  const std::vector<OpRange> ranges = region_ranges(trace, plan);
-  for (std::size_t region = 0; region < ranges.size(); ++region) {
-    const RegionType& type = plan.types[static_cast<std::size_t>(plan.regions[region].type)];
-    for (const ExecutedOp& executed :
-         simulate_region(trace, ranges[region].first, ranges[region].end, type, schedule)
-             .executed) {
-      flops += trace.ops[executed.op].flops;
-    }
-  }
-  return flops;
-}
-
-// A trace ends with backward, so the optimizer's ops are taken from the step that ran on the meta
-// device.
-CountsRecord predicted_counts(const Trace& trace, const Plan& plan, Schedule schedule,
-                              const Prediction& on_meta) {
-  CountsRecord record = counts_of(predict_counts(trace, plan, schedule));
-  constexpr auto kOptimizer = static_cast<std::size_t>(Phase::kOptimizer);
-  record.by_op[kOptimizer] = on_meta.counts.by_op[kOptimizer];
-  record.by_class[kOptimizer] = on_meta.counts.by_class[kOptimizer];
-  return record;
-}
-
 }  // namespace
 
-Trace trace_of_model(const VariantSettings& settings) {
-  install_counting_allocators();
-  return MetaModel(settings.model, settings.optimizer, settings.data_file, settings.seed).trace();
+TracedModel trace_of_model(const VariantSettings& settings) {
+  return trace_model(settings.model, settings.optimizer, settings.data_file, settings.seed,
+                     settings.round);
 }
 
-// The trace keeps unrounded sizes, even if predicted sizes are rounded. A plan belongs to one
-// trace, and plans do not depend on a device.
+// Plans belong to the trace with unrounded sizes, so they do not depend on a device.
 std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings) {
   return make_variants(settings, trace_of_model(settings), nullptr);
 }
@@ -196,14 +167,14 @@ PointIdentity refused_identity(const VariantSettings& settings, const std::strin
 }
 
 std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings,
-                                                           const Trace& trace,
+                                                           const TracedModel& model,
                                                            std::vector<RefusedPolicy>* refused) {
+  const Trace& trace = model.trace;
   const Resolver resolver(trace);
   auto plans = resolve_all(settings, trace, resolver, refused);
   if (auto* rejected = std::get_if<Rejected>(&plans)) return *rejected;
 
-  install_counting_allocators(settings.round);
-  MetaModel model(settings.model, settings.optimizer, settings.data_file, settings.seed);
+  StepPredictor predictor(model, {.optimizer = settings.optimizer.kind});
   const PointIdentity shared = shared_identity(settings);
   const Extremes extremes{hash_of_named(kNoneName, resolver), hash_of_named(kFullName, resolver)};
   std::vector<Variant> variants;
@@ -221,12 +192,9 @@ std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings
       if (named.plan.policy != settings.reference) {
         variant.of_this_shard = takes(settings.shard, num_split++);
       }
-      if (variant.of_this_shard) variant.prediction = model.predict(named.plan, schedule);
-      if (variant.of_this_shard && settings.simulate) {
-        variant.predicted_counts =
-            predicted_counts(trace, named.plan, schedule, variant.prediction);
-        variant.recomputed_step_flops = recomputed_flops(trace, named.plan, schedule);
-        variant.step_flops = flops_without_recompute(trace) + variant.recomputed_step_flops;
+      if (variant.of_this_shard) {
+        variant.prediction = predictor.predict(named.plan, schedule);
+        variant.step_flops = flops_without_recompute(trace) + variant.prediction.recomputed_flops;
       }
       variants.push_back(std::move(variant));
       if (named.plan.regions.empty()) break;

@@ -8,13 +8,14 @@
 #include <variant>
 #include <vector>
 
-#include "harness/run/prediction/prediction.h"
 #include "harness/run/shard.h"
+#include "harness/training/training.h"
 #include "policies/base/rejected.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/plan/given_plan.h"
 #include "policies/plan/policy.h"
+#include "reports/record/step_predictor.h"
 
 namespace rematch {
 
@@ -44,9 +45,6 @@ struct VariantSettings {
   // Predicted sizes are rounded up to a multiple of this number, as the device's allocator rounds
   // them: see memory.h.
   std::int64_t round = 1;
-  // Also simulates each plan on the trace, for its flops and for the op counts that a run must
-  // match. This takes longer than the step on meta.
-  bool simulate = true;
 };
 
 struct Variant {
@@ -56,18 +54,14 @@ struct Variant {
   PointIdentity identity;
   EffectRecord effect;
   std::vector<std::string>
-      warnings;           // warnings about the plan's policy; empty for plans from files
-  Prediction prediction;  // prediction from the engine's step on meta
-  // Op counts of one step, filled if `simulate` is set. The counts of forward and backward follow
-  // from trace and plan. The optimizer's counts come from the step on meta.
-  CountsRecord predicted_counts;
+      warnings;  // warnings about the plan's policy; empty for plans from files
+  PredictedStep prediction;
   std::int64_t step_flops = 0;  // flops of matmul and attention, including recompute
-  std::int64_t recomputed_step_flops = 0;
 };
 
-// Returns the trace of the settings' model, with unrounded sizes. Throws std::invalid_argument for
-// unusable data. Installs the counting allocators.
-Trace trace_of_model(const VariantSettings& settings);
+// Traces the settings' model. Throws std::invalid_argument for unusable data. Installs the counting
+// allocators.
+TracedModel trace_of_model(const VariantSettings& settings);
 
 // Returns the variants ordered by policy, then by schedule. A plan without regions has no schedule
 // and appears once. A plan file is skipped if a policy or an earlier file has given the same plan
@@ -81,7 +75,7 @@ std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings
 // Like the two functions above, for a caller that has trace_of_model() already. If `refused` is
 // null, works like the function above.
 std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings,
-                                                           const Trace& trace,
+                                                           const TracedModel& model,
                                                            std::vector<RefusedPolicy>* refused);
 
 // Returns the identity that a refused policy has in a report. A refused policy has no plan, so the

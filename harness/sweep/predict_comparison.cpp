@@ -60,7 +60,7 @@ class RunPredictor {
       : trace_(trace),
         run_(run),
         profile_(roofline_profile(trace, run.sheet != nullptr ? *run.sheet : kSomeCpu)),
-        simulator_(trace, run.has_optimizer ? OptimizerModel::kAdamW : OptimizerModel::kNothing) {
+        simulator_(trace, run.has_optimizer ? OptimizerKind::kAdamW : OptimizerKind::kNothing) {
     simulator_.use_profile(profile_);
   }
 

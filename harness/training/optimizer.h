@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-namespace rematch {
+#include "policies/predict/step/optimizer_bytes.h"
 
-enum class OptimizerKind : std::uint8_t { kAdamW, kNothing };
+namespace rematch {
 
 // The defaults match torch.optim.AdamW(lr=1e-3, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.01,
 // fused=True).
@@ -27,7 +27,7 @@ struct AdamWSettings {
 struct OptimizerChoice {
   // The constructor is implicit, because a kind alone is a choice: it has default settings.
   OptimizerChoice(OptimizerKind chosen = OptimizerKind::kAdamW) : kind(chosen) {}
-  OptimizerKind kind;
+  OptimizerKind kind;      // kAdamW or kNothing; the other kinds exist only in predictions
   AdamWSettings settings;  // settings of kAdamW
 };
 

@@ -189,7 +189,7 @@ Streams streams_of(const RegionScopes& regions, const Trace& trace) {
 }
 
 Bytes peak_without_checkpointing(const Trace& trace) {
-  return StepSimulator(trace, OptimizerModel::kNothing)
+  return StepSimulator(trace, OptimizerKind::kNothing)
       .simulate(Plan{}, Schedule::kWholeRegion)
       .peak_bytes();
 }

@@ -34,7 +34,7 @@ std::string template_of(std::string_view name) {
 
 std::string predicted_text(const Trace& trace, const Plan& plan) {
   constexpr Schedule kAsTorch = Schedule::kWholeRegion;
-  StepSimulator simulator(trace, OptimizerModel::kNothing);
+  StepSimulator simulator(trace, OptimizerKind::kNothing);
   const StepPrediction with = simulator.simulate(plan, kAsTorch);
   const StepPrediction without = simulator.simulate(Plan{}, kAsTorch);
   const auto above = [](const StepPrediction& step) {

@@ -14,27 +14,13 @@
 #include "policies/base/json_fwd.h"
 #include "policies/base/record_fields.h"
 #include "policies/base/words.h"
+#include "policies/trace/holder.h"
 #include "policies/trace/host_memory.h"
 #include "policies/trace/phase.h"
 
 namespace rematch {
 
-// The holders of bytes at a moment of a step. They are the parts of a peak.
-enum class Holder : std::uint8_t {
-  kParameters,
-  kGradients,
-  kOptimizer,
-  kFrozenParameters,    // weights that are not trained
-  kSavedActivations,    // kept from forward to backward, by autograd or by the engine
-  kRecomputeTransient,  // made by recompute and not yet released
-  kOther,               // batch and temporaries of forward and backward
-};
-
-template <>
-inline constexpr std::array<std::string_view, 7> kWords<Holder> = {
-    "parameters",        "gradients",           "optimizer", "frozen_parameters",
-    "saved_activations", "recompute_transient", "other"};
-
+// Bytes by holder, without holders that were not measured.
 using HeldBytes = std::map<Holder, Bytes>;
 
 // Bytes by holder over one step, with at most one sample per op boundary. Columns have one entry
@@ -72,6 +58,11 @@ void visit_fields(Host& host, Visit visit) {
   visit({"hidden_time_ns", kNotRepeated}, host.hidden_time);
   visit({"exposed_time_ns", kNotRepeated}, host.exposed_time);
 }
+
+// Names of parts of a step whose peaks are recorded beside those of its phases.
+inline constexpr std::string_view kLossPart = "loss";
+inline constexpr std::string_view kBackwardOf = "backward.";  // followed by a top-level scope
+inline bool is_of_block(std::string_view part) { return part.starts_with(kBackwardOf); }
 
 // Bytes at op boundaries. They include parameters unless the name says otherwise. After a failure
 // the record holds the values reached so far.

@@ -5,13 +5,34 @@
 namespace rematch {
 namespace {
 
-HeldBytes held_by_kind(const StepHolders& holders) {
-  return {{Holder::kParameters, holders.parameters},
-          {Holder::kGradients, holders.gradients},
-          {Holder::kOptimizer, holders.optimizer},
-          {Holder::kSavedActivations, holders.saved_activations},
-          {Holder::kRecomputeTransient, holders.recompute_transient},
-          {Holder::kOther, holders.other}};
+HeldBytes held_by_kind(const HolderBytes& holders) {
+  HeldBytes held;
+  for (const Holder holder : kAll<Holder>) {
+    if (holder != Holder::kFrozenParameters) held[holder] = holders[holder];
+  }
+  return held;
+}
+
+using Peaks = std::map<std::string, const StepBoundary*>;
+
+// Keeps the first of several boundaries that are equally high.
+void raise(Peaks& peaks, const std::string& part, const StepBoundary& boundary) {
+  const StepBoundary*& peak = peaks[part];
+  if (peak == nullptr || boundary.holders.total() > peak->holders.total()) peak = &boundary;
+}
+
+// The parts are those of MemoryRecord::peak_by_phase.
+Peaks peaks_of_parts(const std::vector<StepBoundary>& boundaries, const Trace& trace) {
+  Peaks peaks;
+  for (const StepBoundary& boundary : boundaries) {
+    const std::string place = boundary.scope ? trace.scopes[*boundary.scope].path : "";
+    const bool in_loss = boundary.phase == Phase::kForward && place == kLossPart;
+    raise(peaks, std::string(in_loss ? kLossPart : to_string(boundary.phase)), boundary);
+    const bool in_backward =
+        boundary.phase == Phase::kBackward || boundary.phase == Phase::kRecompute;
+    if (in_backward && !place.empty()) raise(peaks, std::string(kBackwardOf) + place, boundary);
+  }
+  return peaks;
 }
 
 }  // namespace
@@ -22,13 +43,24 @@ MemoryRecord memory_of(const StepPrediction& step, const Trace& trace) {
   memory.peak_phase = step.peak.phase;
   if (step.peak.scope) memory.peak_scope = trace.scopes[*step.peak.scope].path;
   memory.after_forward = step.after_forward;
-  memory.parameter = step.peak.holders.parameters;
+  memory.parameter = step.peak.holders[Holder::kParameters];
   memory.baseline = step.before;
   memory.holders_at_peak = held_by_kind(step.peak.holders);
   for (int phase = 0; phase < kNumPhases; ++phase) {
     const Bytes peak = step.peak_by_phase[static_cast<std::size_t>(phase)];
     if (peak.count == 0) continue;
     memory.peak_by_phase[std::string(to_string(static_cast<Phase>(phase)))] = peak;
+  }
+  return memory;
+}
+
+MemoryRecord memory_of(const StepPrediction& step, const std::vector<StepBoundary>& boundaries,
+                       const Trace& trace) {
+  MemoryRecord memory = memory_of(step, trace);
+  memory.peak_by_phase.clear();
+  for (const auto& [part, boundary] : peaks_of_parts(boundaries, trace)) {
+    memory.peak_by_phase[part] = boundary->holders.total();
+    if (!is_of_block(part)) memory.holders_by_phase[part] = held_by_kind(boundary->holders);
   }
   return memory;
 }

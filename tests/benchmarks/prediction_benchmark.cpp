@@ -45,8 +45,9 @@ void prediction(benchmark::State& state) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
   const ModelSpec spec = std::get<ModelSpec>(make_spec("llama3_8b", {}));
-  MetaModel model(spec, OptimizerChoice{}, /*data_file=*/"", /*seed=*/0);
-  const Trace trace = model.trace();
+  const TracedModel traced =
+      trace_model(spec, OptimizerChoice{}, /*data_file=*/"", /*seed=*/0, /*round=*/1);
+  const Trace& trace = traced.trace;
   add_single("llama3_8b, model and trace", begin);
   const Clock::time_point resolving = Clock::now();
   std::vector<Plan> plans;
@@ -54,9 +55,10 @@ void prediction(benchmark::State& state) {
     plans.push_back(std::get<Plan>(resolve(std::get<Policy>(parse_policy(policy)), trace)));
   }
   add_single("llama3_8b, resolving " + std::to_string(kPolicies.size()) + " policies", resolving);
+  StepPredictor predictor(traced);
   Turns turns;
   for (const Plan& plan : plans) {
-    turns.add([&] { benchmark::DoNotOptimize(model.predict(plan, Schedule::kOnDemand)); });
+    turns.add([&] { benchmark::DoNotOptimize(predictor.predict(plan, Schedule::kOnDemand)); });
   }
   for (auto _ : state) turns.sweep();
   for (std::size_t i = 0; i < kPolicies.size(); ++i) {

@@ -45,7 +45,7 @@ FrontRecord small_front() {
   const Trace trace = small_trace(3);
   const Profile profile = made_up_profile(trace, 3);
   FrontSearch search(trace, profile, {});
-  FrontRecord record = make_front_record(trace, profile, OptimizerModel::kAdamW);
+  FrontRecord record = make_front_record(trace, profile, OptimizerKind::kAdamW);
   record.front = search.front(3, {});
   record.budget = search.lowest().figures.peak;
   record.answer = search.fastest_within(*record.budget);

@@ -80,7 +80,7 @@ std::string counts_text(const std::map<OpClass, std::int64_t>& counts) {
   return text.empty() ? "nothing" : text;
 }
 
-const std::map<OpClass, std::int64_t>& classes(const Prediction& figures, Phase phase) {
+const std::map<OpClass, std::int64_t>& classes(const EngineFigures& figures, Phase phase) {
   return figures.counts.by_class[static_cast<std::size_t>(phase)];
 }
 
@@ -184,8 +184,8 @@ std::string PolicyMatrix::head() {
   return text.append(counts_text(classes(none(), Phase::kBackward))).append("\n");
 }
 
-const Prediction& PolicyMatrix::none() {
-  if (!none_) none_ = std::make_unique<Prediction>(predicted("none", Schedule::kOnDemand));
+const EngineFigures& PolicyMatrix::none() {
+  if (!none_) none_ = std::make_unique<EngineFigures>(predicted("none", Schedule::kOnDemand));
   return *none_;
 }
 
@@ -223,11 +223,11 @@ std::vector<Schedule> PolicyMatrix::schedules(const std::string& policy) const {
   return {Schedule::kWholeRegion, Schedule::kOnDemand};
 }
 
-Prediction PolicyMatrix::predicted(const std::string& policy, Schedule schedule) {
-  return meta_.predict(*plan_of(policy), schedule);
+EngineFigures PolicyMatrix::predicted(const std::string& policy, Schedule schedule) {
+  return run_on_meta(meta_, *plan_of(policy), schedule);
 }
 
-Prediction PolicyMatrix::measured(const std::string& policy, Schedule schedule) {
+EngineFigures PolicyMatrix::measured(const std::string& policy, Schedule schedule) {
   Training& training = with_data().training;
   training.use_plan(*plan_of(policy), schedule);
   OpCounter counter;
@@ -250,7 +250,7 @@ StepBits PolicyMatrix::bits(const std::string& policy, Schedule schedule) {
 }
 
 std::string PolicyMatrix::row(const std::string& policy, Schedule schedule,
-                              const Prediction& figures) {
+                              const EngineFigures& figures) {
   const bool has_regions = !plan_of(policy)->regions.empty();
   const MemoryRecord& memory = figures.memory;
   std::string text = padded(policy, 44);

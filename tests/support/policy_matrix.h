@@ -18,6 +18,7 @@
 #include "policies/catalogue/plan_facts.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/plan/plan.h"
+#include "tests/support/meta_engine.h"
 
 namespace rematch::testing {
 
@@ -62,19 +63,19 @@ class PolicyMatrix {
   // once.
   std::vector<Schedule> schedules(const std::string& policy) const;
 
-  Prediction predicted(const std::string& policy, Schedule schedule);
-  Prediction measured(const std::string& policy, Schedule schedule);
+  EngineFigures predicted(const std::string& policy, Schedule schedule);
+  EngineFigures measured(const std::string& policy, Schedule schedule);
   StepBits bits(const std::string& policy, Schedule schedule);
 
   // Formats one row, without a line feed.
-  std::string row(const std::string& policy, Schedule schedule, const Prediction& figures);
+  std::string row(const std::string& policy, Schedule schedule, const EngineFigures& figures);
   std::string refused_row(const std::string& policy) const;
   // Returns the rows of a policy predicted on meta tensors, or its error message.
   std::vector<std::string> predicted_rows(const std::string& policy);
 
  private:
   struct WithData;
-  const Prediction& none();
+  const EngineFigures& none();
   WithData& with_data();
 
   MatrixModel model_;
@@ -82,7 +83,7 @@ class PolicyMatrix {
   MetaModel meta_;
   Trace trace_;
   Resolver resolver_;
-  std::unique_ptr<Prediction> none_;
+  std::unique_ptr<EngineFigures> none_;
   std::unique_ptr<WithData> with_data_;
   mutable std::map<std::string, std::variant<Plan, Rejected>> resolved_;
 };

@@ -237,7 +237,10 @@ void require_same_model(const Plan& plan, const std::string& model,
 
 void require_same_trace(const Plan& plan, const std::string& name, const Trace& trace) {
   if (plan.trace_sha256 == trace_sha256(trace)) return;
-  throw UsageError("the plan of " + name + " was made for a different trace of " + trace.model +
+  const std::string difference = plan.model == trace.model
+                                     ? " with different dimensions, dtype or ops"
+                                     : ", and this is " + trace.model;
+  throw UsageError("the plan of " + name + " was made for " + plan.model + difference +
                    "; make the plan again");
 }
 

@@ -55,7 +55,7 @@ struct FrontSetting {
   // --world of the search: the number of ranks over which it sharded the whole model by estimate. 1
   // if the trace already shows one rank.
   int world = 1;
-  OptimizerModel optimizer = OptimizerModel::kAdamW;
+  OptimizerKind optimizer = OptimizerKind::kAdamW;
   Schedule schedule = Schedule::kOnDemand;
   bool operator==(const FrontSetting&) const = default;
 };

@@ -63,10 +63,10 @@ std::vector<Schedule> parse_schedules(const std::string& text) {
   throw UsageError("unknown schedule " + in_quotes(text) + did_you_mean(text, kSchedules));
 }
 
-OptimizerModel parse_optimizer_model(const std::string& text) {
-  if (const auto model = optimizer_model_from_string(text)) return *model;
+OptimizerKind parse_optimizer_kind(const std::string& text) {
+  if (const auto model = optimizer_kind_from_string(text)) return *model;
   throw UsageError("unknown optimizer " + in_quotes(text) +
-                   did_you_mean(text, optimizer_model_names()));
+                   did_you_mean(text, optimizer_kind_names()));
 }
 
 std::chrono::milliseconds parse_duration(const std::string& text) {

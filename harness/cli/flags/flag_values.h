@@ -65,7 +65,7 @@ double parse_nanoseconds(const std::string& text);
 
 // Parses an optimizer whose state is predicted, such as "adamw" or "sgd(momentum=0.9)". Throws
 // UsageError.
-OptimizerModel parse_optimizer_model(const std::string& text);
+OptimizerKind parse_optimizer_kind(const std::string& text);
 
 // Parses a number above 0. Throws UsageError.
 double parse_positive(const std::string& text);

@@ -1,12 +1,17 @@
-// rematch predict --model. Without LibTorch, without_libtorch.cpp defines it.
+// Traces a model for rematch predict. Without LibTorch, without_libtorch.cpp defines it.
 #pragma once
 
-#include "harness/cli/exit_code.h"
+#include <cstdint>
+
+#include "models/preset/preset.h"
+#include "policies/predict/step/optimizer_bytes.h"
+#include "reports/record/step_predictor.h"
 
 namespace rematch {
 
-struct PredictFlags;
+enum class Sizes : std::uint8_t { kExact, kAsCudaRounds };
 
-ExitCode predict_model(const PredictFlags& flags);
+// The model has no optimizer_ops if this program cannot run the optimizer.
+TracedModel trace_for_prediction(const ModelSpec& spec, OptimizerKind optimizer, Sizes sizes);
 
 }  // namespace rematch

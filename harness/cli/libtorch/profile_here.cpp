@@ -31,9 +31,7 @@ void require_memory(const ProfileSettings& settings, const OptimizerChoice& opti
                     const Trace& trace) {
   const std::optional<AvailableMemory> limit = usual_memory_of(settings.device);
   if (settings.force || !limit) return;
-  const OptimizerModel model =
-      optimizer.kind == OptimizerKind::kAdamW ? OptimizerModel::kAdamW : OptimizerModel::kNothing;
-  const Bytes peak = StepSimulator(trace, model)
+  const Bytes peak = StepSimulator(trace, optimizer.kind)
                          .simulate(std::vector<LocatedRegion>{}, Schedule::kOnDemand)
                          .peak_bytes();
   if (peak <= limit->bytes) return;

@@ -329,9 +329,9 @@ ExitCode compare_variants(const RunFlags& flags, ComparisonSettings settings,
   std::vector<Variant> variants;
   std::string length;
   try {
-    const Trace trace = trace_of_model(settings.variants);
-    variants = require(make_variants(settings.variants, trace, &refused));
-    length = length_words(flags, settings, variants, trace);
+    const TracedModel model = trace_of_model(settings.variants);
+    variants = require(make_variants(settings.variants, model, &refused));
+    length = length_words(flags, settings, variants, model.trace);
   } catch (const std::invalid_argument& error) {
     throw UsageError(error.what());  // make_variants() cannot use the data
   }

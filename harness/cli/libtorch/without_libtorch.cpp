@@ -27,7 +27,9 @@ void prepare_timing(char**) {}
 
 ExitCode run_points(const RunFlags&) { refuse("run"); }
 
-ExitCode predict_model(const PredictFlags&) { refuse("predict --model"); }
+TracedModel trace_for_prediction(const ModelSpec&, OptimizerKind, Sizes) {
+  refuse("predict --model");
+}
 
 ExitCode doctor(bool json) {
   if (json) {

@@ -114,7 +114,7 @@ SearchSpace space_of(const SearchFlags& flags) {
   if (schedules.size() != 1) {
     throw UsageError("search takes one schedule; give --schedule on_demand or whole_region");
   }
-  SearchSpace space = usual_space(schedules.front(), parse_optimizer_model(flags.optimizer));
+  SearchSpace space = usual_space(schedules.front(), parse_optimizer_kind(flags.optimizer));
   space.world = flags.model.ranks_of_trace(flags.trace_file).value_or(1);
   if (flags.hull) space.reach = Reach::kHull;
   if (for_torch) keep_to_torch(space);

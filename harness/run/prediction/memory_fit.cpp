@@ -1,7 +1,6 @@
 #include "harness/run/prediction/memory_fit.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "harness/measure/cuda_device.h"
 #include "harness/measure/machine_memory.h"
@@ -9,8 +8,6 @@
 #include "policies/base/format.h"
 #include "policies/predict/device/device_sheet.h"
 #include "policies/predict/device/reserve.h"
-#include "policies/predict/step/step.h"
-#include "reports/record/simulated_memory.h"
 
 namespace rematch {
 namespace {
@@ -70,17 +67,6 @@ std::string why_none_fits(const std::vector<Variant>& variants,
   if (smallest == variants.end()) return "";
   const std::string why = why_too_large(*smallest, limit);
   return why.empty() ? "" : describe_variant(*smallest) + ": " + why;
-}
-
-void predict_memory_with(OptimizerModel optimizer, const Trace& trace,
-                         std::vector<Variant>& variants) {
-  StepSimulator simulator(trace, optimizer);
-  for (Variant& variant : variants) {
-    MemoryRecord memory =
-        memory_of(simulator.simulate(variant.plan, variant.identity.schedule), trace);
-    memory.dead_save = variant.prediction.memory.dead_save;
-    variant.prediction.memory = std::move(memory);
-  }
 }
 
 }  // namespace rematch

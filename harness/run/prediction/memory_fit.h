@@ -10,8 +10,6 @@
 #include "harness/measure/machine_memory.h"
 #include "harness/run/variants.h"
 #include "policies/base/bytes.h"
-#include "policies/predict/step/optimizer_bytes.h"
-#include "policies/trace/trace.h"
 
 namespace rematch {
 
@@ -34,11 +32,5 @@ std::string why_too_large(const Variant& variant, const std::optional<AvailableM
 // Pure.
 std::string why_none_fits(const std::vector<Variant>& variants,
                           const std::optional<AvailableMemory>& limit);
-
-// Replaces the memory figures of the step on meta with the step simulator's figures for
-// `optimizer`. Used for optimizers that this program cannot run, even on meta. `trace` is the trace
-// of the variants' model.
-void predict_memory_with(OptimizerModel optimizer, const Trace& trace,
-                         std::vector<Variant>& variants);
 
 }  // namespace rematch

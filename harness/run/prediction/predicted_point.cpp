@@ -66,11 +66,11 @@ std::string teraflops(double flops_per_second) {
 }  // namespace
 
 void add_prediction(const Variant& variant, int num_steps, PointRecord& point) {
-  point.predicted_counts = times(variant.predicted_counts.by_class, num_steps);
-  point.recomputed_step_flops = variant.recomputed_step_flops;
+  point.predicted_counts = times(variant.prediction.counts.by_class, num_steps);
+  point.recomputed_step_flops = variant.prediction.recomputed_flops;
   if (point.ranks) {
     point.ranks->predicted_collectives =
-        times(collectives_in(variant.predicted_counts.by_op), num_steps);
+        times(collectives_in(variant.prediction.counts.by_op), num_steps);
   }
   if (!point.memory) return;
   point.memory->predicted_peak_allocated = variant.prediction.memory.peak_allocated;
@@ -94,7 +94,7 @@ void add_prediction(const Variant& variant, int num_steps, PointRecord& point) {
 void check_counts(const Variant& variant, int num_steps, PointRecord& point) {
   if (!point.counts) return;
   const auto differs =
-      first_difference(times(variant.predicted_counts.by_op, num_steps), point.counts->by_op);
+      first_difference(times(variant.prediction.counts.by_op, num_steps), point.counts->by_op);
   point.effect->counts_equal_prediction = !differs.has_value();
   if (!differs) return;
   point.effect->detail = differs->op + " in " + std::string(to_string(differs->phase)) +
@@ -119,7 +119,7 @@ void add_flops(const Variant& variant, const Environment& environment, PointReco
     const auto flops = static_cast<double>(variant.step_flops);
     point.hardware_flops_utilization = flops / could;
     point.model_flops_utilization =
-        (flops - static_cast<double>(variant.recomputed_step_flops)) / could;
+        (flops - static_cast<double>(variant.prediction.recomputed_flops)) / could;
   }
   refuse_impossible_rate(point);
 }

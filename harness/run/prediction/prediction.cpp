@@ -1,15 +1,17 @@
 #include "harness/run/prediction/prediction.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "harness/engine/interception.h"
 #include "harness/engine/record/op_facts.h"
 #include "harness/measure/memory.h"
 #include "harness/measure/op_counter.h"
-#include "harness/run/passes/passes.h"
 #include "harness/trace/trace_from_record.h"
 #include "harness/trace/tracer.h"
+#include "policies/predict/step/optimizer_bytes.h"
 #include "policies/trace/collective.h"
 
 namespace rematch {
@@ -56,11 +58,25 @@ void count_parameter(const at::Tensor& parameter, std::vector<TracedParameters>&
   kinds.push_back(kind);
 }
 
+// Returns the sizes of the tensors' storages, each rounded up to a multiple of `round`.
+Bytes bytes_of_storages(const std::vector<at::Tensor>& tensors, std::int64_t round) {
+  std::set<const c10::StorageImpl*> counted;
+  Bytes bytes;
+  for (const at::Tensor& tensor : tensors) {
+    if (!counted.insert(tensor.storage().unsafeGetStorageImpl()).second) continue;
+    const auto size = static_cast<std::int64_t>(tensor.storage().nbytes());
+    bytes += Bytes{(size + round - 1) / round * round};
+  }
+  return bytes;
+}
+
 }  // namespace
 
 MetaModel::MetaModel(const ModelSpec& spec, const OptimizerChoice& optimizer,
                      const std::string& data_file, std::uint64_t seed)
-    : spec_(spec), training_(meta_settings(spec, optimizer, data_file, seed)) {
+    : spec_(spec),
+      optimizer_(optimizer.kind),
+      training_(meta_settings(spec, optimizer, data_file, seed)) {
   training_.optimizer().prepare();
 }
 
@@ -69,13 +85,7 @@ Trace MetaModel::trace() {
   const Batch batch = training_.batch(0);
   const Bytes alive = current_meta_memory().total;
   Trace trace = record_trace([&] { return training_.loss(batch); });
-  IssuedCollectives sums;
-  {
-    const OpObserverGuard observe(&sums);
-    training_.finish_gradients();
-  }
-  trace.gradient_sums = std::move(sums.in_order);
-  training_.clear_gradients();
+  finish_step(trace);
   trace.model = spec_.preset;
   trace.dimensions = spec_.dimensions;
   trace.dtype = spec_.dtype;
@@ -83,20 +93,57 @@ Trace MetaModel::trace() {
     trace.parameter_bytes += Bytes{static_cast<std::int64_t>(parameter.nbytes())};
     count_parameter(parameter, trace.parameters);
   }
-  trace.constant_bytes = alive - trace.parameter_bytes;
-  for (const at::Tensor& tensor : training_.optimizer().state()) {
-    trace.constant_bytes -= Bytes{static_cast<std::int64_t>(tensor.nbytes())};
-  }
+  trace.constant_bytes = alive - trace.parameter_bytes - optimizer_bytes(trace, optimizer_).state;
   return trace;
 }
 
-Prediction MetaModel::predict(const Plan& plan, Schedule schedule) {
-  training_.use_plan(plan, schedule);
+void MetaModel::finish_step(Trace& trace) {
+  IssuedCollectives sums;
   OpCounter counter;
-  PassPosition position;
-  // Passes cannot disturb each other on meta, so one step serves both counts and memory.
-  MemoryRecord memory = memory_pass(training_, at::kMeta, /*step=*/0, position, {&counter});
-  return {counter.record(1), std::move(memory)};
+  OpObservers observers({&sums, &counter});
+  {
+    const OpObserverGuard observe(&observers);
+    training_.finish_gradients();
+    const PhaseGuard phase(Phase::kOptimizer);
+    training_.optimizer().step();
+  }
+  training_.clear_gradients();
+  trace.gradient_sums = std::move(sums.in_order);
+  optimizer_ops_ = counter.record(1).by_op[static_cast<std::size_t>(Phase::kOptimizer)];
+}
+
+// The allocators have rounded what the trace took from them: the bytes of backward and of all that
+// is alive before the step. The trace has the other sizes from tensors.
+RoundedTrace MetaModel::rounded_trace(std::int64_t round) {
+  RoundedTrace rounded{trace(), round};
+  Trace& trace = rounded.trace;
+  const Bytes before =
+      trace.parameter_bytes + trace.constant_bytes + optimizer_bytes(trace, optimizer_).state;
+  for (TracedStorage& storage : trace.storages) {
+    storage.bytes = Bytes{(storage.bytes.count + round - 1) / round * round};
+  }
+  trace.parameter_bytes = bytes_of_storages(training_.parameter_tensors(), round);
+  trace.constant_bytes =
+      before - trace.parameter_bytes - optimizer_bytes(trace, optimizer_, round).state;
+  return rounded;
+}
+
+Bytes MetaModel::frozen_bytes() const { return bytes_of_storages(training_.frozen_tensors(), 1); }
+
+TracedModel trace_model(const ModelSpec& spec, const OptimizerChoice& optimizer,
+                        const std::string& data_file, std::uint64_t seed, std::int64_t round) {
+  install_counting_allocators();
+  TracedModel traced;
+  {
+    MetaModel model(spec, optimizer, data_file, seed);
+    traced.trace = model.trace();
+    traced.optimizer_ops = model.optimizer_ops();
+    traced.frozen = model.frozen_bytes();
+  }
+  if (round == 1) return traced;
+  install_counting_allocators(round);
+  traced.rounded = MetaModel(spec, optimizer, data_file, seed).rounded_trace(round);
+  return traced;
 }
 
 }  // namespace rematch

@@ -3,10 +3,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "policies/predict/device/collective_time.h"
-#include "policies/predict/region/simulator.h"
-#include "policies/predict/region/trace_index.h"
+#include "policies/predict/step/step.h"
 
 namespace rematch {
 namespace {
@@ -18,22 +18,19 @@ void count(PredictedCounts& counts, Phase phase, const std::string& name, OpClas
 
 OpClass class_of(std::string_view name) { return op_class_of(name.substr(0, name.find('.'))); }
 
-template <class Visit>
-void for_each_recomputed(const Trace& trace, const Plan& plan, Schedule schedule,
-                         const Visit& visit) {
-  const std::vector<OpRange> ranges = region_ranges(trace, plan);
-  for (std::size_t i = 0; i < ranges.size(); ++i) {
-    const RegionType& type = plan.types[plan.regions[i].type];
-    for (const ExecutedOp& executed :
-         simulate_region(trace, ranges[i].first, ranges[i].end, type, schedule).executed) {
-      visit(trace.ops[executed.op]);
-    }
-  }
+std::vector<OpId> recomputed_ops(const Trace& trace, const Plan& plan, Schedule schedule) {
+  StepDetails details;
+  StepSimulator(trace, OptimizerKind::kNothing).simulate(plan, schedule, &details);
+  return std::move(details.recomputed);
 }
 
 }  // namespace
 
 PredictedCounts predict_counts(const Trace& trace, const Plan& plan, Schedule schedule) {
+  return predict_counts(trace, recomputed_ops(trace, plan, schedule));
+}
+
+PredictedCounts predict_counts(const Trace& trace, const std::vector<OpId>& recomputed) {
   PredictedCounts counts;
   for (const TracedOp& op : trace.ops) {
     if (!is_replay_only(op.name)) count(counts, Phase::kForward, op.name, op.op_class);
@@ -42,13 +39,17 @@ PredictedCounts predict_counts(const Trace& trace, const Plan& plan, Schedule sc
     if (event.kind != BackwardEvent::Kind::kOp) continue;
     count(counts, Phase::kBackward, event.op, class_of(event.op));
   }
-  for_each_recomputed(trace, plan, schedule, [&](const TracedOp& op) {
-    count(counts, Phase::kRecompute, op.name, op.op_class);
-  });
+  for (const OpId op : recomputed) {
+    count(counts, Phase::kRecompute, trace.ops[op].name, trace.ops[op].op_class);
+  }
   return counts;
 }
 
 Traffic predict_traffic(const Trace& trace, const Plan& plan, Schedule schedule) {
+  return predict_traffic(trace, recomputed_ops(trace, plan, schedule));
+}
+
+Traffic predict_traffic(const Trace& trace, const std::vector<OpId>& recomputed) {
   Traffic traffic;
   // `issuer` is an op or an event that sent_bytes() accepts.
   const auto add = [&](Phase phase, const std::string& name, const auto& issuer) {
@@ -61,8 +62,7 @@ Traffic predict_traffic(const Trace& trace, const Plan& plan, Schedule schedule)
   for (const TracedOp& op : trace.ops) add(Phase::kForward, op.name, op);
   for (const BackwardEvent& event : trace.backward) add(Phase::kBackward, event.op, event);
   for (const TracedCollective& sum : trace.gradient_sums) add(Phase::kOptimizer, sum.op, sum);
-  for_each_recomputed(trace, plan, schedule,
-                      [&](const TracedOp& op) { add(Phase::kRecompute, op.name, op); });
+  for (const OpId op : recomputed) add(Phase::kRecompute, trace.ops[op].name, trace.ops[op]);
   return traffic;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "policies/base/bytes.h"
 #include "policies/plan/plan.h"
@@ -26,7 +27,10 @@ struct PredictedCounts {
   const Counts& classes(Phase phase) const { return by_class[static_cast<int>(phase)]; }
 };
 
-// Throws std::invalid_argument if the plan was made for another model.
+// `recomputed` are the ops that a simulated step recomputes: see StepDetails.
+PredictedCounts predict_counts(const Trace& trace, const std::vector<OpId>& recomputed);
+// Simulates a step of the plan. Throws std::invalid_argument if the plan was made for another
+// model.
 PredictedCounts predict_counts(const Trace& trace, const Plan& plan, Schedule schedule);
 
 // The collectives of one kind that a rank issues in one phase: their number, and the bytes that the
@@ -42,7 +46,10 @@ struct Issued {
 // kind that is not issued is absent.
 using Traffic = std::array<std::map<CollectiveKind, Issued>, kNumPhases>;
 
-// `trace` belongs to one rank. Throws std::invalid_argument if the plan was made for another model.
+// `trace` belongs to one rank.
+Traffic predict_traffic(const Trace& trace, const std::vector<OpId>& recomputed);
+// Simulates a step of the plan. Throws std::invalid_argument if the plan was made for another
+// model.
 Traffic predict_traffic(const Trace& trace, const Plan& plan, Schedule schedule);
 
 }  // namespace rematch

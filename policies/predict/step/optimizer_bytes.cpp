@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "policies/predict/device/sharding.h"
 
@@ -12,41 +13,48 @@ namespace {
 
 constexpr std::int64_t kFloat32Bytes = 4;
 constexpr std::int64_t kBfloat16Bytes = 2;
-constexpr std::int64_t kMoments = 2;
 constexpr std::int64_t kElementsOfScale = 256;  // adamw8bit
 constexpr std::int64_t kLeast8BitElements = 4096;
 
 constexpr std::array kOptimizerNames = {
-    std::pair{OptimizerModel::kNothing, std::string_view("none")},
-    std::pair{OptimizerModel::kAdamW, std::string_view("adamw")},
-    std::pair{OptimizerModel::kAdamWBfloat16, std::string_view("adamw(state=bfloat16)")},
-    std::pair{OptimizerModel::kAdamW8Bit, std::string_view("adamw8bit")},
-    std::pair{OptimizerModel::kMuon, std::string_view("muon")},
-    std::pair{OptimizerModel::kSgd, std::string_view("sgd")},
-    std::pair{OptimizerModel::kSgdMomentum, std::string_view("sgd(momentum=0.9)")}};
+    std::pair{OptimizerKind::kNothing, std::string_view("none")},
+    std::pair{OptimizerKind::kAdamW, std::string_view("adamw")},
+    std::pair{OptimizerKind::kAdamWBfloat16, std::string_view("adamw(state=bfloat16)")},
+    std::pair{OptimizerKind::kAdamW8Bit, std::string_view("adamw8bit")},
+    std::pair{OptimizerKind::kMuon, std::string_view("muon")},
+    std::pair{OptimizerKind::kSgd, std::string_view("sgd")},
+    std::pair{OptimizerKind::kSgdMomentum, std::string_view("sgd(momentum=0.9)")}};
 
-// Returns the bytes of optimizer state for one parameter.
-std::int64_t state_of(const TracedParameters& kind, OptimizerModel optimizer) {
+std::int64_t rounded(std::int64_t bytes, std::int64_t round) {
+  return (bytes + round - 1) / round * round;
+}
+
+// Returns the sizes of the tensors that the optimizer keeps for one parameter.
+std::vector<std::int64_t> state_of(const TracedParameters& kind, OptimizerKind optimizer) {
   const std::int64_t elements = kind.elements;
-  const bool needs_master = kind.dtype != "float32";
+  const std::int64_t as_float32 = kFloat32Bytes * elements;
   switch (optimizer) {
-    case OptimizerModel::kNothing:
-    case OptimizerModel::kSgd:
-      return 0;
-    case OptimizerModel::kAdamW:
-      return ((needs_master ? 1 : 0) + kMoments) * kFloat32Bytes * elements + kFloat32Bytes;
-    case OptimizerModel::kAdamWBfloat16:
-      return kMoments * kBfloat16Bytes * elements + kFloat32Bytes;
-    case OptimizerModel::kAdamW8Bit: {
-      if (elements < kLeast8BitElements) return kMoments * kFloat32Bytes * elements;
-      const std::int64_t scales = (elements + kElementsOfScale - 1) / kElementsOfScale;
-      return kMoments * (elements + kFloat32Bytes * scales);
+    case OptimizerKind::kNothing:
+    case OptimizerKind::kSgd:
+      return {};
+    case OptimizerKind::kAdamW: {
+      std::vector<std::int64_t> tensors = {as_float32, as_float32, kFloat32Bytes};
+      if (kind.dtype != "float32") tensors.push_back(as_float32);
+      return tensors;
     }
-    case OptimizerModel::kMuon:
-    case OptimizerModel::kSgdMomentum:
-      return parameter_element_bytes(kind.dtype) * elements;
+    case OptimizerKind::kAdamWBfloat16:
+      return {kBfloat16Bytes * elements, kBfloat16Bytes * elements, kFloat32Bytes};
+    case OptimizerKind::kAdamW8Bit: {
+      if (elements < kLeast8BitElements) return {as_float32, as_float32};
+      const std::int64_t scales =
+          kFloat32Bytes * ((elements + kElementsOfScale - 1) / kElementsOfScale);
+      return {elements, elements, scales, scales};
+    }
+    case OptimizerKind::kMuon:
+    case OptimizerKind::kSgdMomentum:
+      return {parameter_element_bytes(kind.dtype) * elements};
   }
-  return 0;
+  return {};
 }
 
 // Returns the share of the parameters' bytes that belongs to parameters outside blocks: embedding,
@@ -67,20 +75,20 @@ double share_outside_blocks(const Trace& trace) {
 
 }  // namespace
 
-std::string_view to_string(OptimizerModel optimizer) {
+std::string_view to_string(OptimizerKind optimizer) {
   return std::find_if(kOptimizerNames.begin(), kOptimizerNames.end(),
                       [optimizer](const auto& name) { return name.first == optimizer; })
       ->second;
 }
 
-std::optional<OptimizerModel> optimizer_model_from_string(std::string_view text) {
+std::optional<OptimizerKind> optimizer_kind_from_string(std::string_view text) {
   for (const auto& [optimizer, name] : kOptimizerNames) {
     if (name == text) return optimizer;
   }
   return std::nullopt;
 }
 
-const std::vector<std::string_view>& optimizer_model_names() {
+const std::vector<std::string_view>& optimizer_kind_names() {
   static const std::vector<std::string_view> names = [] {
     std::vector<std::string_view> all;
     for (const auto& [optimizer, name] : kOptimizerNames) all.push_back(name);
@@ -89,18 +97,21 @@ const std::vector<std::string_view>& optimizer_model_names() {
   return names;
 }
 
-OptimizerBytes optimizer_bytes(const Trace& trace, OptimizerModel optimizer) {
+OptimizerBytes optimizer_bytes(const Trace& trace, OptimizerKind optimizer, std::int64_t round) {
   OptimizerBytes bytes;
   Bytes momentum;
   for (const TracedParameters& kind : trace.parameters) {
-    bytes.state += Bytes{kind.count * state_of(kind, optimizer)};
+    for (const std::int64_t tensor : state_of(kind, optimizer)) {
+      bytes.state += Bytes{kind.count * rounded(tensor, round)};
+    }
     momentum += Bytes{kind.count * kind.elements * parameter_element_bytes(kind.dtype)};
-    const bool casts_gradient = optimizer == OptimizerModel::kAdamW && kind.dtype != "float32";
+    const bool casts_gradient = optimizer == OptimizerKind::kAdamW && kind.dtype != "float32";
     if (casts_gradient && kind.count > 0) {
-      bytes.temporary = std::max(bytes.temporary, Bytes{kFloat32Bytes * kind.elements});
+      bytes.temporary =
+          std::max(bytes.temporary, Bytes{rounded(kFloat32Bytes * kind.elements, round)});
     }
   }
-  if (optimizer == OptimizerModel::kMuon) {
+  if (optimizer == OptimizerKind::kMuon) {
     bytes.state +=
         Bytes{std::llround(share_outside_blocks(trace) * static_cast<double>(momentum.count))};
   }

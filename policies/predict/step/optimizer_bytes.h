@@ -13,7 +13,7 @@
 namespace rematch {
 
 // rematch itself runs only kAdamW. The other optimizers are for predictions.
-enum class OptimizerModel : std::uint8_t {
+enum class OptimizerKind : std::uint8_t {
   kNothing,
   kAdamW,
   kAdamWBfloat16,
@@ -24,9 +24,9 @@ enum class OptimizerModel : std::uint8_t {
 };
 
 // "none", "adamw", "adamw(state=bfloat16)", "adamw8bit", "muon", "sgd", "sgd(momentum=0.9)"
-std::string_view to_string(OptimizerModel optimizer);
-std::optional<OptimizerModel> optimizer_model_from_string(std::string_view text);
-const std::vector<std::string_view>& optimizer_model_names();
+std::string_view to_string(OptimizerKind optimizer);
+std::optional<OptimizerKind> optimizer_kind_from_string(std::string_view text);
+const std::vector<std::string_view>& optimizer_kind_names();
 
 struct OptimizerBytes {
   Bytes state;      // bytes held between steps
@@ -53,6 +53,8 @@ struct OptimizerBytes {
 //   shapes of parameters. They are up to five bfloat16 copies of the largest matrix.
 // - sgd keeps nothing. sgd(momentum=0.9) keeps a momentum like the gradient. Source:
 //   pytorch/pytorch, torch/optim/sgd.py, where the buffer is a clone of the gradient.
-OptimizerBytes optimizer_bytes(const Trace& trace, OptimizerModel optimizer);
+//
+// The size of each tensor is rounded up to a multiple of `round`, as some allocators do.
+OptimizerBytes optimizer_bytes(const Trace& trace, OptimizerKind optimizer, std::int64_t round = 1);
 
 }  // namespace rematch

@@ -19,11 +19,12 @@ namespace rematch {
 class StepSimulator::Run {
  public:
   Run(Facts& facts, const std::vector<LocatedRegion>& regions, Schedule schedule,
-      std::vector<StepBoundary>* boundaries)
+      StepDetails* details)
       : facts_(facts),
         trace_(facts.trace),
         schedule_(schedule),
-        boundaries_(boundaries),
+        recomputed_ops_(details == nullptr ? nullptr : &details->recomputed),
+        boundaries_(details == nullptr ? nullptr : &details->boundaries),
         holders_(facts.trace.storages.size(), 0),
         region_of_pack_(facts.trace.packs.size()) {
     regions_.reserve(regions.size());
@@ -117,7 +118,7 @@ class StepSimulator::Run {
     if (boundaries_ == nullptr) return;
     for (std::size_t i = 0; i < boundaries_->size(); ++i) {
       StepBoundary& boundary = (*boundaries_)[i];
-      boundary.holders = forward_holders(boundary_ops_[i], boundary.holders.other);
+      boundary.holders = forward_holders(boundary_ops_[i], boundary.holders[Holder::kOther]);
     }
   }
 
@@ -279,7 +280,7 @@ class StepSimulator::Run {
     // bytes.
     if (boundaries_ != nullptr) {
       boundaries_->push_back({Phase::kForward, facts_.top_scope(trace_.ops[op].scope), {}});
-      boundaries_->back().holders.other = alive();
+      boundaries_->back().holders[Holder::kOther] = alive();
       boundary_ops_.push_back(op);
     }
     if (!raises_peak(Phase::kForward, total)) return;
@@ -293,25 +294,25 @@ class StepSimulator::Run {
   }
 
   // Counts a storage as saved if an op up to `op` made it and it is alive when forward ends.
-  StepHolders forward_holders(OpId op, Bytes alive) const {
-    StepHolders holders = standing_holders();
+  HolderBytes forward_holders(OpId op, Bytes alive) const {
+    HolderBytes holders = standing_holders();
     for (const StorageId storage : held_after_forward_.ids()) {
       const std::optional<OpId> born = facts_.born_at[storage];
       if (!born || *born > op || held_after_forward_[storage] == 0) continue;
-      holders.saved_activations += trace_.storages[storage].bytes;
+      holders[Holder::kSavedActivations] += trace_.storages[storage].bytes;
     }
     for (const auto& [made_at, bytes] : copied_after_forward_) {
-      if (made_at <= op) holders.saved_activations += bytes;
+      if (made_at <= op) holders[Holder::kSavedActivations] += bytes;
     }
-    holders.other += alive - holders.saved_activations + facts_.gathered_at(op);
+    holders[Holder::kOther] += alive - holders[Holder::kSavedActivations] + facts_.gathered_at(op);
     return holders;
   }
 
-  StepHolders standing_holders() const {
-    StepHolders holders;
-    holders.parameters = trace_.parameter_bytes;
-    holders.optimizer = facts_.optimizer_bytes.state;
-    holders.other = trace_.constant_bytes;
+  HolderBytes standing_holders() const {
+    HolderBytes holders;
+    holders[Holder::kParameters] = trace_.parameter_bytes;
+    holders[Holder::kOptimizer] = facts_.optimizer_bytes.state;
+    holders[Holder::kOther] = trace_.constant_bytes;
     return holders;
   }
 
@@ -369,8 +370,9 @@ class StepSimulator::Run {
         continue;
       }
       ++result_.recomputed_ops;
+      const OpId op = region.in_trace->range.first + step.op;
+      if (recomputed_ops_ != nullptr) recomputed_ops_->push_back(op);
       if (facts_.profile) {
-        const OpId op = region.in_trace->range.first + step.op;
         result_.time->recompute += facts_.profile->forward[op];
         if (collective_kind(trace_.ops[op].name)) {
           result_.time->communication += facts_.profile->forward[op];
@@ -396,11 +398,11 @@ class StepSimulator::Run {
     const bool is_peak = raises_peak(moment.phase, total);
     if (!is_peak && boundaries_ == nullptr) return;
     const BackwardEvent& event = trace_.backward[moment.event];
-    StepHolders holders = standing_holders();
-    holders.gradients = event.gradient_bytes;
-    holders.saved_activations = alive();
-    holders.recompute_transient = moment.recomputed;
-    holders.other += moment.other_bytes - event.gradient_bytes;
+    HolderBytes holders = standing_holders();
+    holders[Holder::kGradients] = event.gradient_bytes;
+    holders[Holder::kSavedActivations] = alive();
+    holders[Holder::kRecomputeTransient] = moment.recomputed;
+    holders[Holder::kOther] += moment.other_bytes - event.gradient_bytes;
     const StepBoundary boundary{moment.phase, facts_.top_scope(event.scope), holders};
     if (boundaries_ != nullptr) boundaries_->push_back(boundary);
     if (is_peak) set_peak(boundary);
@@ -408,11 +410,11 @@ class StepSimulator::Run {
 
   void optimizer() {
     if (facts_.optimizer_bytes.state.count == 0) return;
-    StepHolders holders = standing_holders();
-    holders.gradients = trace_.gradient_bytes;
-    holders.optimizer += facts_.optimizer_bytes.temporary;
-    holders.saved_activations = alive();
-    holders.recompute_transient = recomputed_;
+    HolderBytes holders = standing_holders();
+    holders[Holder::kGradients] = trace_.gradient_bytes;
+    holders[Holder::kOptimizer] += facts_.optimizer_bytes.temporary;
+    holders[Holder::kSavedActivations] = alive();
+    holders[Holder::kRecomputeTransient] = recomputed_;
     const StepBoundary boundary{Phase::kOptimizer, std::nullopt, holders};
     if (boundaries_ != nullptr) boundaries_->push_back(boundary);
     if (raises_peak(Phase::kOptimizer, holders.total())) set_peak(boundary);
@@ -436,6 +438,7 @@ class StepSimulator::Run {
   Facts& facts_;
   const Trace& trace_;
   Schedule schedule_;
+  std::vector<OpId>* recomputed_ops_;
   std::vector<StepBoundary>* boundaries_;
   std::vector<OpId> boundary_ops_;  // the ops of forward's boundaries
 
@@ -463,8 +466,8 @@ class StepSimulator::Run {
   StepPrediction result_;
 };
 
-StepSimulator::StepSimulator(const Trace& trace, OptimizerModel optimizer)
-    : facts_(std::make_unique<Facts>(trace, optimizer)) {}
+StepSimulator::StepSimulator(const Trace& trace, OptimizerKind optimizer, std::int64_t round)
+    : facts_(std::make_unique<Facts>(trace, optimizer, round)) {}
 StepSimulator::~StepSimulator() = default;
 
 void StepSimulator::use_profile(const Profile& profile) {
@@ -484,19 +487,14 @@ void StepSimulator::use_gathered(IdTable<OpId, Bytes> gathered) {
   facts_->gathered = std::move(gathered);
 }
 
-StepPrediction StepSimulator::simulate(const Plan& plan, Schedule schedule) {
-  return simulate(place(plan), schedule);
+StepPrediction StepSimulator::simulate(const Plan& plan, Schedule schedule, StepDetails* details) {
+  const std::vector<LocatedRegion> regions = place(plan);
+  return Run(*facts_, regions, schedule, details).run();
 }
 
 StepPrediction StepSimulator::simulate(const std::vector<LocatedRegion>& regions,
                                        Schedule schedule) {
   return Run(*facts_, regions, schedule, nullptr).run();
-}
-
-std::vector<StepBoundary> StepSimulator::boundaries(const Plan& plan, Schedule schedule) {
-  std::vector<StepBoundary> boundaries;
-  Run(*facts_, place(plan), schedule, &boundaries).run();
-  return boundaries;
 }
 
 std::vector<LocatedRegion> StepSimulator::place(const Plan& plan) const {

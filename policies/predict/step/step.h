@@ -20,6 +20,7 @@
 #include "policies/plan/plan.h"
 #include "policies/predict/region/region.h"
 #include "policies/predict/step/optimizer_bytes.h"
+#include "policies/trace/holder.h"
 #include "policies/trace/host_memory.h"
 #include "policies/trace/phase.h"
 #include "policies/trace/profile.h"
@@ -27,25 +28,12 @@
 
 namespace rematch {
 
-struct StepHolders {
-  Bytes parameters;
-  Bytes gradients;
-  Bytes optimizer;
-  Bytes saved_activations;    // bytes made in forward and alive when forward ends
-  Bytes recompute_transient;  // bytes made by recompute
-  Bytes other;                // constants, temporaries of forward, and temporaries of backward
-  Bytes total() const {
-    return parameters + gradients + optimizer + saved_activations + recompute_transient + other;
-  }
-  bool operator==(const StepHolders&) const = default;
-};
-
 // The bytes that are alive after one op, by holder.
 struct StepBoundary {
   Phase phase = Phase::kForward;
   // top-level scope of the forward op, or of the autograd node that is running
   std::optional<ScopeId> scope;
-  StepHolders holders;
+  HolderBytes holders;
   bool operator==(const StepBoundary&) const = default;
 };
 
@@ -73,6 +61,13 @@ struct StepPrediction {
   Bytes peak_bytes() const { return peak.holders.total(); }
 };
 
+// Details of a simulation: every boundary, and the ops that it recomputed.
+struct StepDetails {
+  // Every boundary of forward and backward in order, then the highest boundary of the optimizer.
+  std::vector<StepBoundary> boundaries;
+  std::vector<OpId> recomputed;  // in the order of execution
+};
+
 // A region's op range in the trace, and its plan. The type must outlive the call.
 struct LocatedRegion {
   OpRange range;
@@ -83,8 +78,10 @@ struct LocatedRegion {
 // graphs, so the first plans take longest. Not thread-safe.
 class StepSimulator {
  public:
-  // The trace must outlive the simulator.
-  explicit StepSimulator(const Trace& trace, OptimizerModel optimizer = OptimizerModel::kAdamW);
+  // The trace must outlive the simulator. The optimizer's tensors have sizes that are multiples of
+  // `round`; the sizes in the trace are what they are.
+  explicit StepSimulator(const Trace& trace, OptimizerKind optimizer = OptimizerKind::kAdamW,
+                         std::int64_t round = 1);
   ~StepSimulator();
   StepSimulator(const StepSimulator&) = delete;
   StepSimulator& operator=(const StepSimulator&) = delete;
@@ -98,14 +95,11 @@ class StepSimulator {
   // sharding.h.
   void use_gathered(IdTable<OpId, Bytes> gathered);
 
-  // Throws std::invalid_argument if the plan was made for another model.
-  StepPrediction simulate(const Plan& plan, Schedule schedule);
+  // Fills `details` unless it is null, which takes longer. Throws std::invalid_argument if the plan
+  // was made for another model.
+  StepPrediction simulate(const Plan& plan, Schedule schedule, StepDetails* details = nullptr);
   // `regions` must be disjoint and in forward order.
   StepPrediction simulate(const std::vector<LocatedRegion>& regions, Schedule schedule);
-
-  // Returns every boundary of forward and backward in order, followed by the highest boundary of
-  // the optimizer.
-  std::vector<StepBoundary> boundaries(const Plan& plan, Schedule schedule);
 
  private:
   class Facts;

@@ -85,9 +85,9 @@ StoragesByOp::StoragesByOp(const IdTable<StorageId, std::optional<OpId>>& op_of_
   }
 }
 
-StepSimulator::Facts::Facts(const Trace& traced, OptimizerModel optimizer)
+StepSimulator::Facts::Facts(const Trace& traced, OptimizerKind optimizer, std::int64_t round)
     : trace(traced),
-      optimizer_bytes(rematch::optimizer_bytes(traced, optimizer)),
+      optimizer_bytes(rematch::optimizer_bytes(traced, optimizer, round)),
       baseline(traced.parameter_bytes + traced.constant_bytes + optimizer_bytes.state),
       born_at(births(traced)),
       born(born_at, traced.ops.size()),

@@ -63,7 +63,7 @@ struct BackwardPart {
 
 class StepSimulator::Facts {
  public:
-  Facts(const Trace& traced, OptimizerModel optimizer);
+  Facts(const Trace& traced, OptimizerKind optimizer, std::int64_t round);
 
   const TraceRegion& region(OpRange range);
   std::optional<ScopeId> top_scope(std::optional<ScopeId> scope) const {

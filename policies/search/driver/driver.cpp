@@ -45,7 +45,7 @@ bool is_new(const FrontPoint& simple, FrontSearch& search) {
 
 }  // namespace
 
-SearchSpace usual_space(Schedule schedule, OptimizerModel optimizer) {
+SearchSpace usual_space(Schedule schedule, OptimizerKind optimizer) {
   SearchSpace space;
   space.schedule = schedule;
   space.optimizer = optimizer;

@@ -20,7 +20,7 @@
 namespace rematch {
 
 // Returns the space that a search has without further flags.
-SearchSpace usual_space(Schedule schedule, OptimizerModel optimizer);
+SearchSpace usual_space(Schedule schedule, OptimizerKind optimizer);
 
 // Returns the plans beside which a front is shown without further flags: the policies of the
 // catalogue that resolve for this model, and PyTorch's planners. Returns those resolved so far once

@@ -160,14 +160,14 @@ FrontSearch::~FrontSearch() = default;
 namespace {
 
 // Returns the name of the holder of the most bytes, such as "saved activations" or "parameters".
-std::string_view largest_holder(const StepHolders& holders) {
+std::string_view largest_holder(const HolderBytes& holders) {
   const std::pair<Bytes, std::string_view> all[] = {
-      {holders.saved_activations, "saved activations"},
-      {holders.recompute_transient, "recomputed activations"},
-      {holders.gradients, "gradients of parameters"},
-      {holders.parameters, "parameters"},
-      {holders.optimizer, "the optimizer's state"},
-      {holders.other, "temporaries and constants"}};
+      {holders[Holder::kSavedActivations], "saved activations"},
+      {holders[Holder::kRecomputeTransient], "recomputed activations"},
+      {holders[Holder::kGradients], "gradients of parameters"},
+      {holders[Holder::kParameters], "parameters"},
+      {holders[Holder::kOptimizer], "the optimizer's state"},
+      {holders[Holder::kOther], "temporaries and constants"}};
   return std::max_element(std::begin(all), std::end(all),
                           [](const auto& a, const auto& b) { return a.first < b.first; })
       ->second;

@@ -88,7 +88,7 @@ struct PlanFigures {
   Phase peak_phase = Phase::kBackward;
   // outermost scope of the op at the peak; empty: the op is outside all scopes
   std::string peak_place;
-  StepHolders holders;  // bytes at the peak, by holder
+  HolderBytes holders;  // bytes at the peak, by holder
   Bytes after_forward;
   HostMemory host;
   std::chrono::nanoseconds recompute{};

@@ -11,8 +11,8 @@
 
 namespace rematch {
 
-Json to_value(OptimizerModel optimizer);
-void read_value(const JsonField& field, OptimizerModel& optimizer);
+Json to_value(OptimizerKind optimizer);
+void read_value(const JsonField& field, OptimizerKind& optimizer);
 
 template <RecordOf<LayerRun> Run, class Visit>
 void visit_fields(Run& run, Visit visit) {
@@ -23,14 +23,12 @@ void visit_fields(Run& run, Visit visit) {
   visit({"offloads", kLater | kOmitIfEmpty}, run.offloads);
 }
 
-template <RecordOf<StepHolders> Holders, class Visit>
+template <RecordOf<HolderBytes> Holders, class Visit>
 void visit_fields(Holders& holders, Visit visit) {
-  visit("parameters", holders.parameters);
-  visit("gradients", holders.gradients);
-  visit("optimizer", holders.optimizer);
-  visit("saved_activations", holders.saved_activations);
-  visit("recompute_transient", holders.recompute_transient);
-  visit("other", holders.other);
+  for (const Holder holder : kAll<Holder>) {
+    if (holder == Holder::kFrozenParameters) continue;  // a simulated step does not know them
+    visit(to_string(holder).data(), holders[holder]);
+  }
 }
 
 // The fields of a point that concern the host. All are empty if the plan offloads nothing.

@@ -66,12 +66,12 @@ void require_rates(const JsonField& link) {
 
 }  // namespace
 
-Json to_value(OptimizerModel optimizer) { return to_string(optimizer); }
+Json to_value(OptimizerKind optimizer) { return to_string(optimizer); }
 
-void read_value(const JsonField& field, OptimizerModel& optimizer) {
-  const auto known = optimizer_model_from_string(field.string());
+void read_value(const JsonField& field, OptimizerKind& optimizer) {
+  const auto known = optimizer_kind_from_string(field.string());
   if (!known) {
-    field.fail("found '" + field.string() + "'; known are " + joined(optimizer_model_names()));
+    field.fail("found '" + field.string() + "'; known are " + joined(optimizer_kind_names()));
   }
   optimizer = *known;
 }
@@ -89,8 +89,7 @@ std::optional<Bytes> FrontRecord::memory_for_tensors() const {
   return std::max(*device_memory - reserve->total(), Bytes{});
 }
 
-FrontRecord make_front_record(const Trace& trace, const Profile& profile,
-                              OptimizerModel optimizer) {
+FrontRecord make_front_record(const Trace& trace, const Profile& profile, OptimizerKind optimizer) {
   FrontRecord record;
   record.model = trace.model;
   record.dimensions = trace.dimensions;

@@ -54,7 +54,7 @@ struct FrontRecord {
   // Returns the device's memory minus the reserve, or nullopt if the memory is unknown.
   std::optional<Bytes> memory_for_tensors() const;
   ProfileSource time_source = ProfileSource::kMeasured;
-  OptimizerModel optimizer = OptimizerModel::kAdamW;
+  OptimizerKind optimizer = OptimizerKind::kAdamW;
   int world = 1;  // number of ranks; figures are for one rank
   // How the model's step is split over the ranks: "tp=2,fsdp=4". If there are several ranks and
   // this is empty, the trace is of the whole model. The bytes of a rank are then an estimate
@@ -75,7 +75,7 @@ struct FrontRecord {
 };
 
 // Makes a record of what was searched. The caller adds the question and the front.
-FrontRecord make_front_record(const Trace& trace, const Profile& profile, OptimizerModel optimizer);
+FrontRecord make_front_record(const Trace& trace, const Profile& profile, OptimizerKind optimizer);
 
 Json front_to_json(const FrontRecord& record);
 

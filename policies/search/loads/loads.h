@@ -56,7 +56,7 @@ struct LoadsRecord {
   ProfileSource time_source = ProfileSource::kRoofline;
   // measured links from which the times of collectives come; empty: the link of the data sheet
   std::string links;
-  OptimizerModel optimizer = OptimizerModel::kAdamW;
+  OptimizerKind optimizer = OptimizerKind::kAdamW;
   Schedule schedule = Schedule::kOnDemand;
   int world = 1;        // number of ranks; figures are for one rank
   int num_batches = 1;  // batches that the ranks process in parallel

@@ -83,7 +83,7 @@ enum class Reach : std::uint8_t { kAll, kHull };
 
 struct SearchSpace {
   Schedule schedule = Schedule::kOnDemand;
-  OptimizerModel optimizer = OptimizerModel::kAdamW;  // optimizer whose state is part of every peak
+  OptimizerKind optimizer = OptimizerKind::kAdamW;  // optimizer whose state is part of every peak
   int world = 1;     // above 1: the trace is of a whole model, and sharding.h shards it
   bool cuts = true;  // true: a block may be cut into several regions at scope boundaries
   // If true, allows only plans that torch.utils.checkpoint can run on modules (policies/export).

@@ -15,9 +15,9 @@ using std::chrono::nanoseconds;
 // Fits one line below a row on a screen of 100 columns. rematch describe shows the rest.
 constexpr std::size_t kLongestSaves = 92;
 
-std::string optimizer_words(OptimizerModel optimizer) {
-  if (optimizer == OptimizerModel::kAdamW) return "AdamW";
-  if (optimizer == OptimizerModel::kNothing) return "no optimizer";
+std::string optimizer_words(OptimizerKind optimizer) {
+  if (optimizer == OptimizerKind::kAdamW) return "AdamW";
+  if (optimizer == OptimizerKind::kNothing) return "no optimizer";
   return std::string(to_string(optimizer));
 }
 

@@ -2,31 +2,14 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "policies/plan/plan.h"
-#include "policies/predict/step/counts.h"
-#include "policies/predict/step/step_range.h"
 #include "policies/trace/profile.h"
-#include "reports/record/point.h"
+#include "reports/record/step_predictor.h"
 #include "reports/render/tables/grid.h"
 
 namespace rematch {
-
-struct PredictedStep {
-  std::string policy;
-  Schedule schedule = Schedule::kOnDemand;
-  bool has_regions = false;  // without regions there is no schedule to show
-  std::string plan_sha256;
-  CountsRecord counts;  // counts of one step
-  MemoryRecord memory;
-  Traffic traffic;
-  std::optional<StepRange> range;  // present if times are known
-  std::string refused;             // why the model cannot have the policy; empty: it can
-  std::optional<bool> fits;        // present if the memory of a card is known
-};
 
 // If a note says that a peak leaves something out, the table shows the peak with "at least".
 // `words` stand above the table and name model, optimizer and rank.

@@ -43,7 +43,7 @@ Checkpoint following(const Plan& plan, Schedule schedule) {
 }
 
 int recomputed_ops(const Trace& trace, const Plan& shape, Schedule schedule) {
-  StepSimulator simulator(trace, OptimizerModel::kNothing);
+  StepSimulator simulator(trace, OptimizerKind::kNothing);
   return static_cast<int>(simulator.simulate(shape, schedule).recomputed_ops);
 }
 
@@ -259,7 +259,7 @@ StepFigures measured(const NamedNetwork& named, const Checkpoint& checkpoint) {
 
 StepFigures predicted(const Trace& trace, const Plan& plan, Schedule schedule) {
   const StepPrediction step =
-      StepSimulator(trace, OptimizerModel::kNothing).simulate(plan, schedule);
+      StepSimulator(trace, OptimizerKind::kNothing).simulate(plan, schedule);
   return {(step.after_forward - step.before).count, (step.peak_bytes() - step.before).count,
           step.recomputed_ops};
 }

@@ -17,7 +17,7 @@ namespace {
 // The ops of a phase, under the names of Note [One op, two names].
 using Executed = std::vector<std::map<std::string, std::int64_t>>;
 
-Executed executed_ops(const Prediction& figures) {
+Executed executed_ops(const EngineFigures& figures) {
   Executed executed;
   for (const auto& phase : figures.counts.by_op) executed.push_back(with_one_name(phase));
   return executed;

@@ -27,7 +27,6 @@ VariantSettings thirty_blocks(const std::string& dtype) {
   settings.policies = std::get<std::vector<Policy>>(parse_policies("none,full,attn_only"));
   settings.schedules = {Schedule::kWholeRegion};
   settings.device = "cuda";
-  settings.simulate = false;
   return settings;
 }
 

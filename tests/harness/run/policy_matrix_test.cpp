@@ -73,8 +73,8 @@ TEST_CASE("every catalogue entry appears in the matrix") {
 void check_runs_as_predicted(PolicyMatrix& matrix, const std::string& policy, Schedule schedule,
                              const StepBits& bits_of_none) {
   CAPTURE(policy, schedule);
-  const Prediction measured = matrix.measured(policy, schedule);
-  const Prediction predicted = matrix.predicted(policy, schedule);
+  const EngineFigures measured = matrix.measured(policy, schedule);
+  const EngineFigures predicted = matrix.predicted(policy, schedule);
   CHECK(matrix.row(policy, schedule, measured) == matrix.row(policy, schedule, predicted));
   CHECK(measured.counts.by_op == predicted.counts.by_op);
   CHECK(matrix.bits(policy, schedule) == bits_of_none);

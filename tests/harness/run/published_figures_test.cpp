@@ -35,7 +35,6 @@ std::map<std::string, Variant> predict(const Asked& asked) {
   settings.schedules = {asked.schedule};
   settings.optimizer = asked.optimizer;
   settings.device = "meta";
-  settings.simulate = false;
   settings.round = kCudaRounding;
   std::map<std::string, Variant> by_policy;
   auto variants = make_variants(settings);

@@ -344,7 +344,7 @@ Step measured(const NamedNetwork& named, const Plan& plan, Schedule schedule) {
 
 Step predicted(const Trace& trace, const Plan& plan, Schedule schedule) {
   const StepPrediction step =
-      StepSimulator(trace, OptimizerModel::kNothing).simulate(plan, schedule);
+      StepSimulator(trace, OptimizerKind::kNothing).simulate(plan, schedule);
   return {(step.after_forward - step.before).count, (step.peak_bytes() - step.before).count,
           step.recomputed_ops};
 }

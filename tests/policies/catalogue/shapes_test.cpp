@@ -32,7 +32,7 @@ std::vector<std::string> first_scopes(const ShapePlan& plan) {
 }
 
 StepPrediction predicted(const Trace& trace, const Plan& plan) {
-  return StepSimulator(trace, OptimizerModel::kNothing).simulate(plan, Schedule::kOnDemand);
+  return StepSimulator(trace, OptimizerKind::kNothing).simulate(plan, Schedule::kOnDemand);
 }
 
 Plan of(const char* policy, const Trace& trace) {

@@ -44,7 +44,7 @@ TEST_CASE("no point of PyTorch's partitioner dominates the front of llama_small"
   }
   const Profile profile = profile_of_counts(trace);
   SearchSpace space;
-  space.optimizer = OptimizerModel::kNothing;
+  space.optimizer = OptimizerKind::kNothing;
   space.resolution_ratio = 0;
   FrontSearch search(trace, profile, space);
   const Bytes before = trace.parameter_bytes + trace.constant_bytes;

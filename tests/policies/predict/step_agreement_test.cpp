@@ -15,6 +15,7 @@
 #include "policies/predict/step/step.h"
 #include "reports/record/memory.h"
 #include "tests/support/catch.h"
+#include "tests/support/meta_engine.h"
 #include "tests/support/policy_matrix.h"
 #include "tests/support/random_plan.h"
 #include "tests/support/seeds.h"
@@ -88,7 +89,8 @@ class Engine {
   }
 
   MemoryRecord memory(const Plan& plan, Schedule schedule) const {
-    return MetaModel(spec_, optimizer_, "", 0).predict(plan, schedule).memory;
+    MetaModel model(spec_, optimizer_, "", 0);
+    return testing::run_on_meta(model, plan, schedule).memory;
   }
 
  private:
@@ -100,7 +102,9 @@ class Engine {
 std::vector<Sample> simulated_samples(StepSimulator& simulator, const Plan& plan,
                                       Schedule schedule) {
   std::vector<Sample> samples;
-  for (const StepBoundary& boundary : simulator.boundaries(plan, schedule)) {
+  StepDetails details;
+  simulator.simulate(plan, schedule, &details);
+  for (const StepBoundary& boundary : details.boundaries) {
     samples.push_back({boundary.phase, boundary.holders.total().count});
   }
   return samples;
@@ -146,13 +150,10 @@ void check_summary(const Engine& engine, StepSimulator& simulator, const Plan& p
   CHECK(step.peak.phase == memory.peak_phase.value());
   const std::optional<ScopeId> scope = step.peak.scope;
   CHECK((scope ? engine.trace().scopes[*scope].path : "") == memory.peak_scope);
-  const StepHolders& holders = step.peak.holders;
-  const HeldBytes expected = {{Holder::kParameters, holders.parameters},
-                              {Holder::kGradients, holders.gradients},
-                              {Holder::kOptimizer, holders.optimizer},
-                              {Holder::kSavedActivations, holders.saved_activations},
-                              {Holder::kRecomputeTransient, holders.recompute_transient},
-                              {Holder::kOther, holders.other}};
+  HeldBytes expected;
+  for (const Holder holder : kAll<Holder>) {
+    if (holder != Holder::kFrozenParameters) expected[holder] = step.peak.holders[holder];
+  }
   CHECK(in_words(memory.holders_at_peak) == in_words(expected));
 }
 
@@ -191,6 +192,74 @@ bool is_chosen(std::size_t policy_index, std::size_t case_index) {
   constexpr std::size_t kShare = 8;
   const bool all = testing::num_seeds(1) > 1;
   return all || (policy_index + case_index) % kShare == 0;
+}
+
+// Leaves out holders of nothing.
+std::string in_words(const std::map<std::string, HeldBytes>& by_phase) {
+  std::string text;
+  for (const auto& [phase, held] : by_phase) {
+    HeldBytes some = held;
+    std::erase_if(some, [](const auto& holder) { return holder.second.count == 0; });
+    text.append(phase).append(": ").append(in_words(some)).append("; ");
+  }
+  return text;
+}
+
+std::string in_words(const std::map<std::string, Bytes>& by_phase) {
+  std::string text;
+  for (const auto& [phase, bytes] : by_phase) {
+    text.append(phase).append(" ").append(std::to_string(bytes.count)).append("; ");
+  }
+  return text;
+}
+
+void check_record(const MemoryRecord& predicted, const MemoryRecord& engine) {
+  CHECK(predicted.peak_allocated == engine.peak_allocated);
+  CHECK(predicted.peak_requested == engine.peak_requested);
+  CHECK(predicted.peak_phase == engine.peak_phase);
+  CHECK(predicted.peak_scope == engine.peak_scope);
+  CHECK(predicted.after_forward == engine.after_forward);
+  CHECK(predicted.parameter == engine.parameter);
+  CHECK(predicted.baseline == engine.baseline);
+  CHECK(predicted.baseline_requested == engine.baseline_requested);
+  CHECK(in_words(predicted.peak_by_phase) == in_words(engine.peak_by_phase));
+  CHECK(in_words(std::map<std::string, HeldBytes>{{"peak", predicted.holders_at_peak}}) ==
+        in_words(std::map<std::string, HeldBytes>{{"peak", engine.holders_at_peak}}));
+  CHECK(in_words(predicted.holders_by_phase) == in_words(engine.holders_by_phase));
+  CHECK(predicted.host == engine.host);
+}
+
+// Frozen weights, adapters and offloads are in the cases because the record names them.
+TEST_CASE("a predicted record equals the engine's, also with the sizes of CUDA's allocator") {
+  for (const std::int64_t round : {std::int64_t{1}, kCudaRounding}) {
+    for (const Case& which : std::vector<Case>{{"llama_small", {{"layers", 3}}, "bfloat16"},
+                                               {"llama_small", {{"adapter_rank", 4}}},
+                                               {"llama_small", {{"frozen_layers", 2}}},
+                                               {"llama_small", {{"tp", 2}, {"fsdp", 3}}},
+                                               {"wan_small", {{"layers", 3}}},
+                                               {"moe_small", {{"fused_ops", 1}}}}) {
+      CAPTURE(round, which.preset, which.dimensions);
+      const ModelSpec spec =
+          std::get<ModelSpec>(make_spec(which.preset, which.dimensions, which.dtype));
+      const TracedModel traced = trace_model(spec, OptimizerKind::kAdamW, "", 0, round);
+      StepPredictor predictor(traced);
+      const Resolver resolver(traced.trace);
+      MetaModel model(spec, OptimizerKind::kAdamW, "", 0);
+      for (const char* policy : {"none", "full", "attn_only", "offload_inputs(full)", "root"}) {
+        const auto plan = plan_if_possible(policy, resolver);
+        REQUIRE(plan.has_value());
+        for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
+          CAPTURE(policy, to_string(schedule));
+          const PredictedStep predicted = predictor.predict(*plan, schedule);
+          const testing::EngineFigures engine = testing::run_on_meta(model, *plan, schedule);
+          check_record(predicted.memory, engine.memory);
+          CHECK((predicted.counts.by_op == engine.counts.by_op));
+          CHECK((predicted.counts.by_class == engine.counts.by_class));
+        }
+      }
+    }
+  }
+  install_counting_allocators();
 }
 
 // A roofline's times depend only on the ops, so projecting the times of few layers gives the times

@@ -6,6 +6,7 @@
 #include "policies/predict/device/roofline.h"
 #include "policies/search/front/front.h"
 #include "tests/support/catch.h"
+#include "tests/support/meta_engine.h"
 #include "tests/support/seeds.h"
 
 namespace rematch {
@@ -16,7 +17,7 @@ struct Case {
   std::map<std::string, std::int64_t> dimensions;
 };
 
-std::int64_t num_recomputed(const Prediction& prediction) {
+std::int64_t num_recomputed(const testing::EngineFigures& prediction) {
   std::int64_t sum = 0;
   for (const auto& [op, count] :
        prediction.counts.by_op[static_cast<std::size_t>(Phase::kRecompute)]) {
@@ -51,7 +52,7 @@ TEST_CASE("every point of a front has the engine's peak at the same place", "[pr
       points.push_back(front.reference());
       for (const FrontPoint& point : points) {
         CAPTURE(point.saves);
-        const Prediction engine = model.predict(point.plan, schedule);
+        const testing::EngineFigures engine = testing::run_on_meta(model, point.plan, schedule);
         CHECK(engine.memory.peak_allocated.value() == point.figures.peak);
         CHECK(engine.memory.peak_phase.value() == point.figures.peak_phase);
         CHECK(engine.memory.peak_scope == point.figures.peak_place);

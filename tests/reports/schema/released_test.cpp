@@ -91,7 +91,7 @@ FrontRecord sample_front() {
   const Trace trace = toy_llama({.layers = 2, .tokens = 64});
   const Profile profile = made_up_profile(trace, 3);
   FrontSearch search(trace, profile, {});
-  FrontRecord record = make_front_record(trace, profile, OptimizerModel::kAdamW);
+  FrontRecord record = make_front_record(trace, profile, OptimizerKind::kAdamW);
   record.max_slowdown_ratio = 0.125;
   record.answer = search.lowest_within_slowdown(*record.max_slowdown_ratio);
   record.front = search.front(2, {std::get<Plan>(resolve(save_mm(), trace))});

@@ -211,7 +211,7 @@ TEST_CASE("--free counts only memory beyond what every plan holds") {
 
   const std::string front = scratch.file("front.json");
   REQUIRE(rematch(search + " --optimizer 'adamw(state=bfloat16)' -o " + front).code == 0);
-  CHECK(front_from_json(read_json_file(front)).optimizer == OptimizerModel::kAdamWBfloat16);
+  CHECK(front_from_json(read_json_file(front)).optimizer == OptimizerKind::kAdamWBfloat16);
   CHECK(rematch("validate " + front).code == 0);
 }
 

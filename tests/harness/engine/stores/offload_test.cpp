@@ -251,7 +251,7 @@ TEST_CASE("models that offload hold the predicted bytes", "[property]") {
         ModelCase{"ltx_small", {{"layers", 4}}}, ModelCase{"moe_small", {{"layers", 4}}}}) {
     ModelInstance instance(which);
     const Trace trace = instance.trace();
-    StepSimulator simulator(trace, OptimizerModel::kNothing);
+    StepSimulator simulator(trace, OptimizerKind::kNothing);
     const ModelStep none = run_step(instance, nullptr);
     for (std::uint32_t seed = 0; seed < num_seeds(6); ++seed) {
       const Plan plan = random_offload_plan(trace, seed);

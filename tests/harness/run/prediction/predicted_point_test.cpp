@@ -20,8 +20,8 @@ constexpr auto kRecompute = static_cast<std::size_t>(Phase::kRecompute);
 // The plan recomputes three mm per step, which the engine must run exactly.
 Variant variant_of_three() {
   Variant variant;
-  variant.predicted_counts.by_op[kRecompute] = {{"aten::mm", 3}};
-  variant.predicted_counts.by_class[kRecompute] = {{OpClass::kMatmul, 3}};
+  variant.prediction.counts.by_op[kRecompute] = {{"aten::mm", 3}};
+  variant.prediction.counts.by_class[kRecompute] = {{OpClass::kMatmul, 3}};
   return variant;
 }
 
@@ -58,7 +58,7 @@ TEST_CASE("counts of all steps equal the predicted counts exactly, or the point 
 // See Note [One op, two names]: a trace on meta has only views, but a step has aliases too.
 TEST_CASE("an op that runs under an alias counts as the predicted op") {
   Variant variant = variant_of_three();
-  variant.predicted_counts.by_op[kRecompute]["aten::view"] = 5;
+  variant.prediction.counts.by_op[kRecompute]["aten::view"] = 5;
   PointRecord equal = counted({{"aten::_reshape_alias", 4}, {"aten::mm", 6}, {"aten::view", 6}});
   check_counts(variant, kNumSteps, equal);
   CHECK(equal.status == PointStatus::kOk);
@@ -132,7 +132,7 @@ TEST_CASE("a step's share of its card's peak rate is given with and without reco
   Variant variant;
   variant.identity.dtype = "bfloat16";
   variant.step_flops = 8'000'000'000'000;
-  variant.recomputed_step_flops = 2'000'000'000'000;
+  variant.prediction.recomputed_flops = 2'000'000'000'000;
   PointRecord point;
   point.device = "cuda";
   Environment environment;
@@ -154,7 +154,7 @@ std::pair<std::int64_t, std::int64_t> step_flops(
   settings.model = std::get<ModelSpec>(make_spec(model, dimensions));
   settings.policies = std::get<std::vector<Policy>>(parse_policies("none,full"));
   const auto variants = std::get<std::vector<Variant>>(make_variants(settings));
-  CHECK(variants[0].step_flops == variants[1].step_flops - variants[1].recomputed_step_flops);
+  CHECK(variants[0].step_flops == variants[1].step_flops - variants[1].prediction.recomputed_flops);
   return {variants[0].step_flops, variants[1].step_flops};
 }
 

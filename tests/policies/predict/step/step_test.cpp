@@ -34,10 +34,10 @@ std::int64_t num_recomputed(const Trace& trace, const Plan& plan, Schedule sched
 TEST_CASE("an optimizer's bytes follow from the parameters' sizes") {
   Trace trace;
   trace.parameters = {{100, "float32", 3}};
-  CHECK(optimizer_bytes(trace, OptimizerModel::kNothing) == OptimizerBytes{});
-  CHECK(optimizer_bytes(trace, OptimizerModel::kAdamW) == OptimizerBytes{Bytes{3 * 804}, {}});
+  CHECK(optimizer_bytes(trace, OptimizerKind::kNothing) == OptimizerBytes{});
+  CHECK(optimizer_bytes(trace, OptimizerKind::kAdamW) == OptimizerBytes{Bytes{3 * 804}, {}});
   trace.parameters = {{10, "bfloat16", 2}, {30, "bfloat16", 1}};
-  CHECK(optimizer_bytes(trace, OptimizerModel::kAdamW) ==
+  CHECK(optimizer_bytes(trace, OptimizerKind::kAdamW) ==
         OptimizerBytes{Bytes{2 * 124 + 364}, Bytes{120}});
 }
 
@@ -49,19 +49,19 @@ TEST_CASE("an optimizer's bytes follow from the parameters' sizes") {
 TEST_CASE("optimizers that rematch only predicts have the state that their sources describe") {
   Trace trace;
   trace.parameters = {{10, "bfloat16", 2}, {30, "float32", 1}};
-  const auto state = [&](OptimizerModel optimizer) {
+  const auto state = [&](OptimizerKind optimizer) {
     CHECK(optimizer_bytes(trace, optimizer).temporary == Bytes{});
     return optimizer_bytes(trace, optimizer).state.count;
   };
-  CHECK(state(OptimizerModel::kAdamWBfloat16) == 2 * 44 + 124);
-  CHECK(state(OptimizerModel::kSgd) == 0);
-  CHECK(state(OptimizerModel::kSgdMomentum) == 2 * 20 + 120);
+  CHECK(state(OptimizerKind::kAdamWBfloat16) == 2 * 44 + 124);
+  CHECK(state(OptimizerKind::kSgd) == 0);
+  CHECK(state(OptimizerKind::kSgdMomentum) == 2 * 20 + 120);
   trace.parameters = {{4096, "bfloat16", 1}};
-  CHECK(state(OptimizerModel::kAdamW8Bit) == 2 * 4096 + 2 * 16 * 4);
+  CHECK(state(OptimizerKind::kAdamW8Bit) == 2 * 4096 + 2 * 16 * 4);
   trace.parameters = {{4097, "float32", 3}};
-  CHECK(state(OptimizerModel::kAdamW8Bit) == 3 * (2 * 4097 + 2 * 17 * 4));
+  CHECK(state(OptimizerKind::kAdamW8Bit) == 3 * (2 * 4097 + 2 * 17 * 4));
   trace.parameters = {{4095, "bfloat16", 1}};
-  CHECK(state(OptimizerModel::kAdamW8Bit) == 2 * 4 * 4095);
+  CHECK(state(OptimizerKind::kAdamW8Bit) == 2 * 4 * 4095);
 }
 
 // The model has float32, dim 16, ffn 32, vocabulary 64 and 4 layers. It has a table of 64 x 16.
@@ -73,28 +73,28 @@ TEST_CASE("muon has one moment in blocks and two elsewhere") {
   const std::int64_t block = 2 * 16 + 4 * 16 * 16 + 3 * 16 * 32;
   const std::int64_t outside = 64 * 16 + 16 + 16 * 64;
   REQUIRE(trace.parameter_bytes == Bytes{4 * (4 * block + outside)});
-  CHECK(optimizer_bytes(trace, OptimizerModel::kMuon) ==
+  CHECK(optimizer_bytes(trace, OptimizerKind::kMuon) ==
         OptimizerBytes{Bytes{4 * (4 * block + 2 * outside)}, {}});
 }
 
 TEST_CASE("the name of every predicted optimizer parses to the same optimizer") {
-  for (const std::string_view name : optimizer_model_names()) {
+  for (const std::string_view name : optimizer_kind_names()) {
     CAPTURE(name);
-    REQUIRE(optimizer_model_from_string(name));
-    CHECK(to_string(*optimizer_model_from_string(name)) == name);
+    REQUIRE(optimizer_kind_from_string(name));
+    CHECK(to_string(*optimizer_kind_from_string(name)) == name);
   }
-  CHECK_FALSE(optimizer_model_from_string("adam"));
-  CHECK_FALSE(optimizer_model_from_string("adamw(state=float16)"));
+  CHECK_FALSE(optimizer_kind_from_string("adam"));
+  CHECK_FALSE(optimizer_kind_from_string("adamw(state=float16)"));
 }
 
 TEST_CASE("forward and backward sum to the step without checkpointing") {
   const Trace trace = testing::toy_llama();
   StepSimulator simulator(trace);
   const StepPrediction none = simulator.simulate(plan_of("none", trace), Schedule::kOnDemand);
-  const Bytes state = optimizer_bytes(trace, OptimizerModel::kAdamW).state;
+  const Bytes state = optimizer_bytes(trace, OptimizerKind::kAdamW).state;
   CHECK(none.before == trace.parameter_bytes + trace.constant_bytes + state);
   CHECK(none.recomputed_ops == 0);
-  CHECK(none.peak.holders.recompute_transient == Bytes{});
+  CHECK(none.peak.holders[Holder::kRecomputeTransient] == Bytes{});
   CHECK(none.peak_by_phase[static_cast<int>(Phase::kRecompute)] == Bytes{});
   // When the optimizer runs, only the bytes from before the step, the gradients and the loss are
   // alive.
@@ -128,10 +128,12 @@ TEST_CASE("the parts of a step agree with each other and with the counts", "[pro
       const StepPrediction step = simulator.simulate(plan, schedule);
       CHECK(step.recomputed_ops == num_recomputed(trace, plan, schedule));
       Bytes highest;
-      for (const StepBoundary& boundary : simulator.boundaries(plan, schedule)) {
-        CHECK(boundary.holders.saved_activations >= Bytes{});
-        CHECK(boundary.holders.recompute_transient >= Bytes{});
-        CHECK(boundary.holders.other >= Bytes{});
+      StepDetails details;
+      simulator.simulate(plan, schedule, &details);
+      for (const StepBoundary& boundary : details.boundaries) {
+        CHECK(boundary.holders[Holder::kSavedActivations] >= Bytes{});
+        CHECK(boundary.holders[Holder::kRecomputeTransient] >= Bytes{});
+        CHECK(boundary.holders[Holder::kOther] >= Bytes{});
         if (boundary.holders.total() > highest) {
           highest = boundary.holders.total();
           CHECK((highest < step.peak_bytes() || boundary == step.peak));

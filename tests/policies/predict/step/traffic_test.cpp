@@ -66,7 +66,7 @@ TEST_CASE("the time of a step's collectives follows from the bytes that they sen
   sheet.name = "slow";
   sheet.float32_flops_per_second = sheet.bfloat16_flops_per_second = 1e9;
   sheet.memory_bytes_per_second = sheet.link_bytes_per_second = 1e9;
-  StepSimulator simulator(trace, OptimizerModel::kNothing);
+  StepSimulator simulator(trace, OptimizerKind::kNothing);
   simulator.use_profile(roofline_profile(trace, sheet));
   const auto time_of = [&](const char* policy) {
     return *simulator.simulate(plan_of(policy, trace), Schedule::kOnDemand).time;

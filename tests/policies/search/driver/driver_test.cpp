@@ -25,7 +25,7 @@ Profile h100_profile(const Trace& trace) {
 }
 
 SearchSpace space_of(Schedule schedule, Reach reach) {
-  SearchSpace space = usual_space(schedule, OptimizerModel::kAdamW);
+  SearchSpace space = usual_space(schedule, OptimizerKind::kAdamW);
   space.reach = reach;
   return space;
 }

@@ -20,7 +20,7 @@ FrontRecord sample_record() {
   const Profile profile = testing::made_up_profile(trace, 1);
   const auto full = resolve(std::get<Policy>(parse_policy("full")), trace);
   FrontSearch search(trace, profile, {});
-  FrontRecord record = make_front_record(trace, profile, OptimizerModel::kAdamW);
+  FrontRecord record = make_front_record(trace, profile, OptimizerKind::kAdamW);
   record.front = search.front(6, {std::get<Plan>(full)});
   record.budget = search.lowest().figures.peak;
   record.answer = search.fastest_within(*record.budget);
@@ -36,7 +36,7 @@ TEST_CASE("a front reads back unchanged") {
   unanswered.simple.reset();
   unanswered.budget.reset();
   unanswered.max_slowdown_ratio = 0.05;
-  unanswered.optimizer = OptimizerModel::kNothing;
+  unanswered.optimizer = OptimizerKind::kNothing;
   unanswered.time_source = ProfileSource::kRoofline;
   unanswered.world = 8;
   CHECK(front_from_json(front_to_json(unanswered)).is_estimate_of_ranks());
@@ -64,11 +64,11 @@ TEST_CASE("a front reads back unchanged") {
 TEST_CASE("offloading points give their host bytes and copy times") {
   const Trace trace = testing::toy_llama({.layers = 6, .tokens = 64});
   SearchSpace space;
-  space.optimizer = OptimizerModel::kNothing;
+  space.optimizer = OptimizerKind::kNothing;
   space.offload = HostLink{1e15, 5e14, "made up"};
   const Profile profile = testing::made_up_profile(trace, 1);
   FrontSearch search(trace, profile, space);
-  FrontRecord record = make_front_record(trace, profile, OptimizerModel::kAdamW);
+  FrontRecord record = make_front_record(trace, profile, OptimizerKind::kAdamW);
   record.front = search.front(6, {});
   record.host_link = space.offload;
   const Json json = front_to_json(record);
@@ -92,7 +92,7 @@ TEST_CASE("a front has a separate none only if none differs from the plan withou
   const Trace trace = testing::toy_sharded();
   const Profile profile = testing::made_up_profile(trace, 1);
   FrontSearch search(trace, profile, {}, resolve_none(trace));
-  FrontRecord record = make_front_record(trace, profile, OptimizerModel::kAdamW);
+  FrontRecord record = make_front_record(trace, profile, OptimizerKind::kAdamW);
   record.front = search.front(6, {});
   const Json json = front_to_json(record);
   CHECK(json.at("none").at("policy") == "none");
@@ -116,7 +116,7 @@ TEST_CASE("points count relaunched kernels if the profile has counts") {
   Profile profile = testing::made_up_profile(trace, 1);
   profile.forward_kernels.emplace(trace.ops.size(), 2);
   FrontSearch search(trace, profile, {});
-  FrontRecord record = make_front_record(trace, profile, OptimizerModel::kAdamW);
+  FrontRecord record = make_front_record(trace, profile, OptimizerKind::kAdamW);
   record.front = search.front(6, {});
   const Json json = front_to_json(record);
   CHECK(front_to_json(front_from_json(json)) == json);

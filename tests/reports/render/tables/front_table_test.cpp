@@ -30,7 +30,7 @@ TEST_CASE("a front's first line has the model, dtype, load, device, ranks") {
   CHECK(setting_words(record) ==
         "wan_small, float32, batch 1, 8192 tokens, AdamW, on cpu (148 MiB), on_demand");
   record.dtype = "bfloat16";
-  record.optimizer = OptimizerModel::kNothing;
+  record.optimizer = OptimizerKind::kNothing;
   record.device_memory.reset();
   record.world = 8;
   CHECK(setting_words(record) ==

@@ -1,0 +1,19 @@
+#include "tests/support/meta_engine.h"
+
+#include <utility>
+
+#include "harness/measure/op_counter.h"
+#include "harness/run/passes/passes.h"
+
+namespace rematch::testing {
+
+// Passes cannot disturb each other on meta, so one step serves both counts and memory.
+EngineFigures run_on_meta(MetaModel& model, const Plan& plan, Schedule schedule) {
+  model.training().use_plan(plan, schedule);
+  OpCounter counter;
+  PassPosition position;
+  MemoryRecord memory = memory_pass(model.training(), at::kMeta, /*step=*/0, position, {&counter});
+  return {counter.record(1), std::move(memory)};
+}
+
+}  // namespace rematch::testing
