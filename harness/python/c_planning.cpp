@@ -127,6 +127,7 @@ FrontRecord searched(const Trace& trace, const Json& request) {
       usual_space(schedule_named(request.at("schedule").get<std::string>().c_str()),
                   optimizer_named(request.at("optimizer").get<std::string>().c_str()));
   space.offload = host_link_asked(request, profile);
+  if (space.offload) hide_behind_blocks(trace, profile, *space.offload);
   space.stop = [&progress] {
     progress.poll();
     return false;

@@ -291,9 +291,10 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
   app.add_option("--links", links_file,
                  "From rematch profile --links: with --device h100 the times of collectives, with "
                  "--offload the rates of copies, in place of the data sheet's link");
-  app.add_flag("--offload", offload,
-               "Also search plans that copy to the host what blocks hold for backward: region "
-               "inputs, and what regions keep; step times assume that compute hides no copy");
+  app.add_flag(
+      "--offload", offload,
+      "Also search plans that copy to the host what blocks hold for backward: region "
+      "inputs, and what regions keep; step times count the copies that compute does not hide");
   app.add_option("--link-rate", link_rate,
                  "With --offload: rate of copies in each direction, 50GB/s (default: as --links "
                  "measured, else PCIe by the device's data sheet)");

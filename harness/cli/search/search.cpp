@@ -276,6 +276,7 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
   const Profile profile = obtain_profile(flags, trace);
   say_roofline_error(trace, profile);
   add_host_link(flags, device_of(profile), space);
+  if (space.offload) hide_behind_blocks(trace, profile, *space.offload);
   if (flags.num_measured != 0) require_times_of_this_device(flags, profile);
   bool is_baseline_refused = false;
   std::vector<Plan> baselines = named_baselines(flags, trace, profile, is_baseline_refused);

@@ -126,6 +126,7 @@ std::vector<TrainerMode> judge_modes(const TrainingSystem& trainer, const Trace&
   SearchSpace as_trainer = space;
   as_trainer.schedule = Schedule::kWholeRegion;
   as_trainer.offload = link;
+  if (link) hide_behind_blocks(trace, profile, *as_trainer.offload);
   PointJudge judge(trace, profile, as_trainer);
   const Resolver resolver(trace);
   std::vector<TrainerMode> modes;

@@ -128,6 +128,35 @@ HostLink host_link_of(const LinkProfile& links, const std::string& source) {
   return {bytes_per_second(links.to_host.back()), bytes_per_second(links.to_device.back()), source};
 }
 
+void hide_behind_blocks(const Trace& trace, const Profile& profile, HostLink& link) {
+  IdTable<ScopeId, OptionalIndex> block_of(trace.scopes.size());
+  for (const ScopeId scope : trace.scopes.ids()) {
+    if (const auto parent = trace.scopes[scope].parent) block_of[scope] = block_of[*parent];
+    for (std::size_t block = 0; block < trace.blocks.size(); ++block) {
+      if (trace.blocks[block].scope == scope) block_of[scope] = static_cast<std::int32_t>(block);
+    }
+  }
+  const auto block_at = [&](std::optional<ScopeId> scope) {
+    return scope ? block_of[*scope] : OptionalIndex();
+  };
+  std::vector<nanoseconds> forward(trace.blocks.size());
+  std::vector<nanoseconds> backward(trace.blocks.size());
+  for (const OpId op : trace.ops.ids()) {
+    const OptionalIndex block = block_at(trace.ops[op].scope);
+    if (block.has_value()) forward[*block] += profile.forward[op];
+  }
+  std::size_t backward_op = 0;
+  for (const BackwardEvent& event : trace.backward) {
+    if (event.kind != BackwardEvent::Kind::kOp) continue;
+    const OptionalIndex block = block_at(event.scope);
+    if (block.has_value()) backward[*block] += profile.backward[backward_op];
+    ++backward_op;
+  }
+  if (forward.empty()) return;
+  link.hidden_out = *std::min_element(forward.begin(), forward.end());
+  link.hidden_back = *std::min_element(backward.begin(), backward.end());
+}
+
 std::string links_in_words(const LinkProfile& links) {
   if (links.layout.empty()) return "one rank, measured on " + links.device;
   return links.layout + ", measured on " + links.device + " over " + links.transport;

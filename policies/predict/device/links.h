@@ -1,8 +1,9 @@
 // Measured times, by bytes, of collectives between ranks and of copies to the host. Predictions use
 // these times instead of the link rate in a device's data sheet. harness/run/passes/link_pass.h
-// measures them. Does not model overlap with compute.
+// measures them.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -14,26 +15,49 @@
 #include "policies/base/bytes.h"
 #include "policies/base/json_fwd.h"
 #include "policies/trace/collective.h"
+#include "policies/trace/profile.h"
 #include "policies/trace/trace.h"
 
 namespace rematch {
 
-// The link between a device and the host's memory: bytes per second in each direction. Does not
-// model overlap with compute.
-
+// The link between a device and the host's memory: bytes per second in each direction.
+//
+// Note [What hides a copy] Copies run beside compute, on a stream of their own. The values of a
+// region must be on the host when the next region of the plan ends, and back when backward comes to
+// the region, one region after the copy has started (Note [Lifetime of stored values],
+// policies/plan/treatment.h). In a searched plan that next region is a block or several. So the
+// forward of the step's fastest block hides a copy to the host, and its backward hides a copy to
+// the device. The step waits for the rest of the copy. Recompute would hide more, and regions
+// inside of a block less; neither is counted, and neither is the bandwidth of the device's memory
+// that a copy takes from compute.
 struct HostLink {
   double to_host_bytes_per_second = 0;
   double to_device_bytes_per_second = 0;
-  std::string source;  // "--link-rate 50GB/s", "data sheet of h100"
+  std::string source;                      // "--link-rate 50GB/s", "data sheet of h100"
+  std::chrono::nanoseconds hidden_out{};   // of one region's copies to the host
+  std::chrono::nanoseconds hidden_back{};  // of one region's copies to the device
 
-  // Returns the time that the copies take if nothing else runs.
-  std::chrono::nanoseconds time_of(Bytes out, Bytes back) const {
+  // Return the time that the step waits for the copies of one region.
+  std::chrono::nanoseconds wait_out(Bytes bytes) const {
+    return beyond(hidden_out, bytes, to_host_bytes_per_second);
+  }
+  std::chrono::nanoseconds wait_back(Bytes bytes) const {
+    return beyond(hidden_back, bytes, to_device_bytes_per_second);
+  }
+
+ private:
+  static std::chrono::nanoseconds beyond(std::chrono::nanoseconds hidden, Bytes bytes,
+                                         double bytes_per_second) {
     constexpr double kNanosecondsInSecond = 1e9;
-    const double seconds = static_cast<double>(out.count) / to_host_bytes_per_second +
-                           static_cast<double>(back.count) / to_device_bytes_per_second;
-    return std::chrono::nanoseconds(std::llround(seconds * kNanosecondsInSecond));
+    const std::chrono::nanoseconds copy(
+        std::llround(static_cast<double>(bytes.count) / bytes_per_second * kNanosecondsInSecond));
+    return std::max(copy - hidden, std::chrono::nanoseconds{});
   }
 };
+
+// Lets the blocks of the trace hide copies: see Note [What hides a copy]. The profile must belong
+// to the trace.
+void hide_behind_blocks(const Trace& trace, const Profile& profile, HostLink& link);
 
 struct LinkPoint {
   Bytes bytes;

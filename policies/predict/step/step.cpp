@@ -146,6 +146,7 @@ class StepSimulator::Run {
     }
     const bool is_idle = region.in_trace->dropped_at.has_value();
     if (!is_idle) stores_.put_inputs(region.stash);
+    if (counts_copies()) result_.time->copies += facts_.link->wait_out(region.stash.host_copies());
     if (closed_last_ != nullptr) leave_device(*closed_last_);
     closed_last_ = is_idle ? nullptr : &region;
     if (is_idle) idle_.push_back(&region);
@@ -194,6 +195,15 @@ class StepSimulator::Run {
       release(region.in_trace->storages[value.storage]);
     }
   }
+
+  void bring_back(Region& region) {
+    if (counts_copies() && region.stash.is_away()) {
+      result_.time->copies += facts_.link->wait_back(region.stash.host_copies());
+    }
+    stores_.bring_back(region.stash);
+  }
+
+  bool counts_copies() const { return facts_.link.has_value() && result_.time.has_value(); }
 
   // Releases a storage that the region kept in forward, on the device or in a store.
   void release_kept(const Region& region, int storage) {
@@ -356,10 +366,8 @@ class StepSimulator::Run {
   void advance(Region& region, const BackwardPart& asked) {
     const RegionTimeline& timeline = region.simulation->timeline;
     if (asked.kind == BackwardEvent::Kind::kDemand) {
-      stores_.bring_back(region.stash);
-      if (region.before != nullptr) {
-        stores_.bring_back(std::exchange(region.before, nullptr)->stash);
-      }
+      bring_back(region);
+      if (region.before != nullptr) bring_back(*std::exchange(region.before, nullptr));
     }
     const RegionTimeline::Event& done = timeline.events[region.next_event++];
     recomputed_ -= region.recomputed;
@@ -477,6 +485,8 @@ void StepSimulator::use_profile(const Profile& profile) {
   facts_->profile = profile;
   facts_->communication = communication_time(facts_->trace, profile);
 }
+
+void StepSimulator::use_link(const HostLink& link) { facts_->link = link; }
 
 void StepSimulator::use_gathered(IdTable<OpId, Bytes> gathered) {
   if (!gathered.empty() && gathered.size() != facts_->trace.ops.size()) {

@@ -18,6 +18,7 @@
 
 #include "policies/base/bytes.h"
 #include "policies/plan/plan.h"
+#include "policies/predict/device/links.h"
 #include "policies/predict/region/region.h"
 #include "policies/predict/step/optimizer_bytes.h"
 #include "policies/trace/holder.h"
@@ -44,6 +45,9 @@ struct StepTime {
   Duration backward{};
   Duration optimizer{};
   Duration communication{};  // the time of collectives, which the four times above include
+  // The time that the step waits for copies between device and host; 0 without use_link(). Not
+  // included in the total.
+  Duration copies{};
   Duration total() const { return forward + recompute + backward + optimizer; }
   bool operator==(const StepTime&) const = default;
 };
@@ -89,6 +93,9 @@ class StepSimulator {
   // Adds times to the simulations that follow. Throws std::invalid_argument if the profile belongs
   // to another trace.
   void use_profile(const Profile& profile);
+
+  // Adds the time of copies to the simulations that follow: see Note [What hides a copy].
+  void use_link(const HostLink& link);
 
   // Sets the bytes of gathered parameters that are held while each forward op runs. These bytes
   // count as `other`. The trace must already include the gathered bytes of backward. See

@@ -85,6 +85,7 @@ class StepSimulator::Facts {
   TraceIndex index;
   LateCopies late_copies;
   std::optional<Profile> profile;
+  std::optional<HostLink> link;
   StepTime::Duration communication{};  // communication time of the profile, without recompute
   IdTable<OpId, Bytes> gathered;       // indexed by forward op; empty: nothing is gathered
 

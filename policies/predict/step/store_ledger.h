@@ -22,6 +22,8 @@ class StoreLedger {
     Stash(const std::vector<StoredStorage>& values, const RegionGraph& graph)
         : values_(&values), graph_(&graph) {}
 
+    Bytes host_copies() const { return host_copies_; }  // bytes that are on the host now
+    bool is_away() const { return place_ == Place::kAway; }
     // Whether the values' own memory has been freed.
     bool has_left() const { return place_ != Place::kStill; }
     bool contains(int storage) const;

@@ -147,6 +147,8 @@ void visit_fields(Link& link, Visit visit) {
   visit("to_host_bytes_per_second", link.to_host_bytes_per_second);
   visit("to_device_bytes_per_second", link.to_device_bytes_per_second);
   visit("source", link.source);
+  visit({"hidden_out_ns", kLater}, link.hidden_out);
+  visit({"hidden_back_ns", kLater}, link.hidden_back);
 }
 
 template <RecordOf<Front> AFront, class Visit>

@@ -40,18 +40,17 @@ PointJudge::PointJudge(const Trace& trace, const Profile& profile, const SearchS
               optimizer_bytes(step_.trace, space.optimizer).state) {
   simulator_.use_profile(profile_of_rank(profile, step_.trace, space.world));
   simulator_.use_gathered(step_.gathered);
+  if (space.offload) simulator_.use_link(*space.offload);
 }
 
 FrontPoint PointJudge::judge(Plan plan) {
   FrontPoint point;
-  point.figures = figures_of(simulator_.simulate(plan, space_.schedule), step_.trace);
+  const StepPrediction step = simulator_.simulate(plan, space_.schedule);
+  point.figures = figures_of(step, step_.trace);
+  if (space_.offload) point.copy_time = step.time->copies;
   // If sharding.h derived the trace of one rank, the trace lacks communication. The time of
   // communication is then unknown.
   if (space_.world > 1) point.figures.communication.reset();
-  const HostMemory& host = point.figures.host;
-  if (space_.offload) {
-    point.copy_time = space_.offload->time_of(host.copied_out, host.copied_back);
-  }
   point.step_time = profile_.step_time() + point.figures.recompute +
                     point.copy_time.value_or(std::chrono::nanoseconds{});
   point.step_time_bound = profile_.step_time();

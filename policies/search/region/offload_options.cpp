@@ -96,7 +96,8 @@ class OffloadOptions {
     SpanOption option{pricer_.price({picked}), {picked}};
     option.figures.held -= offloaded;
     option.figures.offloaded = offloaded;
-    option.figures.time += space_.offload->time_of(offloaded, offloaded);
+    option.figures.time +=
+        space_.offload->wait_out(offloaded) + space_.offload->wait_back(offloaded);
     if (kinds_.size() > 1) option.figures.covers = kinds_;
     options.push_back(std::move(option));
   }

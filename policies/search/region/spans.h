@@ -96,7 +96,7 @@ struct SearchSpace {
   // of the time to recompute the block. 0 keeps all options.
   double resolution_ratio = 0.005;
   // The link to the host over which blocks and segments may offload what they hold. Absent: nothing
-  // is offloaded. The full time of copies counts, as if no compute hid them.
+  // is offloaded. See Note [What hides a copy].
   std::optional<HostLink> offload;
   // The maximum number of save sets, on a block's hull, that may be offloaded.
   std::size_t most_offloaded_sets = 4;

@@ -53,15 +53,16 @@ void drop_trivial_bound(const FrontRecord& record, Grid& grid) {
   grid.columns.erase(column);
 }
 
-// Returns text such as "1.2 GiB on the host; if all copies were hidden, the step would take 780
-// ms".
+// Returns text such as "1.2 GiB on the host, compute hides all copies" or "1.2 GiB on the host; if
+// compute hid all copies, the step would take 780 ms".
 std::string host_words(const FrontRecord& record, const FrontPoint& point) {
   const HostMemory& host = point.figures.host;
   if (host.copied_out.count == 0) return "";
   std::string words = format_bytes(host.peak) + " on the host";
   if (!point.copy_time) return words + ", copies not counted";
+  if (point.copy_time->count() == 0) return words + ", compute hides all copies";
   const nanoseconds hidden = predicted_step(record.front, point.step_time - *point.copy_time);
-  return words + "; if all copies were hidden, the step would take " + format_duration(hidden);
+  return words + "; if compute hid all copies, the step would take " + format_duration(hidden);
 }
 
 }  // namespace

@@ -228,9 +228,11 @@ std::string offload_words(const FrontRecord& record) {
   };
   return "Plans may offload: copies at " + rate(record.host_link->to_host_bytes_per_second) +
          " to the host and " + rate(record.host_link->to_device_bytes_per_second) + " back (" +
-         record.host_link->source +
-         "). Step times and bounds assume that compute waits for every copy; the share of the "
-         "copies that compute hides is not predicted.";
+         record.host_link->source + "). Compute hides up to " +
+         format_duration(record.host_link->hidden_out) +
+         " of a region's copies to the host and up to " +
+         format_duration(record.host_link->hidden_back) +
+         " of its copies back; step times and bounds count the rest.";
 }
 
 std::string communication_words(const FrontRecord& record) {

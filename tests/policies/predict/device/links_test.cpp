@@ -6,6 +6,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/made_up_links.h"
 #include "tests/support/schema_check.h"
+#include "tests/support/toy_trace.h"
 #include "tests/support/trace_builder.h"
 
 namespace rematch {
@@ -109,6 +110,42 @@ TEST_CASE("the host link is the rate of the largest copies") {
   CHECK(link.to_host_bytes_per_second == 2e9);
   CHECK(link.to_device_bytes_per_second == 4e9);
   CHECK(link.source == "made up");
+}
+
+// At 1 byte a nanosecond, 900 bytes take 900 ns. Compute hides 400 ns of a copy to the host.
+TEST_CASE("a step waits for the part of a copy that compute does not hide") {
+  HostLink link{1e9, 5e8, "made up"};
+  CHECK(link.wait_out(Bytes{900}) == nanoseconds(900));
+  CHECK(link.wait_back(Bytes{900}) == nanoseconds(1800));
+  link.hidden_out = nanoseconds(400);
+  link.hidden_back = nanoseconds(2000);
+  CHECK(link.wait_out(Bytes{900}) == nanoseconds(500));
+  CHECK(link.wait_out(Bytes{300}) == nanoseconds(0));
+  CHECK(link.wait_back(Bytes{900}) == nanoseconds(0));
+}
+
+// The toy model's blocks are equal but for the times given here.
+TEST_CASE("the fastest block of a step is what hides copies") {
+  const Trace trace = testing::toy_llama({.layers = 2});
+  Profile profile = roofline_profile(trace, *find_device_sheet("h100"));
+  std::fill(profile.forward.begin(), profile.forward.end(), nanoseconds(1));
+  std::fill(profile.backward.begin(), profile.backward.end(), nanoseconds(3));
+  const auto num_ops = [&](std::size_t block) {
+    const TracedScope& scope = trace.scopes[trace.blocks[block].scope];
+    return scope.end_op - scope.first_op;
+  };
+  HostLink link{1e9, 1e9, "made up"};
+  hide_behind_blocks(trace, profile, link);
+  CHECK(link.hidden_out == nanoseconds(num_ops(0)));
+  CHECK(link.hidden_back.count() % 3 == 0);
+  CHECK(link.hidden_back > nanoseconds(0));
+  // An op of the second block takes longer. The first block is then the fastest.
+  profile.forward[trace.scopes[trace.blocks[1].scope].first_op] = nanoseconds(1000);
+  hide_behind_blocks(trace, profile, link);
+  CHECK(link.hidden_out == nanoseconds(num_ops(0)));
+  profile.forward[trace.scopes[trace.blocks[0].scope].first_op] = nanoseconds(50);
+  hide_behind_blocks(trace, profile, link);
+  CHECK(link.hidden_out == nanoseconds(num_ops(0) + 49));
 }
 
 TEST_CASE("links read back unchanged and fit their schema") {
