@@ -113,8 +113,8 @@ at::Tensor Training::forward(const Batch& batch, StepListener& listener) {
 }
 
 void Training::backward(const at::Tensor& loss) {
-  const PhaseGuard phase(Phase::kBackward);  // the first gradient is made before autograd runs, and
-                                             // must count as backward
+  // The first gradient is made before autograd runs, but counts as backward.
+  const PhaseGuard phase(Phase::kBackward);
   if (!device_.is_meta()) {
     loss.backward();
     return;

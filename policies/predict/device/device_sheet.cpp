@@ -107,7 +107,8 @@ Rejected unknown_device(std::string_view name) {
   const auto nearest = nearest_name(name, known);
   return {"unknown device '" + std::string(name) + "'; " +
           (nearest ? "did you mean '" + *nearest + "'? " : std::string()) +
-          "there are data sheets for " + joined(known) + "; cpu is measured"};
+          "there are data sheets for " + joined(known) +
+          "; cpu has none: measure it with rematch profile"};
 }
 
 }  // namespace rematch

@@ -73,8 +73,8 @@ std::vector<Plan> usual_baselines(const Trace& trace, const Profile& profile,
 std::optional<Bytes> answer_question(const Trace& trace, const Profile& profile,
                                      const SearchSpace& space, const Shown& shown,
                                      FrontSearch& search, FrontRecord& record) {
-  // This precedes front(), which adds the baselines, so that no baseline is among the front's own
-  // points.
+  // Call this before front(). front() adds the baselines, and they must not count as the front's
+  // own points.
   std::vector<FrontPoint> answers = worth_showing(search, record);
   const auto fill = [&] {
     record.front = search.front(shown.num_points, shown.baselines, answers);

@@ -22,9 +22,9 @@ namespace rematch {
 // Returns the space that a search has without further flags.
 SearchSpace usual_space(Schedule schedule, OptimizerKind optimizer);
 
-// Returns the plans beside which a front is shown without further flags: the policies of the
-// catalogue that resolve for this model, and PyTorch's planners. Returns those resolved so far once
-// `stop` returns true.
+// Returns the baselines that a search compares its front with by default: the policies of the
+// catalogue that resolve for this model, and the plans of PyTorch's planners. Once `stop` returns
+// true, returns the baselines that have been resolved so far.
 std::vector<Plan> usual_baselines(const Trace& trace, const Profile& profile,
                                   const std::function<bool()>& stop);
 

@@ -201,7 +201,7 @@ class BlockOptionFinder {
     return limits;
   }
 
-  // Adds an option unless the list has it. Used to make policies `none` and `full` options at every
+  // Adds an option unless the list has it. This makes `none` and `full` available at every
   // resolution.
   void add_end(std::vector<SpanOption>& options, std::vector<RegionSaves> regions) {
     if (std::any_of(options.begin(), options.end(),
