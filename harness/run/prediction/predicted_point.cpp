@@ -16,7 +16,7 @@
 namespace rematch {
 namespace {
 
-// Libraries allocate workspaces in the steps before the measured step. A step on meta has no
+// Libraries allocate workspaces in the steps before the measured step. A trace on meta has no
 // workspaces, so their size is the difference of the two baselines.
 void add_workspace(const MemoryRecord& predicted, MemoryRecord& measured) {
   measured.predicted_peak_note = kTemporariesNotMeasured;
