@@ -87,7 +87,7 @@ class StepSimulator::Run {
     for (const PackId pack : in_trace.packs) region_of_pack_[pack] = index;
     Region region{.in_trace = &in_trace, .simulation = &simulation};
     if (!stored.empty()) region.stash = {stored, *in_trace.graph};
-    regions_.push_back(std::move(region));
+    regions_.push_back(region);
   }
 
   void forward() {
