@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "harness/training/optimizer_choice.h"
 #include "policies/base/json.h"
 
 namespace rematch {
@@ -64,7 +65,8 @@ std::vector<Schedule> parse_schedules(const std::string& text) {
 }
 
 OptimizerKind parse_optimizer_kind(const std::string& text) {
-  if (const auto model = optimizer_kind_from_string(text)) return *model;
+  if (const auto kind = optimizer_kind_from_string(text)) return *kind;
+  if (const auto choice = optimizer_from_string(text)) return choice->kind;
   throw UsageError("unknown optimizer " + in_quotes(text) +
                    did_you_mean(text, optimizer_kind_names()));
 }

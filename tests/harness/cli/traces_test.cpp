@@ -54,6 +54,14 @@ TEST_CASE("predict on a stored trace agrees with the simulator") {
   CHECK(predicted[0]["predicted_ops"]["recompute"].empty());
   CHECK_FALSE(predicted[1]["predicted_ops"]["recompute"].contains("aten::mm"));
 
+  const std::string with_rate =
+      "predict --trace " + stored.file + " --policy none --json --optimizer 'adamw(learning_rate=";
+  const Outcome rated = rematch(with_rate + "1e-4)'");
+  CAPTURE(rated.err);
+  REQUIRE(rated.code == 0);
+  CHECK(Json::parse(rated.out)[0]["optimizer"] == "adamw");
+  check_usage_error(with_rate + "-1)'", "unknown optimizer 'adamw(learning_rate=-1)'");
+
   const Outcome table = rematch("predict --trace " + stored.file + " --plan " +
                                 stored.plan_file("save_mm") + " --world 2");
   CHECK(table.code == 0);
