@@ -287,7 +287,7 @@ class AutoTest(Case):
                 self.assertTrue(found["bits_equal"])
                 self.assertEqual(found["checkpointed"]["executed_ops"]["recompute"], predicted["recomputed_ops"])
                 self.assertLess(found["checkpointed"]["peak_bytes"], found["plain"]["peak_bytes"])
-                self.assertIn("times measured (cpu); chosen for", words)
+                self.assertIn("based on measured times (cpu); chosen for", words)
                 self.assertIn(f"ran it once: bits equal, {predicted['recomputed_ops']} ops recomputed", words)
                 self.assertIn("| with the plan |", str(found))
 
