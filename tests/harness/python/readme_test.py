@@ -104,10 +104,12 @@ class ReadmeTest(unittest.TestCase):
     def test_a_compiled_llama(self):
         self.need("transformers")
         ((program, _),) = [each for each in programs() if "rematch.compile(" in each[0]]
-        said = re.search(r"compiled plan for 6\.00 MiB: .*; predicted peak ([\d.]+) MiB instead of ([\d.]+) MiB",
+        budget = float(re.search(r'budget="([\d.]+)MiB"', program)[1])
+        said = re.search(r"compiled plan for ([\d.]+) MiB: .*; predicted peak ([\d.]+) MiB instead of ([\d.]+) MiB",
                          self.done_after(program).stderr)
-        self.assertLessEqual(float(said[1]), 6)
-        self.assertGreater(float(said[2]), 6)
+        self.assertEqual(float(said[1]), budget)
+        self.assertLessEqual(float(said[2]), budget)
+        self.assertGreater(float(said[3]), budget)
 
     def test_functions_that_the_readme_names_exist(self):
         names = set(re.findall(r"\brematch\.([a-z_]\w*)\(", README))
