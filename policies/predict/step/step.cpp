@@ -99,8 +99,9 @@ class StepSimulator::Run {
       for (const StorageId storage : facts_.freed.at(op)) release(storage);
       drop_packs(op);
       make_copies(op);
-      put_results(op);
       if (!is_replay_only(trace_.ops[op].name)) note_forward(op);
+      // The engine copies a result after the op, so the op's boundary does not have the copy.
+      put_results(op);
     }
   }
 
