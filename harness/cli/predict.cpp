@@ -81,14 +81,6 @@ void add_policies(const PredictFlags& flags, const Trace& trace, std::vector<Giv
   }
 }
 
-// A plan file often repeats the plan of a policy, such as the point of a front that keeps
-// everything.
-bool is_among(const std::vector<GivenPlan>& plans, const Plan& plan) {
-  return std::any_of(plans.begin(), plans.end(), [&](const GivenPlan& other) {
-    return other.plan.policy == plan.policy && plan_sha256(other.plan) == plan_sha256(plan);
-  });
-}
-
 // Returns the plans of the policies, then those of `files`.
 std::vector<GivenPlan> plans_for(const PredictFlags& flags, const Trace& trace,
                                  std::vector<GivenPlan> files,

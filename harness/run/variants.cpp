@@ -76,14 +76,6 @@ Rejected made_for_another_model(const Plan& plan, const Trace& trace) {
                   difference + "; make the plan again with `rematch plan` and the same flags"};
 }
 
-// A plan file often repeats the plan of a policy. The most common case is the point of a front that
-// keeps everything.
-bool is_among(const std::vector<NamedPlan>& plans, const Plan& plan) {
-  return std::any_of(plans.begin(), plans.end(), [&](const NamedPlan& other) {
-    return other.plan.policy == plan.policy && plan_sha256(other.plan) == plan_sha256(plan);
-  });
-}
-
 std::variant<std::vector<NamedPlan>, Rejected> resolve_all(const VariantSettings& settings,
                                                            const Trace& trace,
                                                            const Resolver& resolver,

@@ -1,7 +1,6 @@
 // The stores of one Checkpoint.
 #pragma once
 
-#include <array>
 #include <memory>
 
 #include "harness/engine/stores/value_store.h"
