@@ -13,7 +13,7 @@
 namespace rematch {
 namespace {
 
-// Compares two reports. run() lists the steps.
+// Compares two reports. run() shows the order of the steps.
 class ReportComparer {
  public:
   ReportComparer(const CompareSettings& settings, const Report& base, const Report& candidate)
@@ -164,8 +164,8 @@ void ReportComparer::explain_row(std::size_t row) {
   }
 }
 
-// Runs only if all metrics are compared, because a user who selects metrics wants only those. Skips
-// rows whose plans differ, because another plan changes most other facts too.
+// Does nothing if the user selected metrics, because other facts were not requested. Skips rows
+// whose plans differ, because a different plan changes most facts.
 void ReportComparer::list_other_differences() {
   if (settings_.metrics.size() != kAll<Metric>.size()) return;
   for (std::size_t index = 0; index < record_.rows.size(); ++index) {

@@ -15,8 +15,8 @@ namespace rematch {
 
 // Returns the differences that make two reports' times incomparable: another device, other clocks,
 // other versions. These differences cover every member of the fingerprint, the kind of execution,
-// variables that change bits or bytes, and clocks. Clocks differ if they are more than a twentieth
-// apart or if one side does not know its clock. An empty list means that the times are comparable.
+// variables that change bits or bytes, and clocks. Clocks differ if they are more than 5 % apart,
+// or if the clock of one side is unknown. An empty list means that the times are comparable.
 std::vector<NamedDifference> environment_differences(const Provenance& base,
                                                      const Provenance& candidate);
 
@@ -31,7 +31,7 @@ class PointEnvironments {
   const std::vector<NamedDifference>& between(const PointRecord& base,
                                               const PointRecord& candidate);
   // Returns the differences of all pairs that were passed to between(). If neither report is
-  // merged, returns the differences of the reports themselves.
+  // merged, compares the provenances of the two reports instead.
   std::vector<NamedDifference> all() const;
 
  private:
@@ -66,10 +66,10 @@ class SimilarPoints {
 };
 
 // Returns the JSON names of facts that differ, such as "memory.after_forward_bytes", in the
-// record's order. The list covers facts that repeat exactly and have no metric, so that "no
-// difference" is never a false claim. It excludes times, and bytes that other processes influence.
-// If a peak differs, it also excludes byte facts; if a count differs, it excludes op facts. The
-// row's metrics already show such differences.
+// record's order. The list covers facts that repeat exactly and have no metric of their own.
+// Without this list, "no difference" could be a false claim. The list excludes times, and bytes
+// that other processes influence. If a peak differs, it also excludes facts about bytes. If a count
+// differs, it excludes facts about ops. The row's metrics already show such differences.
 std::vector<std::string> other_differences(const PointRecord& base, const PointRecord& candidate,
                                            const ComparedRow& row);
 

@@ -12,7 +12,7 @@ namespace rematch {
 namespace {
 
 constexpr std::size_t kMaxParts = 8;
-constexpr double kWorthNaming = 0.05;  // explanations do not name smaller shares
+constexpr double kWorthNaming = 0.05;  // explanations omit parts with a smaller share
 constexpr std::size_t kMaxNamed = 3;
 
 using Parts = std::map<std::string, std::int64_t>;
@@ -35,7 +35,8 @@ Parts parts_of(const std::map<Key, Amount>& amounts) {
   return parts;
 }
 
-// Returns parts with names such as "norm in forward", or with a noun "norm kernels in forward".
+// Names each part like "norm in forward". If `noun` is "kernels", the name is "norm kernels in
+// forward".
 template <class Key, class Amount>
 Parts parts_of(const std::array<std::map<Key, Amount>, kNumPhases>& amounts,
                const std::string& noun = "", std::optional<Phase> only = std::nullopt) {
@@ -56,8 +57,8 @@ Parts kernel_times(const KernelRecord& kernels) {
   return parts;
 }
 
-// Returns nothing unless both sides counted the same number of steps. With equal numbers of steps,
-// totals can be compared and shares are exact.
+// Returns nothing unless both sides counted the same number of steps. Only then can totals be
+// compared directly, without rounding to values per step.
 template <class Counts, class PartsOf>
 std::optional<Breakdown> break_down_counts(const std::string& by, const Counts& base,
                                            const Counts& candidate, PartsOf parts) {
@@ -65,7 +66,7 @@ std::optional<Breakdown> break_down_counts(const std::string& by, const Counts& 
   return Breakdown{by, parts(base), parts(candidate), 1.0 / base.counted_steps};
 }
 
-// Returns the part of a step's time that no kernel covers. Absent if kernels of several streams
+// Returns the part of a step's time in which no kernel runs. Absent if kernels of several streams
 // overlap.
 std::optional<std::int64_t> time_without_kernels(double step_ns, const Parts& kernels) {
   std::int64_t rest = std::llround(step_ns);
@@ -74,7 +75,7 @@ std::optional<std::int64_t> time_without_kernels(double step_ns, const Parts& ke
   return rest;
 }
 
-// Returns nothing if all kernel times are equal. In that case the difference comes from the host.
+// Returns nothing if all kernel times are equal. In that case the host causes the difference.
 std::optional<Breakdown> break_down_kernels(const MetricRecord& metric, const PointRecord& base,
                                             const PointRecord& candidate) {
   for (const PointRecord* point : {&base, &candidate}) {

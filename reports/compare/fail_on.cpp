@@ -99,8 +99,8 @@ bool has_compared_metric(const ComparedRow& row) {
   });
 }
 
-// Handles conditions that no metric decides. A report without points can have neither missing nor
-// failed points, so passing would mean nothing.
+// Returns why the condition `missing` or `failed` cannot be judged: a report without points always
+// passes. Empty if the condition can be judged.
 std::string why_vacuous(const CompareRecord& record, FailOn what) {
   const bool is_there = !record.rows.empty() || !record.failed.empty();
   if (what == FailOn::kMissing) return is_there ? "" : "the base has no points";

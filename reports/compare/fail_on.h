@@ -1,6 +1,6 @@
 // The conditions of `rematch compare --fail-on`. Decides whether a comparison meets a condition,
-// and whether the comparison could have detected it. A condition that was not measured does not
-// pass. Pure.
+// and whether the comparison could have detected it. A condition that could not be measured never
+// counts as passed. Pure.
 #pragma once
 
 #include <array>
@@ -19,7 +19,8 @@ template <>
 inline constexpr std::array<std::string_view, 6> kWords<FailOn> = {"slower", "peak",    "counts",
                                                                    "loss",   "missing", "failed"};
 
-// Returns the metrics that decide the condition; empty if points decide it.
+// Returns the metrics that decide the condition. Empty for the conditions `missing` and `failed`,
+// which depend on points.
 std::vector<Metric> metrics_of(FailOn what);
 
 bool is_found(const CompareRecord& record, FailOn what);
@@ -27,8 +28,8 @@ bool is_found(const CompareRecord& record, FailOn what);
 // Returns one line that says why the comparison cannot rule out `what`, or "" if it can. The
 // comparison cannot rule it out in these cases:
 // - there are no rows
-// - only one side has a value of one of the condition's metrics
-// - neither side has a value of any of them
+// - one side has no value of one of the condition's metrics
+// - neither side has a value of any of the condition's metrics
 // - noise hides whether a time is slower
 // - a point that finished in the base is missing or failed in the candidate
 std::string why_undecided(const CompareRecord& record, FailOn what);

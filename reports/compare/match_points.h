@@ -8,7 +8,8 @@
 namespace rematch {
 
 struct PointPair {
-  const PointRecord* base = nullptr;  // both point into the reports, which must outlive this object
+  // both pointers refer to elements of the reports, which must outlive this object
+  const PointRecord* base = nullptr;
   const PointRecord* candidate = nullptr;
 };
 

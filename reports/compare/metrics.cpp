@@ -22,7 +22,7 @@ std::optional<double> number(const std::optional<std::int64_t>& count) {
   return static_cast<double>(*count);
 }
 
-// The counts that a metric sums: how often each op, or each kernel class, ran in each phase.
+// The counts behind a metric: how often each op, or each class of kernels, ran in each phase.
 struct Mix {
   const char* of;  // "ops"
   const OpCounts& counts;
@@ -107,8 +107,8 @@ void compare_mix(MetricRecord& record, const PointRecord& base, const PointRecor
   }
 }
 
-// The metric is the highest peak of all ranks. Notes which rank has the highest peak, and whether
-// other ranks' peaks differ.
+// The metric compares only the highest peak of all ranks. This function notes which rank has that
+// peak, and whether the peaks of other ranks differ.
 void compare_rank_peaks(MetricRecord& record, const PointRecord& base,
                         const PointRecord& candidate) {
   if (!base.ranks || !candidate.ranks || !record.base || !record.candidate) return;
@@ -151,8 +151,8 @@ void judge_exact(MetricRecord& record, const Floor& floor) {
 }
 
 // Returns how two steps differ, or "" if they are equal. The bits of a loss are compared, not its
-// printed form. A loss that is not finite is equal to no other loss. Gradients that are all zero
-// are equal to no other gradients. If losses must be exactly equal, the bits of gradients and
+// printed form. A loss that is not finite never equals another loss. Gradients that are all zero
+// never equal other gradients. If losses must be exactly equal, the bits of gradients and
 // parameters count too, because the gradients of the last step affect no loss.
 std::string difference_at(const StepRecord& base, const StepRecord& candidate, const Floor& floor) {
   if (!base.loss || !candidate.loss) return "not finite at ";
@@ -182,7 +182,7 @@ void judge_lengths(MetricRecord& record, std::size_t base, std::size_t candidate
   record.note += "; the candidate lacks " + std::to_string(base - candidate);
 }
 
-// Finds bits that the base recorded at some step and that the candidate did not record.
+// Finds bits of a step that the base recorded and the candidate did not.
 void judge_unrecorded(MetricRecord& record, const PointRecord& base, const PointRecord& candidate) {
   if (record.verdict != CompareVerdict::kSame) return;
   const std::size_t steps = std::min(base.steps.size(), candidate.steps.size());

@@ -16,8 +16,8 @@ MetricRecord compare_exact(Metric metric, const PointRecord& base, const PointRe
 //   floor.
 // - Welch's t test over the rounds' log medians rejects "no difference beyond the floor". After
 //   Holm's correction over all rows, its p-value is at most the false-alarm ratio.
-// The interval alone would be wrong once in twenty rows. The t test alone would react to one
-// stalled round.
+// The interval alone would give a false verdict in one row of twenty. The t test alone would react
+// to a single stalled round.
 struct TimeComparison {
   MetricRecord record;
   std::optional<double> p_value;  // not corrected; absent if a side has fewer than two rounds
@@ -28,15 +28,15 @@ TimeComparison compare_times(const PointRecord& base, const PointRecord& candida
 // Fills in the verdict from the interval and the corrected p-value.
 void judge_time(MetricRecord& record, const Floor& floor, double false_alarm_ratio);
 
-// True if the verdict on a time is unsure and the candidate may be slower by more than the floor.
-// False if the candidate is surely not slower. Always false for metrics other than times.
+// True if the verdict on a time is unsure, and the candidate may be slower by more than the floor.
+// False if the measurement rules that out. Always false for metrics other than times.
 bool may_be_slower(const MetricRecord& record, const Floor& floor);
 
-// Returns the share of each part of a step in a difference. Uses the finest parts that both points
-// recorded. For times, a part is a phase and kernel class, else a phase and op class, else a phase.
-// For bytes, a part is a holder at the peak; for ops, a phase and op class; for kernels, a phase
-// and kernel class; for collectives, a phase and kind. Absent if there is no difference or if no
-// parts were recorded.
+// Returns how much each part of a step contributes to a difference, as a share. Uses the finest
+// parts that both points recorded. For times, a part is a phase and kernel class, else a phase and
+// op class, else a phase. For bytes, a part is a holder at the peak; for ops, a phase and op class;
+// for kernels, a phase and kernel class; for collectives, a phase and kind. Absent if there is no
+// difference or if no parts were recorded.
 std::optional<ExplanationRecord> explain(const MetricRecord& metric, const PointRecord& base,
                                          const PointRecord& candidate);
 

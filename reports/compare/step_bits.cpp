@@ -7,8 +7,8 @@ namespace rematch {
 
 namespace {
 
-// A point whose gradients equal the reference's gradients has no hashes. A point with some hashes
-// has all of them.
+// A step whose gradients equal the reference's stores no gradient hashes. Any other step stores the
+// hashes of all gradients.
 std::string first_different_gradient(const std::map<std::string, std::string>& left,
                                      const std::map<std::string, std::string>& right) {
   if (left.empty() || right.empty()) return "";

@@ -12,7 +12,7 @@ namespace rematch {
 
 // The kinds of bits of a step that do not belong to a single gradient.
 struct RecordedBits {
-  const char* name;  // name of the kind in messages
+  const char* name;  // how messages name this kind of bits
   std::string StepRecord::*bits;
 };
 
@@ -22,8 +22,8 @@ inline constexpr std::array kRecordedBits = {
     RecordedBits{"generator state", &StepRecord::generator_hash}};
 
 // Returns the name of the first tensor that differs, such as "loss", "head.weight" or "gradient
-// norm". Empty if no tensor differs. A gradient's name says more than the norm of all gradients, so
-// gradients come first. Bits that one side did not record count neither as different nor as equal.
+// norm". Empty if no tensor differs. Checks single gradients before the gradient norm, because the
+// name of one gradient locates the difference better. Ignores bits that only one side recorded.
 std::string first_different_tensor(const StepRecord& left, const StepRecord& right);
 
 // True if the point's own parity says that its bits differ from its reference's bits, although its

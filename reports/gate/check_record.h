@@ -25,7 +25,7 @@ inline CheckRecord& decide(CheckRecord& check, GateVerdict verdict, std::string 
   return check;
 }
 
-// Makes an undecided check of the loss. The check records how much the reference's runs differ.
+// Makes a loss check without a verdict. Records in it how much the reference's runs differ.
 inline CheckRecord loss_check(std::string check, std::string tier, const LossArm& reference) {
   CheckRecord record;
   record.check = std::move(check);

@@ -12,9 +12,10 @@ namespace {
 
 constexpr std::size_t kEquivalenceRuns = 4;
 constexpr double kEquivalenceTail = 0.05;
-constexpr double kNoiseMargin = 4;  // in standard deviations of a run
+// smallest margin, in standard deviations of one run's mean loss
+constexpr double kNoiseMargin = 4;
 constexpr double kFalseAlarmsOfEquivalence = 0.001;
-constexpr double kSurelyWider = 0.0001;  // probability of a larger ratio between equal arms
+constexpr double kSurelyWider = 0.0001;  // significance level of the F test for a wider candidate
 
 struct WindowedMeans {
   std::vector<double> means;
@@ -44,14 +45,15 @@ double variance_of(const std::vector<double>& values) {
 }
 
 struct RunSpread {
-  double deviation = 0;  // standard deviation; the margin is a multiple of it
+  // standard deviation of a run's mean loss; the margin is a multiple of this value
+  double deviation = 0;
   bool candidate_is_wider = false;
 };
 
 // Note [Whose spread makes the margin] The margin comes from the pooled spread of both arms. Equal
-// arms have one spread, and eight runs estimate it better than four. But one outlier among the
-// candidate's runs would widen the margin until the candidate fits. So if the candidate's runs vary
-// more than equal arms plausibly do, only the reference's spread counts.
+// arms have the same spread, and eight runs estimate it better than four. But a single outlier
+// among the candidate's runs would widen the margin until the candidate passes. So if the
+// candidate's runs vary implausibly more than the reference's, only the reference's spread counts.
 RunSpread spread_of_run(const std::vector<double>& candidate,
                         const std::vector<double>& reference) {
   const double own = variance_of(candidate);

@@ -15,7 +15,7 @@
 namespace rematch {
 namespace {
 
-// Gates one report. run() lists the steps.
+// Gates one report. run() shows the order of the steps.
 class Gate {
  public:
   Gate(const Report& report, const Report* reference, const GateSettings& settings)
@@ -85,9 +85,9 @@ class Gate {
   PointEnvironments environments_;
   LossArms arms_;
   LossArms reference_arms_;
-  std::set<std::string> unknown_ops_;  // expected ops that no report runs and this build does not
-                                       // know
-  // Labels of trainings that have a point which serves as the reference for another policy.
+  // ops that --expect names, but that neither a report nor this build knows
+  std::set<std::string> unknown_ops_;
+  // Labels of trainings that contain the reference point of another policy.
   std::unordered_set<std::string> stand_ins_;
   GateRecord record_;
 };
@@ -95,7 +95,7 @@ class Gate {
 bool Gate::is_wanted(const PointRecord& point) const {
   if (&report_ == reference_ && settings_.policies.empty() && report_.points.size() > 1 &&
       point.policy == reference_name(point)) {
-    return false;  // the point would be its own reference
+    return false;  // otherwise the point would be compared with itself
   }
   return is_asked_for(point);
 }
@@ -110,8 +110,8 @@ bool Gate::needs_reference() const {
   return settings_.loss || settings_.max_loss_difference || settings_.max_slowdown;
 }
 
-// Returns the policy with which a point is compared. Against another report, a point of the same
-// policy takes precedence.
+// Returns the policy with which a point is compared. If the reference is another report, a point of
+// the same policy in that report takes precedence.
 std::string Gate::reference_name(const PointRecord& point) const {
   if (settings_.reference_policy) return *settings_.reference_policy;
   return point.parity ? point.parity->reference : "none";
@@ -242,7 +242,7 @@ void Gate::add_against(GatedPoint& gated, const PointRecord& point, const PointR
 }
 
 // If the environments differ, different bits prove nothing. Equal bits prove nothing either,
-// because they may be chance.
+// because they may be equal by chance.
 void guard_environment(CheckRecord& check, const std::vector<NamedDifference>& differences) {
   if (differences.empty() || check.tier == "T2") return;
   check.verdict = GateVerdict::kInconclusive;

@@ -29,12 +29,12 @@ struct Expectation {
 struct GateSettings {
   std::optional<LossTier> loss;
   std::optional<double> max_loss_difference;
-  std::optional<double> equivalence_margin;  // tier T2: smallest margin; noise may widen it
+  std::optional<double> equivalence_margin;  // tier T2: the requested margin, which noise may widen
   std::optional<int> window_steps;  // tier T2: number of last steps that a run's mean loss covers
   std::optional<Bytes> max_peak;
   std::optional<double> max_slowdown;  // for example, 1.1 allows a step to be ten percent slower
   std::vector<Expectation> expectations;
-  std::vector<std::string> policies;            // checks only these policies; if empty, all
+  std::vector<std::string> policies;  // checks only these policies; if empty, all policies
   std::optional<std::string> reference_policy;  // compares every point with this policy
   bool allow_mixed = false;                     // gives a verdict even if the environments differ
 };

@@ -18,10 +18,10 @@ const LossPoint* find_step(const RunLosses& curve, std::int64_t step) {
   return found != curve.points.end() && found->step == step ? &*found : nullptr;
 }
 
-// The steps that one curve lacks and another curve has.
+// The steps that the other curve contains but this curve lacks.
 struct MissingSteps {
   std::size_t count = 0;
-  const LossPoint* first = nullptr;  // the first missing step, as a point of the other curve
+  const LossPoint* first = nullptr;  // the other curve's point at the first missing step
 };
 
 MissingSteps missing_steps(const RunLosses& curve, const RunLosses& other) {
@@ -46,7 +46,7 @@ std::string missing_steps_text(const MissingSteps& missing, const RunLosses& cur
          std::to_string(missing.count) + " of " + std::to_string(other.points.size()) + " steps";
 }
 
-// Gates loss curves. run() lists the steps.
+// Gates loss curves. run() shows the order of the steps.
 class CurveGate {
  public:
   CurveGate(const std::vector<RunLosses>& candidates, const std::vector<RunLosses>& references,
@@ -173,8 +173,8 @@ void CurveGate::add_tiers() {
   }
 }
 
-// If the reference's loss does not fall, a curve that equals the reference proves nothing. A curve
-// that differs still fails.
+// If the reference's loss does not fall, a candidate with an equal curve passes without proving
+// anything. So its verdict becomes inconclusive. A candidate with a different curve still fails.
 void CurveGate::require_fall(CheckRecord& check, const LossArm& reference) {
   if (check.verdict != GateVerdict::kPass) return;
   const std::string why = explain_no_fall(reference, check.limit.value_or(0));

@@ -13,14 +13,14 @@
 
 namespace rematch {
 
-// Thrown if two curves have no step in common, so that they do not describe the same training.
+// Returned if two curves have no step in common, so they cannot be compared.
 struct NoCommonSteps {
   std::string message;  // a message of one line
 };
 
-// Decides what `settings` asks for: tier envelope, tier equivalence (with its margin and window),
-// and the largest difference. If `settings` asks for none of these, decides the envelope. Each side
-// needs at least one curve.
+// Runs the checks that `settings` requests: tier envelope, tier equivalence (with its margin and
+// window), and the limit on the largest difference. If `settings` requests none of them, runs the
+// envelope check. Each side needs at least one curve.
 std::variant<GateRecord, NoCommonSteps> gate_curves(const std::vector<RunLosses>& candidates,
                                                     const std::vector<RunLosses>& references,
                                                     const GateSettings& settings);

@@ -89,9 +89,9 @@ Rounds rounds_of(const PointRecord& point) {
   return rounds;
 }
 
-// True if the two points ran at the same time, with alternating rounds. Then both name the same
-// reference, and the same starts of the command timed them. Reports of earlier builds do not record
-// starts.
+// True if the rounds of the two points alternated. Then both points name the same reference, and
+// their rounds were timed by the same command, which recorded the same start times. Reports of
+// earlier builds do not record start times.
 bool took_turns(const PointRecord& point, const PointRecord& reference, Measured measured) {
   const bool is_one_report = measured == Measured::kInOneReport;
   if (!is_one_report && measured != Measured::kInMergedReport) return false;
@@ -109,7 +109,8 @@ std::optional<Estimate> slowdown(const PointRecord& point, const PointRecord& re
   const Rounds above = rounds_of(point);
   const Rounds below = rounds_of(reference);
   if (above.empty() || below.empty()) return std::nullopt;
-  // A round without a time would shift all later pairs.
+  // Pairs rounds only if every round has a time, because one missing time would shift all later
+  // pairs.
   const bool has_pairs = by_turns && above.size() == point.time->samples.size() &&
                          below.size() == reference.time->samples.size() &&
                          above.size() == below.size();

@@ -9,13 +9,13 @@ namespace rematch {
 CheckRecord check_peak(const PointRecord& point, Bytes limit);
 CheckRecord check_expectation(const PointRecord& point, const Expectation& expectation);
 
-// True if no report runs an op of this name and this build does not know the name. Without this
-// check, an expectation of 0 executions would hold for every misspelt name.
+// True if neither a report nor this build contains an op of this name. Without this check, an
+// expectation of 0 executions would hold for every misspelt name.
 bool is_unknown_op(const std::string& name, const Report& report, const Report* reference);
 CheckRecord refuse_unknown_op(const Expectation& expectation, const Report& report);
 
-// Says how closely two points were measured together. In a report that was merged from several
-// reports, only the points themselves can say whether they took turns.
+// How closely together two points were measured. In a merged report, only the points' own records
+// show whether their rounds alternated.
 enum class Measured : std::uint8_t { kInOneReport, kInMergedReport, kInOneEnvironment, kApart };
 
 // Compares the step time with the reference's. Uses the ratio of paired rounds if one report

@@ -1,6 +1,6 @@
 // The two sides of a loss check. A side has a point's own run, its repeats, and its gradient
-// hashes, even if the report stores the hashes only for the reference. Measures how far runs are
-// apart and explains why two sides cannot be compared. Pure.
+// hashes, even if the report stores the hashes only for the reference. Measures the distance
+// between runs, and explains why two sides cannot be compared. Pure.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct LossArm {
   std::vector<std::string> unfinished;  // failed repeats, such as "ended oom: asked for 1 GiB"
   // Names a place in a curve, such as "step 57, mine.csv:59:4". Empty for reports.
   std::function<std::string(std::size_t run, std::size_t step)> place;
-  // Says in messages how to get more runs. Empty means the default advice.
+  // The advice in messages on how to get more runs. If empty, messages give the default advice.
   std::string more_runs;
 };
 
@@ -45,8 +45,8 @@ struct FurthestRun {
 };
 FurthestRun furthest_run(const LossArm& arm, const std::vector<Steps>& references);
 
-// Returns text such as " (in repeat 2, the furthest of 4 runs)". For curves the text is the place
-// of the step. Empty if a report has only one run.
+// Returns text such as " (in repeat 2, the furthest of 4 runs)". For curves, the text is the file
+// and line of the step. Empty if a report has only one run.
 std::string among_runs(const FurthestRun& furthest, const LossArm& arm);
 
 // Returns why the sides cannot be compared over all steps, or "" if they can.

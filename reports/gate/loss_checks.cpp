@@ -63,8 +63,8 @@ std::optional<CheckRecord> check_gradients(const LossArm& candidate) {
 
 namespace {
 
-// Returns one line about bits that T0 compares and that a step lacks. Returns "" if no step lacks
-// such bits.
+// Names in one line the first bits that tier T0 needs but a step does not record. Returns "" if
+// every step records all of them.
 std::string unrecorded(const LossArm& arm) {
   for (const Steps& run : arm.runs) {
     for (std::size_t step = 0; step < run.size(); ++step) {
@@ -179,7 +179,8 @@ CheckRecord check_envelope(const LossArm& candidate, const LossArm& reference) {
 }
 
 std::optional<CheckRecord> check_proof(const PointRecord& point) {
-  if (point.status != PointStatus::kOk) return std::nullopt;  // a point that is not ok fails anyway
+  // another check fails a point that did not finish
+  if (point.status != PointStatus::kOk) return std::nullopt;
   const auto& parity = point.parity;
   if (!parity || !parity->every_parameter_has_gradient) {
     return decided("gradients", GateVerdict::kInconclusive,

@@ -34,9 +34,9 @@ std::optional<BitDifference> first_difference(const Steps& left, const Steps& ri
 CheckRecord check_bitwise(const LossArm& candidate, const LossArm& reference);
 
 // The envelope is the returned factor times the largest difference between two reference runs. The
-// factor is 2 for one candidate run and grows by 0.2 each time the number of runs doubles. The
-// growth keeps the rate at which the furthest of several equal runs leaves the envelope as low as
-// for a single run. See Note [The envelope].
+// factor is 2 for one candidate run and grows by 0.2 each time the number of runs doubles. With a
+// constant factor, more candidate runs would cause more false failures, because only the furthest
+// run counts. See Note [The envelope].
 double envelope_factor(std::size_t candidate_runs);
 
 // Note [The envelope] Tier T1: the candidate is at most envelope_factor times as far from the
@@ -47,18 +47,18 @@ double envelope_factor(std::size_t candidate_runs);
 //
 // Equal runs fail in at most 0.5 % of gates with three reference runs and in 0.3 % with four.
 // Simulations in tests/reports/gate show why the check uses the nearest run and a growing factor:
-//   with the first reference run:    0.6 % fail with three, under noise that lasts and grows
+//   with the first reference run:    0.6 % fail with three, under noise that persists and grows
 //   with the farthest reference run: 1.0 % fail with three, under the same noise
 //   with the mean of four:           0.35 % fail under a random walk
 //   with a constant factor of 2:     four equal runs fail in 0.5 % with three reference runs under
-//                                    noise that lasts and grows, in 0.65 % with four under a
+//                                    noise that persists and grows, in 0.65 % with four under a
 //                                    random walk
 CheckRecord check_envelope(const LossArm& candidate, const LossArm& reference);
 
-// Tier T2: mean losses differ by less than a margin. This tier is for long runs, other devices and
-// other numbers of ranks. It makes two one-sided tests at 5 % on the runs' mean losses over the
-// last `window_steps` (if absent, half of the steps). Each arm needs at least four runs. The margin
-// is the larger of the user's margin and four standard deviations of a run.
+// Tier T2: mean losses differ by less than a margin. Use this tier for long runs, and to compare
+// different devices or numbers of ranks. The check makes two one-sided tests at 5 % on the runs'
+// mean losses over the last `window_steps` (if absent, half of the steps). Each arm needs at least
+// four runs. The margin is the larger of the user's margin and four standard deviations of a run.
 CheckRecord check_equivalence(const LossArm& candidate, const LossArm& reference,
                               std::optional<double> margin, std::optional<int> window_steps);
 

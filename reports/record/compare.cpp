@@ -8,8 +8,8 @@
 namespace rematch {
 namespace {
 
-// Every row must have the metrics of `floors` in the same order, because tables have one column for
-// each metric.
+// Every row must list the metrics of `floors` in the same order, because each metric is a column of
+// a table.
 void require_metrics_of_floors(const JsonField& rows, const CompareRecord& record) {
   for (std::size_t index = 0; index < record.rows.size(); ++index) {
     const std::vector<MetricRecord>& metrics = record.rows[index].metrics;

@@ -101,7 +101,8 @@ inline constexpr std::array<std::string_view, 8> kWords<CompareVerdict> = {
 
 struct MetricRecord {
   Metric metric = Metric::kStepTime;
-  std::optional<double> base;  // per step; a loss is taken from the last step that both sides have
+  // value per step; for a loss, the value at the last step that both sides have
+  std::optional<double> base;
   std::optional<double> candidate;
   std::optional<double> ratio;                    // candidate divided by base
   std::optional<std::array<double, 2>> interval;  // 95 % interval of the ratio; only for times
@@ -163,7 +164,7 @@ struct ComparedRow {
   std::string policy;
   Schedule schedule = Schedule::kOnDemand;
   std::string device;
-  // The next four are absent in files from builds that did not record them.
+  // The next four fields are absent from files of earlier builds, which did not record them.
   std::optional<std::string> dtype;
   std::optional<std::string> ops;
   std::optional<std::int64_t> threads;
@@ -241,11 +242,11 @@ struct CompareRecord {
   SourceRecord base;
   SourceRecord candidate;
   std::vector<NamedDifference> environment_differences;  // "unknown" if a side did not record it
-  double false_alarm_ratio = 0;  // chance of any false claim about a time, over all rows
+  double false_alarm_ratio = 0;  // chance that any row gets a false verdict on a time
   std::vector<FloorRecord> floors;
   std::vector<ComparedRow> rows;
-  std::vector<UncomparedPoint> missing;  // points that only the base has
-  std::vector<UncomparedPoint> extra;    // points that only the candidate has
+  std::vector<UncomparedPoint> missing;  // points that are only in the base
+  std::vector<UncomparedPoint> extra;    // points that are only in the candidate
   std::vector<UncomparedPoint> failed;
   // Number of rows by metric and verdict, such as {"step_time_ns": {"slower": 1}}.
   std::map<Metric, std::map<CompareVerdict, int>> summary;

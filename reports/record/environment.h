@@ -43,11 +43,13 @@ struct Environment {
   std::optional<int> sm_clock_most_mhz;  // highest clock that the device supports
   std::optional<bool> ecc;
   std::optional<bool> mig;
-  std::optional<bool> persistence_mode;  // true if the driver stays loaded between processes
-  std::optional<int> pcie_generation;    // highest generation that device and slot support
+  // true if the driver stays initialised when no process uses the device
+  std::optional<bool> persistence_mode;
+  // highest PCIe generation that the device and the slot support
+  std::optional<int> pcie_generation;
   std::optional<int> pcie_width;
-  std::optional<int> pcie_current_generation;  // the current generation, which drops while the link
-                                               // is idle
+  // current PCIe generation, which drops while the link is idle
+  std::optional<int> pcie_current_generation;
   std::optional<int> pcie_current_width;
   std::optional<std::string> topology;
   std::optional<int> sm_clock_mhz;

@@ -31,7 +31,8 @@ struct CountsRecord {
 struct TransferRecord {
   std::int64_t count = 0;
   Bytes bytes;
-  std::optional<std::chrono::nanoseconds> time;  // absent if the device runs nothing
+  // absent for the dry device, which runs no transfers
+  std::optional<std::chrono::nanoseconds> time;
   bool operator==(const TransferRecord&) const = default;
 };
 
@@ -52,8 +53,8 @@ struct KernelRecord {
   // Counts by the kernels' own names, without template arguments.
   std::array<std::map<std::string, std::int64_t>, kNumPhases> launches;
   std::int64_t dropped_records = 0;
-  std::int64_t lost_records = 0;          // launched kernels with no complete record
-  std::int64_t unattributed_kernels = 0;  // kernels that no op launched
+  std::int64_t lost_records = 0;          // number of launched kernels without a complete record
+  std::int64_t unattributed_kernels = 0;  // number of kernels that no op launched
   std::int64_t badly_stamped_records = 0;
   double unknown_time_ratio = 0;  // share of the kernel time spent in kernels of unknown class
   std::vector<std::string> unknown_names;
@@ -116,9 +117,10 @@ struct RanksRecord {
   int counted_steps = 0;
   Counts collectives;
   Counts collective_bytes;
-  std::optional<Counts> predicted_collectives;  // predicted for the same number of steps
-  std::vector<RankRecord> ranks;                // records of the ranks that ran
-  int worst_rank = 0;                           // the rank with the highest peak
+  // collectives that the plan predicts for the same number of steps
+  std::optional<Counts> predicted_collectives;
+  std::vector<RankRecord> ranks;  // records of the ranks that ran
+  int worst_rank = 0;             // the rank with the highest peak
   bool operator==(const RanksRecord&) const = default;
 };
 

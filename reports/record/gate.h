@@ -23,7 +23,7 @@ inline constexpr std::array<std::string_view, 3> kWords<GateVerdict> = {"PASS", 
 
 // How much the reference itself varies. The variation limits what a check can detect.
 struct NoiseRecord {
-  int reference_runs = 1;                    // if 1, the noise is not measured
+  int reference_runs = 1;                    // a single run says nothing about the noise
   std::optional<double> largest_difference;  // largest difference of the loss between any two runs,
                                              // at any step
   std::string detects;                       // what the check can and cannot detect; may be empty
@@ -47,7 +47,7 @@ struct CheckRecord {
   std::string tier;   // "T0", "T1", "T2"; empty if the check has no tier
   GateVerdict verdict = GateVerdict::kPass;
   std::string reason;              // a reason of one line
-  std::optional<double> measured;  // in the unit that the check's name states
+  std::optional<double> measured;  // in the unit of the check's name, such as bytes
   std::optional<double> limit;
   std::optional<int> first_different_step;  // index of the step; the first step is 0
   std::string first_different_tensor;       // name of a tensor, such as "loss" or

@@ -59,24 +59,26 @@ void visit_fields(Host& host, Visit visit) {
   visit({"exposed_time_ns", kNotRepeated}, host.exposed_time);
 }
 
-// Names of parts of a step whose peaks are recorded beside those of its phases.
+// Names of the parts of a step whose peaks are recorded in addition to the peaks of phases.
 inline constexpr std::string_view kLossPart = "loss";
-inline constexpr std::string_view kBackwardOf = "backward.";  // followed by a top-level scope
+// prefix of the name of a top-level scope
+inline constexpr std::string_view kBackwardOf = "backward.";
 inline bool is_of_block(std::string_view part) { return part.starts_with(kBackwardOf); }
 
-// Bytes at op boundaries. They include parameters unless the name says otherwise. After a failure
-// the record holds the values reached so far.
+// Bytes at op boundaries. They include parameters unless the member's name says otherwise. After a
+// failure, the record contains the values up to the failure.
 struct MemoryRecord {
   std::optional<Bytes> peak_allocated;
-  std::optional<Bytes> peak_requested;    // bytes that tensors requested, before rounding
-  std::optional<Bytes> peak_transient;    // most that one kernel held beyond its op's boundaries
+  std::optional<Bytes> peak_requested;  // bytes that tensors requested, before rounding
+  // largest temporary memory of one kernel, freed before its op ends
+  std::optional<Bytes> peak_transient;
   std::optional<Bytes> peak_reserved;     // bytes that CUDA's caching allocator reserved
   std::optional<Bytes> peak_device_used;  // bytes in use on the whole CUDA device
   std::optional<Phase> peak_phase;
   std::string peak_scope;              // "blocks.3", "head", "loss"; empty if none or unknown
   std::optional<Bytes> after_forward;  // bytes at the start of backward
   std::optional<Bytes> parameter;
-  std::optional<Bytes> baseline;  // between two steps: parameters, optimizer state, data
+  std::optional<Bytes> baseline;  // bytes between two steps: parameters, optimizer state, data
   std::optional<Bytes> baseline_requested;
   // CUDA: allocator memory that libraries hold between two steps, such as cuBLAS workspaces.
   std::optional<Bytes> workspace;
@@ -86,7 +88,7 @@ struct MemoryRecord {
   std::map<std::string, Bytes> peak_by_phase;
   // The holders at the peak of each phase, but not of single blocks. The holders sum to that peak.
   std::map<std::string, HeldBytes> holders_by_phase;
-  std::optional<Bytes> dead_save;  // bytes that the plan saves and nothing reads
+  std::optional<Bytes> dead_save;  // bytes that the plan saves although nothing reads them
   std::optional<Bytes> predicted_peak_allocated;
   std::optional<Bytes> predicted_peak_requested;  // excludes the workspaces of libraries
   std::optional<Bytes> predicted_after_forward;

@@ -22,7 +22,7 @@ struct Entry {
   std::string fingerprint;
   std::string provenance;  // the provenance as JSON; it differs between commands
   std::size_t place = 0;   // position in the requested order
-  std::string text;        // the point's JSON; filled if several measurements are compared
+  std::string text;  // the point's JSON; empty until two measurements of the point must be compared
 };
 
 // Returns the first key in which two measurements of one point differ although its value must
@@ -225,9 +225,9 @@ class Merge {
               [&](const Entry& left, const Entry& right) { return order(left) < order(right); });
   }
 
-  // True if the point ended because of its process: too little memory or time, a killed process, a
-  // machine that is too small. A successful measurement from another process is then valid. An
-  // invalid point measured something wrong, and no other measurement can correct that.
+  // True if the point failed because of its process or machine: out of memory, time-out, a killed
+  // process, too small a machine. A successful measurement from another process may then replace
+  // it. A point of status invalid is never replaced, because its measurement shows an error.
   static bool is_mishap(PointStatus status) {
     return status != PointStatus::kOk && status != PointStatus::kInvalid;
   }
@@ -293,7 +293,8 @@ class Merge {
   MixedEnvironments mixed_;
   PointOrder order_;
   std::map<std::string, Provenance> provenances_;
-  std::map<std::pair<std::string, std::string>, std::size_t> places_;  // places by key and policy
+  // index of each entry by key and policy
+  std::map<std::pair<std::string, std::string>, std::size_t> places_;
   std::vector<Entry> entries_;
   std::map<std::string, int> repeated_;
   MergedReport merged_;

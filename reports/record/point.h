@@ -55,21 +55,23 @@ struct PointRecord {
   PointStatus status = PointStatus::kOk;
   std::string reason;  // one line; empty if the status is ok
   std::optional<FailureRecord> failure;
-  std::optional<std::int64_t> warm_up_steps;  // whole steps that run before any figure is measured
+  // number of warm-up steps before the first measurement
+  std::optional<std::int64_t> warm_up_steps;
   std::optional<CountsRecord> counts;
-  std::optional<ClassCounts> predicted_counts;  // predicted for the same number of steps
+  // counts that the plan predicts for the same number of steps
+  std::optional<ClassCounts> predicted_counts;
   std::optional<MemoryRecord> memory;
   std::optional<TimeRecord> time;
   std::optional<KernelRecord> kernels;
-  std::string kernels_reason;  // why kernels are absent on a device that runs kernels
+  std::string kernels_reason;  // why `kernels` is absent although the device runs kernels
   std::optional<RanksRecord> ranks;
   std::vector<StepRecord> steps;
   std::optional<ParityRecord> parity;
   std::optional<EffectRecord> effect;
   std::optional<std::int64_t> step_flops;  // matmul and attention flops executed in a step
-  std::optional<std::int64_t> recomputed_step_flops;  // part of step_flops that is repeated
+  std::optional<std::int64_t> recomputed_step_flops;  // part of step_flops that recompute executes
   std::optional<double> implied_flops_per_second;
-  std::optional<double> most_flops_per_second;   // highest rate of the device at this dtype
+  std::optional<double> most_flops_per_second;   // the device's peak rate for this dtype
   std::optional<double> sheet_flops_per_second;  // dense rate in the device's data sheet
   // MFU and HFU: the step's rate divided by the data sheet's rate. MFU leaves out recomputed flops,
   // HFU includes them.

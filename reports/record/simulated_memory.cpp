@@ -15,7 +15,7 @@ HeldBytes held_by_kind(const HolderBytes& holders) {
 
 using Peaks = std::map<std::string, const StepBoundary*>;
 
-// Keeps the first of several boundaries that are equally high.
+// If several boundaries have the same highest bytes, keeps the first.
 void raise(Peaks& peaks, const std::string& part, const StepBoundary& boundary) {
   const StepBoundary*& peak = peaks[part];
   if (peak == nullptr || boundary.holders.total() > peak->holders.total()) peak = &boundary;

@@ -9,7 +9,7 @@
 
 namespace rematch {
 
-// Fills the fields of a measured step with predicted values. `boundaries` are those of
+// Fills the fields of a measured step with predicted values. `boundaries` must come from the step's
 // StepDetails.
 MemoryRecord memory_of(const StepPrediction& step, const std::vector<StepBoundary>& boundaries,
                        const Trace& trace);

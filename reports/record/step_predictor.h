@@ -21,28 +21,30 @@ namespace rematch {
 struct PredictedStep {
   std::string policy;
   Schedule schedule = Schedule::kOnDemand;
-  bool has_regions = false;  // without regions there is no schedule to show
+  bool has_regions = false;  // if false, the plan recomputes nothing and the schedule has no effect
   std::string plan_sha256;
   CountsRecord counts;  // counts of one step
   MemoryRecord memory;
   Traffic traffic;
   std::int64_t recomputed_flops = 0;  // flops of matmul and attention that are repeated
   std::optional<StepRange> range;     // present if times are known
-  std::string refused;                // why the model cannot have the policy; empty: it can
-  std::optional<bool> fits;           // present if the memory of a card is known
+  std::string refused;       // why the policy does not apply to the model; empty if it applies
+  std::optional<bool> fits;  // present if the memory of a card is known
 };
 
-// A trace with sizes as an allocator rounds them up: see rounded_trace() in
+// A trace whose sizes are rounded up to the allocator's granularity: see rounded_trace() in
 // harness/run/prediction/prediction.h.
 struct RoundedTrace {
   Trace trace;
   std::int64_t round = 1;  // sizes are multiples of this number
 };
 
-// A model's trace, and what a prediction needs besides. Only the trace is known of a stored trace.
+// A model's trace and the other inputs of a prediction. For a stored trace, the other inputs are
+// unknown.
 struct TracedModel {
   Trace trace;
-  // If present, allocated bytes are those of this trace. Its ops must equal the trace's ops.
+  // If present, allocated bytes are predicted from this trace. It must have the same ops as
+  // `trace`.
   std::optional<RoundedTrace> rounded = {};
   // The ops of one update of the optimizer: "aten::add_".
   std::map<std::string, std::int64_t> optimizer_ops = {};
@@ -52,17 +54,17 @@ struct TracedModel {
 
 struct PredictorSettings {
   OptimizerKind optimizer = OptimizerKind::kAdamW;
-  // The number of ranks among which shard_step() divides parameters by estimate.
+  // The number of ranks over which shard_step() divides the parameters, as an estimate.
   int world = 1;
   const Profile* profile = nullptr;  // null: times are not predicted
 };
 
 class StepPredictor {
  public:
-  // The model must outlive the predictor. The profile must belong to its trace.
+  // The model must outlive the predictor. The profile must be of the model's trace.
   explicit StepPredictor(const TracedModel& model, PredictorSettings settings = {});
 
-  // Throws std::invalid_argument if the plan was made for another model.
+  // Throws std::invalid_argument if the plan belongs to another model.
   PredictedStep predict(const Plan& plan, Schedule schedule);
 
  private:

@@ -77,8 +77,10 @@ struct DeviceStateRecord {
   std::optional<int> sm_clock_least_mhz;
   std::optional<int> memory_clock_least_mhz;
   std::optional<int> temperature_most_celsius;
-  std::vector<std::string> throttle_reasons;  // all causes of lower clocks, such as "sw_power_cap"
-  std::optional<int> other_processes;         // highest number of other processes at one time
+  // all reasons why clocks were lowered, such as "sw_power_cap"
+  std::vector<std::string> throttle_reasons;
+  // highest number of other processes that used the GPU at one time
+  std::optional<int> other_processes;
   // How often the allocator found no memory, released its cache and retried.
   std::optional<std::int64_t> allocator_retries;
   // Number of rounds that were discarded and repeated because the GPU was throttled or shared.
@@ -103,15 +105,16 @@ void visit_fields(State& state, Visit visit) {
 struct TimeRecord {
   using Nanoseconds = std::chrono::nanoseconds;
   std::vector<std::vector<Nanoseconds>> samples;  // [round][step]: all samples, in order
-  // The start of the command that timed each round. Rounds of two points were timed side by side
-  // only if they have the same start. Empty if not recorded.
+  // For each round, the time at which the command that measured it started. Rounds of two points
+  // can have alternated only if these times are equal. Empty if not recorded.
   std::vector<std::string> starts;
   std::optional<Nanoseconds> step_median;
   std::optional<std::array<Nanoseconds, 2>> step_interval;  // 95 % interval of the median
   std::optional<Nanoseconds> step_mad;                      // median absolute deviation of the step
                                                             // time
   std::map<std::string, Nanoseconds> phases;  // median per step: "forward", "backward"
-  std::array<std::map<OpClass, Nanoseconds>, kNumPhases> classes;  // per step, from a separate pass
+  // time per step, measured in a separate pass
+  std::array<std::map<OpClass, Nanoseconds>, kNumPhases> classes;
   std::optional<StepRatioRecord> ratio;
   std::optional<ControlRecord> control;  // only the reference has a control
   std::optional<TimeQuality> quality;

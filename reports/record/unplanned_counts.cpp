@@ -38,7 +38,7 @@ std::optional<std::string> unplanned_counts(const PointRecord& point) {
     problem = first_unplanned("issued", all_words<CollectiveKind>(), point.ranks->collectives,
                               *point.ranks->predicted_collectives);
   }
-  // The run itself compared the counts of single ops as well.
+  // The run also compared the counts of single ops and stored the result in `effect`.
   if (is_open() && point.effect && point.effect->counts_equal_prediction) {
     problem = *point.effect->counts_equal_prediction
                   ? ""

@@ -1,5 +1,6 @@
 // Compares what a point executed with what its plan predicts. Tables, pages and the gate share this
-// comparison. It reads the counts themselves, because a file may claim anything about them.
+// comparison. It compares the counts themselves and does not trust the file's claim that they
+// match.
 #pragma once
 
 #include <optional>

@@ -10,11 +10,11 @@
 namespace rematch {
 namespace {
 
-constexpr std::size_t kMaxNames = 3;  // most names of points in one sentence
+constexpr std::size_t kMaxNames = 3;  // maximum number of points that one sentence names
 
 struct Finding {
   const char* quality;
-  const char* words;  // text after the number of points, as in "2 noisy"
+  const char* words;  // the word that follows the number of points, such as "noisy" in "2 noisy"
   const char* advice;
 };
 constexpr const char* kQuieter = "measure again on an idle machine, with more steps and rounds";

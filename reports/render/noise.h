@@ -10,14 +10,14 @@
 
 namespace rematch {
 
-// Replaces a figure that noise has made meaningless.
+// Text that replaces a figure that is meaningless because of noise.
 inline constexpr const char* kTooNoisy = "too noisy";
 
-// True if the ends of a ratio's 95 % interval are so far apart that the ratio says nothing.
+// True if the 95 % interval of a ratio is too wide for the ratio to be meaningful.
 bool is_too_noisy(const std::optional<std::array<double, 2>>& ratio_interval);
 
-// Returns how far a ratio of the reference to itself is from 1, such as "by -1.2 % to +2.1 %", or
-// that it is too noisy.
+// Describes how far the ratio of the reference to itself is from 1, such as "by -1.2 % to +2.1 %",
+// or says that the ratio is too noisy.
 std::string stray_words(const std::array<double, 2>& ratio_interval);
 
 // Describes all rows together: the A/A control, how many ratios are unsure, which points have noisy

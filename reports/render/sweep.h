@@ -19,7 +19,7 @@ struct SweepCell {
   const ComparedPoint* compared = nullptr;  // null if the comparison lacks the policy
   std::optional<double> peak_ratio;
   std::optional<double> step_ratio;
-  bool is_step_sure = true;  // false if noise alone may explain the ratio
+  bool is_step_sure = true;  // false if the ratio is within noise
 };
 
 // A property that the sweep varies, such as "tokens", with its values sorted. Numbers are sorted by

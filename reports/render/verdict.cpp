@@ -38,7 +38,7 @@ std::string held_there(const MemoryRecord& memory) {
   return "in " + describe_place(memory) + (holders.empty() ? "" : ", held by " + holders);
 }
 
-// Returns text such as " for 23 % more time", or why there is no such figure.
+// Returns text such as " for 23 % more time", or says why the cost in time is unknown.
 std::string price(const PointRecord& point) {
   if (!point.time || !point.time->ratio) return "; time not measured";
   const StepRatioRecord& ratio = *point.time->ratio;
@@ -169,7 +169,8 @@ std::string describe_holders(const HeldBytes& held, Bytes peak) {
   for (const auto& [holder, bytes] : holders) {
     if (bytes.count == 0 || share(explained, peak) >= kMaxShareOfPeak) break;
     text += text.empty() ? "" : ", ";
-    // These bytes are the batch, the logits and the results that backward does not need.
+    // Names the other bytes "temporaries": they are the batch, the logits and the results that
+    // backward does not need.
     const bool is_other = holder == Holder::kOther;
     text += is_other ? "temporaries" : as_words(to_string(holder));
     text += " " + format_percent(share(bytes, peak));

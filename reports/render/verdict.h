@@ -1,5 +1,5 @@
 // Explains a point's figures in words: whether it is worth its time, and if not, why. Pure. Bytes
-// and counts decide; times only give the price.
+// and counts decide the verdict; times only show what the policy costs.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@ namespace rematch {
 
 enum class VerdictKind : std::uint8_t {
   kFailed,       // the point did not finish
-  kDifferent,    // the point's bits differ from the reference's bits, or equality is unproven
+  kDifferent,    // the point's bits differ from the reference's, or were not proven equal
   kMiscounted,   // executed ops differ from the ops that the plan predicts
   kReference,    // the point with which other points are compared
-  kNoReference,  // the report has no point to compare with
+  kNoReference,  // the report contains no reference point
   kFits,         // the point finished, but the reference did not
   kNoEffect,     // the plan changes nothing
   kLowersPeak,
-  kNothingAgainstFull,  // lowers the peak, but full does the same for no more ops
-  kSavesNothing,        // the peak is the same, although activations hold part of it
-  kCannotLower,         // the peak is the same, and no policy can lower it
+  kNothingAgainstFull,  // lowers the peak, but policy full reaches that peak with no more ops
+  kSavesNothing,        // the peak equals the reference's, although activations hold part of it
+  kCannotLower,         // the peak equals the reference's, and no policy can lower it
   kRaisesPeak,
 };
 

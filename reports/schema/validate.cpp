@@ -34,10 +34,11 @@ Document parsed_schema(std::string_view kind) {
   return Document::parse(*text);
 }
 
-constexpr int kMaxReferences = 20;  // longest chain of references; the committed schemas need two
+// maximum length of a chain of references; the committed schemas need two
+constexpr int kMaxReferences = 20;
 
 struct Place {
-  std::string kind;  // schema that contains the targets of references without a file
+  std::string kind;  // schema to which references without a file name refer
   Document node;
 };
 
@@ -135,9 +136,9 @@ bool has_either(const Document& node, const char* left, const char* right) {
   return node.contains(left) || node.contains(right);
 }
 
-// Returns the requirement that the schema of `kind` has for the value at `path`. References are
-// followed. Absent if the schema requires nothing. Each step of a path is a member's name or an
-// element's index.
+// Returns the part of the schema of `kind` that applies to the value at `path`, with references
+// resolved. Absent if the schema requires nothing there. `path` consists of member names and
+// element indices.
 std::optional<Document> schema_at(std::string_view kind, const std::vector<std::string>& path) {
   Place place = resolved({std::string(kind), parsed_schema(kind)});
   for (const std::string& step : path) {
@@ -148,8 +149,8 @@ std::optional<Document> schema_at(std::string_view kind, const std::vector<std::
   return place.node;
 }
 
-// The library only says which keyword failed. Returns a message for users instead. If the keyword
-// is not known here, returns `description` itself.
+// Replaces the library's message, which only names the keyword that failed, by a message for users.
+// Returns `description` unchanged if the keyword is unknown.
 std::string expected_words(const std::string& description, const Document& node) {
   const auto says = [&](std::string_view part) {
     return description.find(part) != std::string::npos;
@@ -177,7 +178,8 @@ std::string expected_words(const std::string& description, const Document& node)
 // A schema may refer to another schema by its file name. All schemas are built in.
 const Document* fetch_schema(const std::string& file) {
   const std::string_view name = file;
-  const std::size_t slash = name.rfind('/') + 1;  // 0 if the text has no slash
+  // start of the file name; 0 if the text has no slash
+  const std::size_t slash = name.rfind('/') + 1;
   if (!name.ends_with(kFileEnding)) return nullptr;
   return std::make_unique<Document>(
              parsed_schema(name.substr(slash, name.size() - slash - kFileEnding.size())))

@@ -1,6 +1,6 @@
 // Validates JSON against the committed schema of its kind. The schemas are part of the binary, so
-// an installed binary validates without the sources. Schemas cannot express hashes and repeated
-// fields. The readers check those.
+// an installed binary validates without the sources. Hashes and repeated fields cannot be checked
+// by a schema, so the readers check them.
 #pragma once
 
 #include <optional>

@@ -11,12 +11,14 @@
 namespace rematch {
 namespace {
 
-constexpr double kNormalSpread = 1.4826;  // standard deviation over MAD of a normal distribution
-constexpr double kNoisyHalfWidth = 0.05;  // relative to the median; wider intervals decide little
+// standard deviation divided by MAD, for a normal distribution
+constexpr double kNormalSpread = 1.4826;
+// limit of the interval's half width, relative to the median
+constexpr double kNoisyHalfWidth = 0.05;
 constexpr double kNoisyWithinRound = 0.10;
 constexpr double kDrifting = 0.03;
 constexpr std::size_t kEnoughRounds = 3;
-constexpr std::size_t kDriftSamples = 6;  // two samples per third of a round
+constexpr std::size_t kDriftSamples = 6;  // a round must contain two samples per third
 
 // The two-sided 95 % quantiles of Student's t. The quantiles are large for few rounds, because few
 // rounds give a poor estimate of their spread.
@@ -172,7 +174,8 @@ Estimate median_difference_over_rounds(const Rounds& rounds) {
 
 Estimate median_over_rounds(const Rounds& rounds) {
   Estimate estimate = median_difference_over_rounds(rounds);
-  // Three rounds far apart may give a half width above the median, but no time is below 0.
+  // If three rounds are far apart, the half width may exceed the median. The interval is cut off at
+  // 0, because no time is negative.
   if (estimate.interval) estimate.interval->low = std::max(0.0, estimate.interval->low);
   return estimate;
 }

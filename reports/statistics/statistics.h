@@ -22,8 +22,8 @@ struct Interval {
   bool operator==(const Interval&) const = default;
 };
 
-// An estimate with its 95 % interval. One round says nothing about the spread between rounds, so it
-// has no interval.
+// An estimate with its 95 % interval. The interval is absent for a single round, which does not
+// show the spread between rounds.
 struct Estimate {
   double value = 0;
   std::optional<Interval> interval;
@@ -78,8 +78,8 @@ template <>
 inline constexpr std::array<std::string_view, 4> kWords<RatioVerdict> = {"faster", "slower", "same",
                                                                          "unsure"};
 
-// Differences up to this fraction are not reported. Two arms that run the same code on an idle
-// machine differ by about as much.
+// Differences up to this fraction are not reported, because two arms with the same code differ by
+// about as much on an idle machine.
 inline constexpr double kSmallestDifference = 0.01;
 
 // If the distance of a control from 1 exceeds this, no two times on that machine can be called the
@@ -92,8 +92,8 @@ inline constexpr double kWidestSame = 0.05;
 // interval and for a missing interval. An A/A control can raise `floor`.
 RatioVerdict judge_ratio(const Estimate& ratio, double floor = kSmallestDifference);
 
-// Returns the floor that an A/A control of the same session requires: the distance of its interval
-// from 1, but at least kSmallestDifference.
+// Returns the floor that an A/A control of the same session requires: the largest distance of the
+// control's interval from 1, but at least kSmallestDifference.
 double floor_of_control(const Estimate& control);
 
 }  // namespace rematch

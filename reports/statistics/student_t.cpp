@@ -108,7 +108,8 @@ MeanDifference welch_difference(const std::vector<double>& above,
   result.error = std::sqrt(sum);
   const double shares = first * first / static_cast<double>(above.size() - 1) +
                         second * second / static_cast<double>(below.size() - 1);
-  // If neither arm has spread, uses the largest possible number of degrees.
+  // If neither arm varies, Welch's formula divides 0 by 0. In that case uses the largest possible
+  // number of degrees of freedom.
   result.degrees =
       shares > 0 ? sum * sum / shares : static_cast<double>(above.size() + below.size() - 2);
   return result;

@@ -1,5 +1,5 @@
-// Student's t, Fisher's F, and the correction for testing many rows at once. They serve to compare
-// a few noisy runs, whose spread is itself an estimate.
+// Student's t, Fisher's F, and the correction for testing many rows at once. Used to compare a few
+// noisy runs, whose spread is itself only an estimate.
 #pragma once
 
 #include <vector>

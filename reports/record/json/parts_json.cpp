@@ -48,8 +48,8 @@ void require_as_many(const JsonField& column, std::size_t wanted) {
 // Spelling of the verdict few_rounds in 1.0 reports, which call a round a "block".
 constexpr const char* kOldFewRounds = "few_blocks";
 
-// A step always takes time. A zero sample would distort statistics: some would drop it, and others
-// would be halved by it.
+// A step always takes time. A zero sample would distort statistics: some of them drop it, and it
+// halves others.
 void require_times(const JsonField& field,
                    const std::vector<std::vector<std::chrono::nanoseconds>>& all) {
   for (std::size_t round = 0; round < all.size(); ++round) {
@@ -108,8 +108,8 @@ std::string label_of(const PointIdentity& identity, std::initializer_list<std::s
   return label;
 }
 
-// Omits optional fields that have no value. The fingerprint of a report without such fields then
-// does not change.
+// Omits optional fields without a value, so that a new optional field does not change the
+// fingerprints of older reports.
 std::string fingerprint(const Environment& environment) {
   Json json = Json::object();
   visit_fields(environment, [&json](const Field& field, const auto& member) {
@@ -117,8 +117,8 @@ std::string fingerprint(const Environment& environment) {
     Json value = to_value(member);
     if (!field.has(kLater) || !value.is_null()) json[field.key] = std::move(value);
   });
-  // The value is always null. Fingerprints of older reports include this key with the value null,
-  // so the fingerprints stay equal.
+  // Fingerprints of older reports include this key with the value null. Adding the same member
+  // keeps new fingerprints equal to old ones.
   json["device_uuid"] = nullptr;
   return canonical_sha256(json);
 }

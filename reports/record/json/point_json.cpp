@@ -64,8 +64,8 @@ void collect(const Json& source, const Json& written, const Pointer& at,
   }
 }
 
-// Appends objects with their keys, and lists, but no other values. The length of each key precedes
-// it, so that keys cannot be confused with each other or with brackets.
+// Appends only the structure of the JSON: lists, and objects with their keys. The length of each
+// key precedes it, so that keys cannot be confused with each other or with brackets.
 void append_structure(const Json& json, std::string& structure) {
   if (json.is_object()) {
     structure += '{';
@@ -96,8 +96,7 @@ Json point_to_json(const PointRecord& point) {
   write_counts(json, point.counts);
   add_members(json, point.unknown);
   for (const char* name : kRepeated) json[name] = json["identity"][name];
-  // The key is computed last, because it also covers members that a newer version has in the
-  // identity.
+  // Computes the key last, because it also covers identity members from newer versions.
   json["key"] = canonical_sha256(json["identity"]);
   return json;
 }

@@ -53,8 +53,8 @@ std::vector<ReportSource> sources_from_json(const JsonField& field, std::size_t 
   return sources;
 }
 
-// Rejects a point that appears twice: commands pair points by identity, so one of the two would go
-// unnoticed. A merged report may have one point per environment.
+// Rejects a point that appears twice. Commands pair points by identity, so they would ignore one of
+// the two. A merged report may have one point per environment.
 void require_each_once(const Report& report) {
   const PointOrigins origins(report);
   std::unordered_map<std::string, std::vector<std::size_t>> known;
@@ -104,7 +104,7 @@ Report with_frame(const Json& json, std::vector<PointRecord> points) {
   return report;
 }
 
-// Writes everything but the points. Their empty list is the last member.
+// Writes everything except the points. The last member is an empty list of points.
 Json frame_to_json(const Report& report) {
   Json json = {{"schema", schema_name(kReportSchema)}};
   write_provenance(json, report.provenance);
@@ -172,7 +172,7 @@ Json report_to_json(const Report& report) {
 std::string report_to_text(const Report& report) {
   std::string text = frame_to_json(report).dump(kIndent);
   if (!report.points.empty()) {
-    // Relies on the points being the last member.
+    // The empty list of points is the last member, so it can be cut off and replaced.
     constexpr std::string_view kNoPoints = "[]\n}";
     text.resize(text.size() - kNoPoints.size());
     text.append("[").append(all_points_text(report.points)).append("\n  ]\n}");

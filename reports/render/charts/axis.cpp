@@ -92,7 +92,7 @@ Axis decades_axis(double low, double high, int most_ticks) {
 }
 
 Axis ratio_axis(double low, double high, int most_ticks) {
-  // Below this ratio of its ends, a logarithmic axis looks linear.
+  // A logarithmic axis looks linear if the ratio of its ends is below this value.
   constexpr double kRoundNumbersBelow = 2.5;
   for (double* end : {&low, &high}) *end = std::clamp(*end, kSmallestRatio, 1 / kSmallestRatio);
   if (high / low < 1 + kTolerance) {
@@ -157,7 +157,7 @@ Range range_of(const std::vector<Estimate>& estimates, double most_room) {
 
 void draw_interval(Picture& picture, const Axis& axis, const std::array<double, 2>& interval,
                    double across, Direction direction, Paint paint) {
-  constexpr double kHalf = 4;  // half width of a cap or an arrow's foot
+  constexpr double kHalf = 4;  // half the width of an error bar's cap, or of an arrow's base
   constexpr double kArrow = 7;
   constexpr double kWidth = 1.5;
   const std::array ends = {axis(interval[0]), axis(interval[1])};
@@ -185,7 +185,7 @@ double y_labels_width(const Axis& axis, double growth) {
 }
 
 void draw_x_axis(Picture& picture, Axis& axis, const Box& area, GridLines lines) {
-  constexpr double kMinSpace = 6;  // least distance between two labels
+  constexpr double kMinSpace = 6;  // smallest distance between two labels
   axis.start = area.left;
   axis.end = area.right;
   double free_from = 0;

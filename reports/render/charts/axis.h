@@ -38,8 +38,8 @@ struct Axis {
   std::string titled(const std::string& words) const;
 };
 
-// Makes an axis that contains [low, high], with at most `most_ticks` + 2 ticks. Ends that cannot be
-// drawn are moved: equal or non-finite ends, and ends of a ratio that are not above 0.
+// Makes an axis that contains [low, high], with at most `most_ticks` + 2 ticks. Replaces ends that
+// cannot be drawn: equal or non-finite ends, and ends of a ratio that are not above 0.
 Axis make_axis(Quantity quantity, double low, double high, int most_ticks);
 
 // The lowest and the highest of a list of values.
@@ -67,11 +67,12 @@ enum class Direction : std::uint8_t { kAcross, kUpright };
 void draw_interval(Picture& picture, const Axis& axis, const std::array<double, 2>& interval,
                    double across, Direction direction, Paint paint);
 
-// Returns the room that a y axis needs left of its plot.
+// Returns the width that the labels of a y axis need to the left of the plot.
 double y_labels_width(const Axis& axis, double growth = 1);
 
-// Both functions place the axis along `area` and draw its grid lines and labels, but no labels that
-// would touch. Labels of an x axis are below `area`. Labels of a y axis are left of it.
+// Both functions place the axis along `area`, and draw its grid lines and labels. They skip labels
+// that would touch another label. Labels of an x axis are below `area`. Labels of a y axis are left
+// of it.
 enum class GridLines : std::uint8_t { kNone, kDrawn };
 void draw_x_axis(Picture& picture, Axis& axis, const Box& area, GridLines lines);
 void draw_y_axis(Picture& picture, Axis& axis, const Box& area);

@@ -17,8 +17,7 @@ using std::chrono::nanoseconds;
 // The sizes of a bar's parts, one for each style. Absent if the parts were not measured.
 using Parts = std::optional<std::vector<double>>;
 
-// Limits the value, because a file may contain any number, and sums of such numbers are larger
-// still.
+// Limits the value, because a file may contain any number, and sums of such numbers would overflow.
 std::int64_t whole(double value) {
   constexpr double kLargest = 9e18;
   return static_cast<std::int64_t>(std::clamp(value, -kLargest, kLargest));
@@ -93,7 +92,7 @@ std::string peaks_of_phases(const MemoryRecord& memory) {
   return lines;
 }
 
-// A timed step cannot separate recompute from the backward that triggers it.
+// Timing a step does not separate recompute from backward, because backward triggers recompute.
 constexpr std::array kPhaseStyles = {
     SeriesStyle{"forward", Paint::kBlue}, SeriesStyle{"loss", Paint::kPurple},
     SeriesStyle{"recompute", Paint::kOrange}, SeriesStyle{"backward", Paint::kTeal},
@@ -233,7 +232,7 @@ Rows phase_times(const std::vector<ComparedPoint>& points) {
   };
   add_bars(chart, points, kPhaseStyles, phases_of, time_text);
   for (std::size_t index = 0; index < points.size(); ++index) {
-    // the step's own median differs from the sum of the phases' medians
+    // the median of whole steps, which differs from the sum of the phases' medians
     const auto step = measured_step(*points[index].point);
     if (step) chart.rows[index].value = format_duration(*step);
   }

@@ -17,7 +17,7 @@
 
 namespace rematch::chart {
 
-// The next four functions, which build fronts, are defined in fronts.cpp.
+// fronts.cpp defines the next four functions, which build charts of fronts.
 
 // Plots measured step time against measured peak. Points are named by their policies.
 Plane measured_front(const std::vector<ComparedPoint>& points,
@@ -40,13 +40,13 @@ Plane searched_front(const FrontRecord& record, const std::vector<std::size_t>& 
 // Draws what each point saves: a strip of its layers, coloured by the ops that they keep.
 Rows kept_layers(const FrontRecord& record, const std::vector<std::size_t>& shown);
 
-// The next functions, which build bars and ratios, are defined in bars.cpp.
+// bars.cpp defines the next functions, which build charts of bars and ratios.
 
-// Shows the executed ops of a class in forward and recompute, summed over the counted steps as in a
-// profiler. A line marks the total of policy `none`.
+// Shows how many ops of a class ran in forward and recompute. Like a profiler, adds up all counted
+// steps. A line marks the total of policy `none`.
 Rows op_counts(const std::vector<ComparedPoint>& points, OpClass op_class);
 
-// Shows how much each holder has of the bytes at a point's peak.
+// Shows how many bytes each holder has at a point's peak.
 Rows peak_holders(const std::vector<ComparedPoint>& points);
 
 // Shows the median time of each phase of a step.
@@ -64,7 +64,7 @@ Rows step_ratios(const std::vector<ComparedPoint>& points);
 // shows them.
 Rows metric_ratios(const CompareRecord& record, Metric metric);
 
-// The next two functions, which build curves, are defined in curves.cpp.
+// curves.cpp defines the next two functions, which build charts of curves.
 
 // Shows the loss by step. Points whose losses have the same bits share a curve, so correct
 // checkpointing shows a single line. If the reference ran repeatedly, a band shows how far its runs

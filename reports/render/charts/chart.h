@@ -1,4 +1,4 @@
-// The charts by name, each as a standalone picture.
+// Draws a chart, selected by name, as a standalone picture.
 #pragma once
 
 #include <string>
@@ -22,8 +22,8 @@ std::variant<Picture, Rejected> draw_chart(const std::string& name,
                                            const PolicyComparison& comparison,
                                            const Environment& environment);
 
-// Draws the chart of a metric's name. Returns Rejected for an unknown metric, or if the record has
-// no ratio of it.
+// Draws the chart that shows the metric of this name. Returns Rejected for an unknown metric, or if
+// the record has no ratio of it.
 std::variant<Picture, Rejected> draw_chart(const std::string& name, const CompareRecord& record);
 
 // Draws all points of a searched front. Returns Rejected for every chart but "front".

@@ -99,7 +99,7 @@ constexpr std::array kHues = {Paint::kBlue,   Paint::kOrange, Paint::kTeal,
 Paint hue_of(std::size_t curve) { return kHues.at(std::min(curve, kHues.size() - 1)); }
 
 // Draws the loss at each step minus the loss of `reference` at that step. If `reference` is null,
-// draws the loss itself. Hints always show the loss.
+// draws the loss itself. Mouse-over hints always show the loss itself.
 Panel loss_panel(const std::vector<Losses>& all, const std::optional<Band>& band,
                  const std::vector<StepRecord>* reference) {
   const auto offset = [&](std::size_t step) -> std::optional<double> {
@@ -124,7 +124,8 @@ Panel loss_panel(const std::vector<Losses>& all, const std::optional<Band>& band
   if (!band) return panel;
   std::vector<Position> lower;
   Area area{{}, Paint::kGrid, Paint::kAxis, words_of(*band)};
-  const auto flush = [&] {  // Adds one stretch without a gap, closed along its lower edge.
+  // Adds the area of one stretch of the band without gaps. The lower edge closes the area.
+  const auto flush = [&] {
     area.corners.insert(area.corners.end(), lower.rbegin(), lower.rend());
     if (lower.size() > 1) panel.areas.push_back(area);
     area.corners.clear();
@@ -135,8 +136,8 @@ Panel loss_panel(const std::vector<Losses>& all, const std::optional<Band>& band
       flush();
       continue;
     }
-    const double from = *offset(step);  // an absent offset is impossible, because the band covers
-                                        // only finite losses
+    // the offset is never absent, because the band covers only finite losses
+    const double from = *offset(step);
     const auto x = static_cast<double>(step);
     area.corners.push_back({x, band->steps[step]->high - from});
     lower.push_back({x, band->steps[step]->low - from});
@@ -148,8 +149,8 @@ Panel loss_panel(const std::vector<Losses>& all, const std::optional<Band>& band
 // A plot is about 300 pixels wide, so finer samples would not be visible.
 constexpr std::size_t kMaxSamples = 150;
 
-// Returns the bytes of the first `num_layers` holders. The result is a double, because a file's
-// numbers may have any sum.
+// Returns the bytes of the first `num_layers` holders. The result is a double, because the sum of a
+// file's numbers may overflow an integer.
 double stacked(const MemoryTimeline& timeline, std::size_t num_layers, std::size_t sample) {
   double sum = 0;
   for (std::size_t layer = 0; layer < num_layers; ++layer) {
@@ -261,7 +262,8 @@ Lines losses(const std::vector<ComparedPoint>& points) {
   chart.panels.push_back(loss_panel(all, band, nullptr));
   chart.panels.back().y_title = "Loss";
   chart.panels.back().height = 190;
-  // A band of a thousandth would be invisible on the axis of the losses.
+  // The differences need a panel of their own, because a band of a thousandth of the loss would be
+  // invisible on the losses' axis.
   if (!band || (all.size() == 1 && band->widest == 0)) return chart;
   chart.panels.push_back(loss_panel(all, band, &band->compared.point->steps));
   chart.panels.back().y_title = "Loss minus the loss of " + band->compared.name() + "'s first run";

@@ -29,14 +29,15 @@ std::optional<std::array<double, 2>> interval_of(
                     static_cast<double>((*interval)[1].count())};
 }
 
-// Adds the legend entry if it explains any of the spots.
+// Adds the legend entry if at least one spot has its style.
 template <class Holds>
 void add_key(std::vector<Key>& legend, const std::vector<Spot>& spots, Holds holds, Key key) {
   if (std::any_of(spots.begin(), spots.end(), holds)) legend.push_back(std::move(key));
 }
 
 Spot spot_of(const ComparedPoint& compared) {
-  // If the distance were smaller, the measured marker would hide the predicted one.
+  // Draws both markers only beyond this distance. Otherwise the measured marker would hide the
+  // predicted marker.
   constexpr double kVisible = 0.002;
   const PointRecord& record = *compared.point;
   Spot spot;

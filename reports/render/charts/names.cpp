@@ -9,14 +9,14 @@
 namespace rematch::chart {
 namespace {
 
-// The largest number of names that find room beside their spots.
+// At most this many names are placed beside their spots. Letters replace all further names.
 constexpr std::size_t kMaxPlaced = 120;
 constexpr char kFirstLetter = 'a';
 constexpr std::size_t kMaxLetters = 26;
 
 double distance(const Position& a, const Position& b) { return std::hypot(a.x - b.x, a.y - b.y); }
 
-// Returns everything that a name must not cover.
+// Returns the boxes that a name must not cover.
 std::vector<Box> obstacles_in(const Picture& picture) {
   std::vector<Box> obstacles;
   for (const Shape& shape : picture.shapes) {
@@ -105,7 +105,7 @@ std::optional<Label> place_label(Label label, Position at, double clearance, dou
       {-kDiagonal, -kDiagonal, Anchor::kEnd, kAbove},
       {-kDiagonal, kDiagonal, Anchor::kEnd, kBelow},
   }};
-  constexpr double kFurther = 10;  // used if the nearest places are taken
+  constexpr double kFurther = 10;  // a further place, for crowded markers
   for (const double distance : {clearance, clearance + kFurther}) {
     for (const auto& [right, down, anchor, drop] : kPlaces) {
       label.at = {at.x + distance * right, at.y + distance * down};

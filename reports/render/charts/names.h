@@ -1,5 +1,5 @@
-// Writes names beside the markers of a chart. If a name has no room or would be cut, a letter is
-// written at the marker and the legend has the name. So every point has a name.
+// Writes names beside the markers of a chart. If a name does not fit beside its marker, writes a
+// letter there and puts the name into the legend. So every point is named.
 #pragma once
 
 #include <optional>

@@ -37,8 +37,8 @@ Range peaks_of(const Plane& chart) {
 }
 
 Range steps_of(const Plane& chart) {
-  // The axis spans the medians, and range_of() extends it to show the intervals. If all steps are
-  // alike, range_of() extends the axis by at most this fraction of the slowest step.
+  // The axis spans the medians, and range_of() extends it to show the intervals. If all step times
+  // are similar, range_of() extends the axis by at most this fraction of the slowest step.
   constexpr double kMinRoom = 0.02;
   double slowest = 0;
   std::vector<Estimate> steps;
@@ -60,7 +60,7 @@ std::string far_side(const Limit& limit, const Range& peaks) {
 }
 
 Axis axis_of(Quantity quantity, const Range& range, int most_ticks) {
-  const double margin = 0.04 * range.span();  // keeps markers off the frame
+  const double margin = 0.04 * range.span();  // moves markers away from the frame
   return make_axis(quantity, std::max(0.0, range.low - margin), range.high + margin, most_ticks);
 }
 

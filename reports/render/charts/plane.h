@@ -1,5 +1,5 @@
-// Draws fronts: peak bytes across, step time upwards, a marker per spot, the steps of the front,
-// and a memory limit. Independent of points and reports.
+// Draws fronts: peak bytes on the x axis, step time on the y axis, a marker for each spot, the
+// staircase of the front, and a memory limit. Independent of points and reports.
 #pragma once
 
 #include <array>
@@ -32,15 +32,16 @@ struct Spot {
 };
 
 struct Limit {
-  std::string name;  // such as "Device limit"
+  std::string name;  // label of the limit, such as "Device limit"
   Bytes bytes;
 };
 
 struct Plane {
   std::string title;
   std::vector<Spot> spots;
-  std::vector<Position> front;  // corners of the front's steps, in bytes and nanoseconds
-  std::optional<Limit> limit;   // drawn as a line if near the spots, else in the legend
+  std::vector<Position> front;  // corners of the front's staircase line, in bytes and nanoseconds
+  // drawn as a line if it is near the spots, otherwise named in the legend
+  std::optional<Limit> limit;
   std::vector<Key> legend;
 
   bool is_empty() const { return spots.empty(); }

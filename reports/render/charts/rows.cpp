@@ -8,17 +8,17 @@ namespace {
 
 constexpr double kTitleHeight = 22;
 constexpr double kRowHeight = 39;
-constexpr double kNameBaseline = 13;  // distance from the top of a row
+constexpr double kNameBaseline = 13;  // distance of the name's baseline from the top of its row
 constexpr double kLaneTop = 19;
 constexpr double kLaneHeight = 11;
 constexpr double kAxisHeight = 24;
 constexpr double kGap = 8;
-constexpr double kInset = 6;  // room for dots at the ends of lanes
+constexpr double kInset = 6;  // margin for dots at the ends of lanes
 constexpr int kMaxTicks = 4;
 
 // Maps a ratio that is not above 0 to the farthest end of any axis.
 double logarithm(double ratio) {
-  constexpr double kFarthest = 28;  // logarithm of about 1e12
+  constexpr double kFarthest = 28;  // natural logarithm of about 1e12
   return ratio > 0 ? std::clamp(std::log(ratio), -kFarthest, kFarthest) : -kFarthest;
 }
 
@@ -49,7 +49,7 @@ void draw_words(Picture& picture, const Row& row, double top) {
   name.is_bold = row.is_bold;
   name.hint = row.hint;
   double room = std::max(40.0, picture.width - note_width - value_width);
-  do {  // bold letters are wider than fit_text() assumes
+  do {  // shortens the name repeatedly, because bold letters are wider than fit_text() assumes
     name.text = fit_text(row.name, room);
     room -= kGap;
   } while (extent(name).right > room + kGap && room > kGap);

@@ -46,8 +46,10 @@ struct Rows {
   Quantity quantity = Quantity::kCount;
   std::vector<Row> rows;
   std::vector<Key> legend;
-  std::optional<double> reference;  // position of a line through all lanes; for ratios it is 1
-  double at_least = 0;              // the axis extends at least to here, for charts side by side
+  // a vertical line crosses all lanes at this value, which is 1 for ratios
+  std::optional<double> reference;
+  // the axis reaches at least this value, so that neighbouring charts can share a scale
+  double at_least = 0;
 
   bool is_empty() const;  // true if no row has anything to draw
 };

@@ -24,7 +24,7 @@ constexpr std::array<int, 95> kAdvances = {
     575, 775, 752, 295, 295, 656, 557, 863, 748, 787, 603, 787, 695, 635,  611, 732, 684, 989, 685,
     611, 685, 390, 337, 390, 838, 500, 500, 613, 635, 550, 635, 615, 352,  635, 634, 278, 278, 579,
     278, 974, 634, 612, 635, 635, 411, 521, 392, 634, 592, 818, 592, 592,  525, 636, 337, 636, 838};
-constexpr int kOtherAdvance = 1000;  // a letter beyond ASCII may be as wide as it is high
+constexpr int kOtherAdvance = 1000;  // assumes that a non-ASCII letter is as wide as it is high
 
 double advance(std::string_view character) {
   const auto index = static_cast<std::size_t>(character[0]) - ' ';

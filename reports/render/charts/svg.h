@@ -55,8 +55,8 @@ enum class Paint : std::uint8_t {
 };
 inline constexpr int kNumPaints = 15;
 
-// A hint is shown when the mouse is over the shape. Screen readers read it aloud. It may have
-// several lines.
+// A hint is shown when the mouse is over the shape, and screen readers read the hint aloud. A hint
+// may have several lines.
 struct Path {
   std::vector<Position> corners;
   Paint stroke = Paint::kAxis;
@@ -129,7 +129,8 @@ struct Picture {
   void add_line(Position from, Position to, Paint stroke, double width = 1);
 };
 
-// The factor of pictures that grow. page.css must have the same value.
+// The growth factor of pictures whose text grows on narrow screens. page.css must contain the same
+// value.
 inline constexpr double kGrowth = 1.6;
 
 // Returns the box of a shape. The width of text is estimated.
@@ -144,7 +145,7 @@ std::vector<Box> covered_by(const Shape& shape, double growth = 1);
 // the usual interface fonts, so text that fits in it fits in any of them.
 double text_width(std::string_view text);
 
-// Cuts text that is wider than `width`, with an ellipsis.
+// Shortens text that is wider than `width`, and ends it with an ellipsis.
 std::string fit_text(std::string_view text, double width);
 
 // Returns an <svg> element for a page that contains picture_styles(). Throws std::logic_error if a

@@ -233,7 +233,7 @@ std::string add_ratios(const CompareRecord& record, std::vector<Figure>& figures
 void add_tables(const CompareRecord& record, std::vector<Figure>& figures) {
   CompareGrids compared = compare_grids(record);
   for (auto& [title, grid] : compared.grids) {
-    table::drop_empty_columns(grid);  // drops the columns that only a GPU fills
+    table::drop_empty_columns(grid);  // some columns are empty without a GPU
     figures.push_back({title, "Step time: candidate over base with its 95 % interval.",
                        page::grid(grid), fold_of(grid.rows.size())});
   }

@@ -170,7 +170,7 @@ std::string list(const std::vector<std::string>& lines) {
 }
 
 std::string grid(const table::Grid& grid, CellTitles titles) {
-  // As a tab stop, the table can be scrolled by keyboard.
+  // Makes the table a tab stop, so that the keyboard can scroll it.
   std::string text = titles == CellTitles::kAbove
                          ? "<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>"
                          : "<div class=\"scroll wraps\" tabindex=\"0\"><table><thead><tr>";

@@ -54,8 +54,8 @@ std::string legend(const std::vector<chart::Key>& keys);
 std::string picture(const chart::Picture& picture);  // markup of the picture and its legend
 std::string list(const std::vector<std::string>& lines);
 
-// The place of a cell's title: above its column, or on a narrow screen beside its value, so that a
-// row wraps instead of scrolling.
+// Where a cell's title is: above its column, or on a narrow screen beside its value. With titles
+// beside values, a row wraps instead of scrolling.
 enum class CellTitles : std::uint8_t { kAbove, kBesideOnNarrow };
 
 // Writes a table. The words of a row are in a second row below it. A table that is too wide scrolls

@@ -24,7 +24,7 @@ using page::Tile;
 constexpr const char* kProvenanceAnchor = "made";
 constexpr const char* kProvenanceHeading = "How it was made";
 
-// One part of the page, with a row in the contents.
+// One part of the page, with a row in the table of contents.
 struct Section {
   std::string anchor;
   std::string heading;  // includes the file's name if there are several files
@@ -201,7 +201,7 @@ std::vector<Section> sections_of(const Sources& sources) {
   return sections;
 }
 
-// Names each machine once.
+// Lists every machine of the reports once.
 std::string machines_of(const std::vector<NamedReport>& reports) {
   std::vector<std::string> machines;
   for (const NamedReport& source : reports) {
@@ -287,7 +287,7 @@ std::string provenance(const Provenance& made, const std::string& name) {
   return text + "</figure>\n";
 }
 
-// Returns the commit, the day and the command of a search. Empty if the file says none of them.
+// Returns the commit, the day and the command of a search. Empty if the file contains none of them.
 std::string provenance(const FrontRecord& record, const std::string& name) {
   std::string facts = record.date.empty() ? "" : "Searched on " + record.date + " ";
   if (record.git_commit) {
@@ -309,7 +309,8 @@ std::string page_script() { return std::string(embedded_scripts().front().second
 std::string in_base64(const std::string& hex) {
   constexpr std::string_view kDigits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  constexpr std::size_t kHexOfGroup = 6;  // 3 bytes, which are 4 digits
+  // 6 hex digits are 3 bytes, which base64 encodes as 4 digits
+  constexpr std::size_t kHexOfGroup = 6;
   std::string text;
   for (std::size_t at = 0; at < hex.size(); at += kHexOfGroup) {
     const std::string part = hex.substr(at, kHexOfGroup);
@@ -344,7 +345,7 @@ std::string render_page(const std::vector<NamedReport>& reports,
   Sources sources{reports, compares, fronts};
   sources.find_short_names();
   const std::vector<Section> sections = sections_of(sources);
-  // A page of many parts is named by its first ones, so that a tab of a browser can show its name.
+  // The title of the page names only its first parts, so that it fits into a browser's tab.
   constexpr std::size_t kMaxInTitle = 3;
   std::vector<std::string> headings;
   for (const Section& section : sections) {

@@ -16,7 +16,8 @@ namespace {
 constexpr std::size_t kMaxOpenMaps = 6;
 constexpr std::size_t kMaxNarrowColumns = 3;
 
-// The cells of one policy at one place. Several cells exist if only seeds differ.
+// The cells of one policy at one place of the map. A place has several cells if runs differ only in
+// the seed.
 using Cells = std::vector<const SweepCell*>;
 
 int level_of(double ratio, const std::array<double, kStrongestHeat>& steps) {

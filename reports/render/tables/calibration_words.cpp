@@ -56,7 +56,8 @@ std::pair<double, int> spread_of_anchors(const Front& front) {
 
 // Returns a warning if noise may explain the slope of the line through the anchors.
 std::string noisy_line_warning(const Front& front) {
-  // The slope is then wrong by up to half, because both ends of the line may be off.
+  // At this ratio of noise to spread, the slope may be wrong by half, because each end of the line
+  // may be off by a quarter.
   constexpr double kMaxNoiseOfSpread = 0.25;
   const bool is_line = front.measurement && front.measurement->line.offset_ns != 0;
   if (!is_line) return "";

@@ -19,7 +19,7 @@ using std::chrono::nanoseconds;
 using table::Alignment;
 using table::kNotMeasured;
 
-constexpr std::size_t kMaxOthers = 6;  // number of names in a line
+constexpr std::size_t kMaxOthers = 6;  // maximum number of names in a line
 
 std::string cell_of(const MetricRecord& metric) {
   std::string verdict(to_string(metric.verdict));
@@ -35,7 +35,8 @@ std::string cell_of(const MetricRecord& metric) {
                          metric.verdict != CompareVerdict::kUnsure;
   if (!is_change) return verdict;
   const std::string change = format_change(*metric.ratio - 1);
-  return change.starts_with('<') ? change + " " + verdict : change;  // small changes have no sign
+  // "<0.1 %" has no sign, so the verdict gives the direction
+  return change.starts_with('<') ? change + " " + verdict : change;
 }
 
 bool has_unit(Metric metric) {

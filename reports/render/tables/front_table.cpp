@@ -68,7 +68,8 @@ std::string host_words(const FrontRecord& record, const FrontPoint& point) {
 }  // namespace
 
 std::string next_words(const FrontRecord& record, const FrontFiles& files) {
-  // A point that keeps everything needs no plan, so the knee is shown instead.
+  // If the leading point keeps everything, shows the knee instead, because keeping everything needs
+  // no plan.
   std::size_t number = lead_point(record).value_or(record.front.knee);
   if (record.front.points[number].figures.num_recomputed == 0) number = record.front.knee;
   const std::string point =
@@ -98,7 +99,8 @@ table::Row point_row(const FrontRecord& record, const std::string& name, const F
   return {{name, format_bytes(figures.peak), phase,
            format_change(none.figures.peak.count, figures.peak.count), format_duration(step),
            format_change(predicted_step(record.front, none).count(), step.count()),
-           // Rounding of a calibrated time may put a point just below its bound.
+           // Clamps the distance to 0, because rounding of a calibrated time may put a point just
+           // below its bound.
            format_change(bound.count(), std::max(bound, step).count()),
            std::to_string(figures.num_recomputed)},
           joined(details, "; ")};

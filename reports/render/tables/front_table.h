@@ -12,7 +12,7 @@
 
 namespace rematch {
 
-// Files that become arguments of commands on a front's points.
+// Files that appear as arguments in the commands that the tables suggest.
 struct FrontFiles {
   std::string front;  // the stored front; may be empty
   // The trace of a user's own model, which Python runs. Empty if rematch runs the model.
@@ -36,8 +36,8 @@ table::Row point_row(const FrontRecord& record, const std::string& name, const F
 // Returns text such as "whole_region: torch.utils.checkpoint's, which every PyTorch trainer has".
 std::string schedule_words(Schedule schedule);
 
-// Returns the row of the simple plan, named "simple", with its distance from the front. A person
-// can type a simple plan. The record must have a simple plan.
+// Returns the row of the simple plan, named "simple", with its distance from the front. A simple
+// plan is short enough to type by hand. The record must have a simple plan.
 table::Row simple_row(const FrontRecord& record);
 
 // Returns the setting, the answer and the simple plan: the output of search --simple.
@@ -56,7 +56,7 @@ std::string calibration_warning(const FrontRecord& record);
 // Describes a measured front: equal peaks, errors of the calibrated step times, the A/A interval.
 std::string measurement_words(const FrontMeasurement& measurement);
 
-// Names the commands that describe and run the leading point.
+// Suggests the commands that describe and run the leading point.
 std::string next_words(const FrontRecord& record, const FrontFiles& files);
 
 // Returns the command that describes a point, "rematch describe --plan front.json#4", and the
@@ -81,9 +81,9 @@ std::optional<std::size_t> lead_point(const FrontRecord& record);
 
 // The plan of the headline, and its name: "point 3", "baseline full" or "simple". A baseline or the
 // simple plan takes the place of a point that it beats, so that no row of the output beats the
-// headline. Absent if there is no question, or if nothing answers it.
+// headline. Absent if the user asked no question, or if no plan answers the question.
 struct Lead {
-  std::string name;  // empty: an answer that is no point of the front
+  std::string name;  // empty if the answer is not a point of the front
   FrontPoint point;
 };
 std::optional<Lead> lead_of(const FrontRecord& record);

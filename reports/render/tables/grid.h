@@ -1,5 +1,5 @@
-// Rows of cells with a line of words below each, laid out as ASCII columns or as Markdown. Does not
-// know what the cells mean.
+// Rows of cells with a line of words below each, laid out as ASCII columns or as Markdown.
+// Independent of the meaning of the cells.
 #pragma once
 
 #include <chrono>
@@ -58,7 +58,7 @@ std::string format_line(const std::string& text, TableFormat format, std::size_t
 // files, and Markdown passes HTML on.
 std::string markdown_text(std::string_view text);
 
-// Cells of measured quantities. A dash means not measured in every table.
+// Formats cells of measured quantities. In every table, a dash means "not measured".
 std::string bytes_cell(const std::optional<Bytes>& bytes);
 std::string duration_cell(const std::optional<std::chrono::nanoseconds>& time);
 

@@ -1,5 +1,5 @@
-// Kernel launches of a CUDA device, and the bytes that its allocator took. A dry device has the
-// same figures as a GPU.
+// Kernel launches of a CUDA device, and the bytes that its allocator took. On the dry device, these
+// figures are the same as on a GPU.
 #pragma once
 
 #include <cstddef>

@@ -54,7 +54,7 @@ char letter_of(Treatment treatment) {
   return treatment.is_kept() ? traits_of(*treatment.kept_in).letter : 'r';
 }
 
-// If only some matmuls are kept, says which ones, because "every second" is easily misread.
+// If a plan keeps only some matmuls, lists them, because "every second" is easily misread.
 std::string matmuls_text(const RegionType& type) {
   std::string text;
   std::string_view scope;

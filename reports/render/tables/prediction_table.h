@@ -12,7 +12,7 @@
 namespace rematch {
 
 // If a note says that a peak leaves something out, the table shows the peak with "at least".
-// `words` stand above the table and name model, optimizer and rank.
+// `words` are printed above the table and name the model, the optimizer and the rank.
 std::string predictions_to_text(const std::string& words, const std::vector<PredictedStep>& steps,
                                 std::size_t width);
 

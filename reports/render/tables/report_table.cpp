@@ -22,11 +22,11 @@ using table::duration_cell;
 using table::Grid;
 using table::kNotMeasured;
 
-constexpr std::size_t kMaxNames = 8;  // names of points in a sentence
+constexpr std::size_t kMaxNames = 8;  // maximum number of points that a sentence names
 constexpr const char* kUtilization = "MFU";
 
 // Returns text such as "60/60/60": ops executed in a step's forward, recompute and backward.
-// Attention has a different class in backward than in forward and recompute.
+// Takes two classes, because the backward of attention has its own op class.
 std::string executed_cell(const PointRecord& point, OpClass ahead, OpClass backward) {
   if (!point.counts) return kNotMeasured;
   const auto per_step = [&](Phase phase, OpClass op_class) {
@@ -50,7 +50,8 @@ std::string change_cell(const ComparedPoint& compared) {
   return peak && none ? format_change(none->count, peak->count) : kNotMeasured;
 }
 
-// Returns the ratio to the reference. For the reference itself, returns its time.
+// Returns the ratio of the step time to the reference's. For the reference itself, returns its step
+// time.
 std::string step_cell(const PointRecord& point) {
   if (!point.time) return kNotMeasured;
   if (point.time->ratio && point.policy != point.time->ratio->reference) {
@@ -69,7 +70,7 @@ std::string parity_cell(const PointRecord& point) {
   if (!is_exact(point)) return "not exact";
   if (has_other_bits(parity)) return "DIFFERENT";
   if (parity.every_parameter_has_gradient == false) return "NO PROOF";
-  // Parity concerns loss and gradients. The other bits may not have been recorded.
+  // Parity covers only loss and gradients, because the other bits may not have been recorded.
   return parity.loss_bits_equal && parity.gradient_bits_equal ? "equal" : kNotMeasured;
 }
 
@@ -143,7 +144,8 @@ std::vector<std::string> footer(const Report& report) {
   return words;
 }
 
-// Formats as code, unless the command contains characters that would end it or could be HTML.
+// Formats the command as Markdown code, unless it contains characters that would end the code or
+// could be HTML.
 std::string reproduce_line(const std::string& command, TableFormat format) {
   if (format == TableFormat::kText) return command;
   if (command.find_first_of("`<\n\r") != std::string::npos) return table::markdown_text(command);
