@@ -16,7 +16,7 @@ namespace rematch::testing {
 namespace {
 
 constexpr std::size_t kHuge = 100'000'000;
-constexpr std::size_t kLong = 10'000'000;  // length of one text, far longer than any line
+constexpr std::size_t kLong = 10'000'000;  // length of a string in a bad file
 
 struct BadFile {
   const char* name;
@@ -43,14 +43,14 @@ std::vector<BadFile> bad_files() {
       {"zeros", std::string(10, '\0'), "malformed JSON"},
       {"not JSON", "<html></html>", "malformed JSON at line 1, column 1"},
       {"truncated", good.substr(0, good.size() / 2), "malformed JSON at line"},
-      {"another thing behind", good + "{}", "malformed JSON at line"},
+      {"text after the end", good + "{}", "malformed JSON at line"},
       {"a list", "[1, 2]", "object"},
       {"no schema", "{}", "schema"},
       {"other kind", "{\"schema\": \"rematch.plan/1.0\"}", ""},
       {"other version", replaced(good, "rematch.report/1.0", "rematch.report/2.0"),
        "rematch.report/2.0"},
       {"no points", "{\"schema\": \"rematch.report/1.0\"}", ""},
-      {"key twice", replaced(good, "\"seed\":", "\"seed\": 1, \"seed\":"),
+      {"duplicate key", replaced(good, "\"seed\":", "\"seed\": 1, \"seed\":"),
        "key \"seed\" appears twice"},
       {"NaN", replaced(good, "\"seed\": 1", "\"seed\": NaN"), "malformed JSON at line"},
       {"out of range", replaced(good, "\"seed\": 1", "\"seed\": 1e999"),
@@ -61,9 +61,10 @@ std::vector<BadFile> bad_files() {
        "counted_steps"},
       {"wrong type", replaced(good, "\"points\": [", "\"points\": 3, \"other\": ["), "points"},
       {"not UTF-8", replaced(good, "Made-up", "Made\xff\xfeup"), "malformed JSON at line"},
-      {"an open surrogate", replaced(good, "Made-up", "Made\\ud800up"), "malformed JSON at line"},
+      {"a lone surrogate", replaced(good, "Made-up", "Made\\ud800up"), "malformed JSON at line"},
       {"deep", std::string(100'000, '['), "nested deeper than 100 levels"},
-      {"deep in a known key", replaced(good, "\"seed\": 1", "\"seed\": " + std::string(200, '[')),
+      {"a known key with a deeply nested value",
+       replaced(good, "\"seed\": 1", "\"seed\": " + std::string(200, '[')),
        "nested deeper than 100 levels"},
   };
 }
@@ -116,7 +117,7 @@ TEST_CASE("every subcommand that reads reports refuses bad files in one line wit
   }
 }
 
-TEST_CASE("validate names a file that it cannot read once") {
+TEST_CASE("validate prints the path of an unreadable file only once") {
   const ScratchFolder scratch;
   const std::string file = scratch.file("none.json");
   const Outcome outcome = rematch("validate " + file);
@@ -137,8 +138,8 @@ TEST_CASE("files of 100 MB in another format are refused without being read whol
   }
 }
 
-// The file has 21 million numbers. Each number would take a node of the JSON tree, an entry of the
-// record and an entry of the record's copy.
+// The file has 21 million numbers. Without a limit, each number would be stored three times: in the
+// JSON tree, in the record and in a copy of the record.
 TEST_CASE("a report with too many values is refused before it fills memory") {
   const ScratchFolder scratch;
   std::string numbers(42'000'000, '0');
@@ -158,7 +159,7 @@ TEST_CASE("an error about a file is short even if the file contains long texts")
   for (const BadFile& bad :
        {BadFile{"a string without an end", good.substr(0, good.size() - 3) + "\"" + long_text,
                 "malformed JSON"},
-        BadFile{"a long key twice", replaced(good, "\"seed\":", twice + " \"seed\":"),
+        BadFile{"a long duplicate key", replaced(good, "\"seed\":", twice + " \"seed\":"),
                 "appears twice"},
         BadFile{"a long number",
                 replaced(good, "\"seed\": 1", "\"seed\": " + std::string(kLong, '1')),
@@ -175,7 +176,7 @@ TEST_CASE("an error about a file is short even if the file contains long texts")
   }
 }
 
-TEST_CASE("names that contain markup stay text in the page") {
+TEST_CASE("markup in names is escaped in the HTML page") {
   const ScratchFolder scratch;
   Report report{sample_provenance(), {sample_point("none")}, {}, {}};
   const std::string script = "</title><script>alert(1)</script>\" onload=\"x";

@@ -67,8 +67,8 @@ class Reports {
   std::string other;
 };
 
-// The candidate lacks wan_small's only shape and has another seed of llama_small instead. The sweep
-// has 11 shapes of llama_small with 4 policies each, and 4 points of wan_small.
+// The candidate lacks wan_small's only shape. Instead, it has a second seed of llama_small. The
+// sweep has 11 shapes of llama_small with 4 policies each, and 4 points of wan_small.
 TEST_CASE("two sweeps are compared point by point, and points in only one sweep are named") {
   const ScratchFolder scratch;
   Report base = representative_sweep();
@@ -79,7 +79,7 @@ TEST_CASE("two sweeps are compared point by point, and points in only one sweep 
     point.identity.plan_sha256 = sample_point(point.policy).identity.plan_sha256;
     point.identity.seed = 7;
   }
-  // Changes the peak of policy `full` in another comparison.
+  // Changes the peak of policy `full` in the second comparison.
   candidate.points[5].memory->peak_allocated = Bytes{123 << 20};
   // Marks the reports as merged: each comparison was a separate command.
   for (Report* report : {&base, &candidate}) {
@@ -97,8 +97,8 @@ TEST_CASE("two sweeps are compared point by point, and points in only one sweep 
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
   const Json record = Json::parse(outcome.out);
-  // 43 of 44 points of llama_small have a peak and a step time. No point of the shape that ran out
-  // of memory is reported as failed.
+  // 43 of 44 points of llama_small have a peak and a step time. One point ran out of memory in both
+  // reports, so compare does not count it as a new failure.
   int num_peaks_that_differ = 0;
   for (const Json& row : record["rows"]) {
     CHECK(row["model"] == "llama_small");
@@ -149,7 +149,8 @@ TEST_CASE("compare fails if a condition of --fail-on cannot be decided") {
   inconclusive(reports.without_points(), "slower,peak,counts", "no point finished in both reports");
   inconclusive(reports.without_peak(), "peak", "peak allocated was not measured in the candidate");
   inconclusive(reports.with_noise(), "slower", "is within noise for full on_demand");
-  // A difference that was found counts, even if other metrics are undecided.
+  // A condition of --fail-on that holds decides the exit code, even if another condition is
+  // undecided.
   CHECK(rematch("compare " + reports.base + " " + reports.with_noise() + " --fail-on slower,peak")
             .code == 3);
   const Outcome nothing = rematch("compare " + reports.base + " " + reports.without_points());

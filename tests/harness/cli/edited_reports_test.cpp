@@ -1,5 +1,5 @@
 // A table of what gate and compare report for edited reports: the exit code and words of each
-// command. For every row at least one command must react. Otherwise the edit would go unnoticed.
+// command. For every row, the exit code or the output of at least one command must show the edit.
 #include <cmath>
 #include <limits>
 #include <map>
@@ -43,8 +43,8 @@ constexpr const char* kRefused = "2222 222 2222222";
 struct Row {
   const char* what;
   Edit edit;
-  // Exit codes in the order of the commands: four for losses, three for limits, then compare and
-  // its --fail-on.
+  // The exit codes in the order of kCommands: four of gate for losses, three of gate for limits,
+  // then compare without and with --fail-on.
   const char* codes;
   std::map<std::string, const char*> says;  // a part of the output of some commands
   bool edits_base = false;                  // if true, the original report is the second argument
@@ -183,12 +183,12 @@ const std::vector<Row> kLossRows = {
      [](Json& report) { set_loss(report["reference_repeats"][4]["steps"][0], std::nanf("")); },
      "3333 333 0000000",
      {{"T0", "step 0 in repeat 2 is not finite"}}},
-    {"the reference's repeats left out",
+    {"no repeats of the reference",
      [](Json& report) { report["reference_repeats"] = Json::array(); },
      "0440 000 0000000",
      {{"T1", "1 reference run; at least 3 are needed"}, {"threshold", "noise: not measured"}},
      true},
-    {"a loss of the reference that is not a number",
+    {"a loss of the reference is NaN",
      [](Json& report) { set_loss(step_of(report, 1), std::nanf("")); },
      "4444 000 0000300",
      {{"T0", "refused: run 2 of the reference differs"},
@@ -225,12 +225,12 @@ const std::vector<Row> kFigureRows = {
      "3333 333 0000000",
      {{"T0", "executed 160 matmul in recompute; the plan predicts 161"},
       {"compare", "differs in predicted_counts"}}},
-    {"the run's claim about its prediction",
+    {"the report says that counts differ from the prediction",
      [](Json& report) { full_of(report)["effect"]["counts_equal_prediction"] = false; },
      "3333 333 0000000",
      {{"peak limit", "executed ops differ from the prediction"},
       {"compare", "effect.counts_equal_prediction"}}},
-    {"the number of counted steps",
+    {"a different number of counted steps",
      [](Json& report) { full_of(report)["counted_steps"] = 20; },
      "0000 000 0003000",
      {{"compare", "differs in counted_steps"}}},
@@ -238,7 +238,7 @@ const std::vector<Row> kFigureRows = {
      [](Json& report) { full_of(report)["counts"] = nullptr; },
      "0000 004 0004000",
      {{"expect", "ops were not counted"}, {"compare", "executed ops: measured only in the base"}}},
-    {"kernels of a class",
+    {"one more kernel of a class",
      [](Json& report) { full_of(report)["kernels"]["kernel_count"]["forward"]["matmul"] = 130; },
      "0000 000 0003000",
      {{"compare", "kernel count 73 to 74"}}},
@@ -265,51 +265,51 @@ const std::vector<Row> kFigureRows = {
      [](Json& report) { full_of(report)["memory"]["peak_reserved_bytes"] = 7; },
      "0000 000 0040000",
      {{"peak", "peak reserved was not measured in the base"}}},
-    {"bytes after forward",
+    {"different bytes after forward",
      [](Json& report) { full_of(report)["memory"]["after_forward_bytes"] = 7; },
      "0000 000 0000000",
      {{"compare", "differs in memory.after_forward_bytes"}}},
-    {"the holders of the peak",
+    {"different bytes of a holder at the peak",
      [](Json& report) { full_of(report)["memory"]["holders_at_peak"]["other"] = 7; },
      "0000 000 0000000",
      {{"compare", "differs in memory.holders_at_peak"}}},
-    {"the predicted peak",
+    {"a different predicted peak",
      [](Json& report) { full_of(report)["memory"]["predicted_peak_allocated_bytes"] = 7; },
      "0000 000 0000000",
      {{"compare", "memory.predicted_peak_allocated_bytes"}}},
-    {"recomputed flops",
+    {"more recomputed flops",
      [](Json& report) { full_of(report)["recomputed_step_flops"] = 7; },
      "0000 000 0000000",
      {{"compare", "recomputed flops: 1 higher"}}},
-    {"time x 3",
+    {"step time x 3",
      [](Json& report) {
        set_rounds(full_of(report), {30000, 30100, 29900, 30050});
      },
      "0000 300 0300000",
      {{"slowdown", "of full's step time; allowed are 1.1"}, {"compare", "slower"}}},
-    {"time x 3 in two rounds",
+    {"step time x 3, with two noisy rounds",
      [](Json& report) {
        set_rounds(full_of(report), {20000, 45000});
      },
      "0000 400 0400000",
      {{"slowdown", "too noisy to decide"}, {"slower", "is within noise for full on_demand"}}},
-    {"time x 3 in one round",
+    {"step time x 3, with a single round",
      [](Json& report) { set_rounds(full_of(report), {30000}); },
      "0000 400 0400000",
      {{"slowdown", "one round does not show the noise"}, {"slower", "only one round on one side"}}},
-    {"time x 1.8 with as much noise",
+    {"step time x 1.8, within the noise of the rounds",
      [](Json& report) {
        set_rounds(full_of(report), {7000, 48000, 18000, 18000});
      },
      "0000 400 0400000",
      {{"slower", "step time, 1.80 [0.38 8.59] of the base's, is within noise"}}},
-    {"time / 3",
+    {"step time / 3",
      [](Json& report) {
        set_rounds(full_of(report), {3000, 3010, 2990, 3005});
      },
      "0000 000 0000000",
      {{"compare", "step time: 1 faster"}}},
-    {"time x 3 with the old median",
+    {"step times x 3, but an unchanged median",
      [](Json& report) {
        const Json median = full_of(report)["time"]["step_median_ns"];
        set_rounds(full_of(report), {30000, 30100, 29900, 30050});
@@ -326,7 +326,7 @@ const std::vector<Row> kFigureRows = {
      "0000 400 0400000",
      {{"slowdown", "times were not measured"},
       {"compare", "step time: measured only in the base"}}},
-    {"another device for one point",
+    {"a different device at one point",
      [](Json& report) { full_of(report)["device"] = "meta"; },
      "0000 000 0000000",
      {{"compare", "differs in device"}}},
@@ -345,11 +345,11 @@ const std::vector<Row> kPointRows = {
      [](Json& report) { end_badly(full_of(report), "oom"); },
      "3333 333 0444403",
      {{"T0", "ended oom: made up"}, {"slower", "full on_demand ended oom in the candidate"}}},
-    {"a point that was skipped",
+    {"a skipped point",
      [](Json& report) { end_badly(full_of(report), "skipped"); },
      "3333 333 0444403",
      {{"peak limit", "ended skipped: made up"}}},
-    {"a point left out",
+    {"a missing point",
      [](Json& report) { report["points"].erase(1); },
      "4444 402 0444430",
      {{"T0", "the report lacks this point of the reference"},
@@ -364,11 +364,11 @@ const std::vector<Row> kPointRows = {
      "4444 400 4444440",
      {{"missing", "the base has no points"}},
      true},
-    {"a point twice",
+    {"a duplicate point",
      [](Json& report) { report["points"].push_back(full_of(report)); },
      kRefused,
      {{"compare", "points[2]: repeats points[1], full;"}}},
-    {"a point twice, once with a higher peak",
+    {"a duplicate point with a higher peak",
      [](Json& report) {
        Json again = full_of(report);
        again["memory"]["peak_allocated_bytes"] = 200000000;
@@ -376,7 +376,7 @@ const std::vector<Row> kPointRows = {
      },
      kRefused,
      {{"peak limit", "repeats points[1]"}}},
-    {"a failed point more",
+    {"an additional point that failed",
      [](Json& report) {
        Json other = full_of(report);
        other["policy"] = "save_mm";
@@ -462,7 +462,7 @@ class EditedReports {
     }
   }
 
-  // Replaces the words B, E, Bn and En of the command's line by the paths of files.
+  // Replaces the words B, E, Bn and En in a command by the paths of the files.
   std::string arguments(const Command& command, const Row& row) const {
     const std::string base = row.edits_base ? "edited" : "as_was";
     const std::string other = row.edits_base ? "as_was" : "edited";

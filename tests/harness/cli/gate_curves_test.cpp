@@ -1,5 +1,5 @@
-// rematch gate --losses as a user calls it: a table of edited loss curves. For every row, at least
-// one of the commands must react.
+// rematch gate --losses as a user calls it: a table of edited loss curves. For every row, the exit
+// code or the output of at least one command must show the edit.
 #include <array>
 #include <cmath>
 #include <limits>
@@ -96,8 +96,7 @@ const std::vector<CurveRow> kRows = {
      [](Lines& lines) { lines[4] = row_of(3, std::nextafter(loss_of(3, 0), 9)); },
      "030030",
      {{"exact", "(step 3, "}, {"equal", "largest difference 4.441e-16 (step 3, "}}},
-    // The change appears in T2's mean divided by sixteen, because T2 averages four steps and four
-    // runs.
+    // The tier T2 averages over four steps and four runs, so it sees a sixteenth of the change.
     {"one loss changed by a tenth",
      [](Lines& lines) { lines[7] = row_of(6, 2.6); },
      "330333",
@@ -187,7 +186,7 @@ const std::vector<CurveRow> kRows = {
 
 }  // namespace
 
-TEST_CASE("the gate on edited loss curves judges each edit") {
+TEST_CASE("gate --losses detects each edit of a loss curve") {
   const Curves curves;
   // Compares without blanks and line breaks, because tables are wrapped and paths are long.
   const auto dense = [](std::string text) {

@@ -36,13 +36,13 @@ TEST_CASE("help and commands about files take under 0.1 s of processor time") {
   }
 }
 
-TEST_CASE("a word after -- or after an equals sign is no request for help") {
+TEST_CASE("--help after -- or after an equals sign is an argument, not a request for help") {
   check_usage_error("describe --model=--help", "unknown flag");
   check_usage_error("describe -- --help", "describe takes a model and a policy");
 }
 
-// The signal waits in the launcher and while LibTorch is being loaded.
-TEST_CASE("an interrupt before main() ends a command with a message") {
+// The signal stays pending until main() of the program with LibTorch begins.
+TEST_CASE("an interrupt that arrives before main() ends the command with a message") {
   const ScratchFolder scratch;
   const std::string messages = scratch.file("messages.txt");
   const pid_t child = fork();

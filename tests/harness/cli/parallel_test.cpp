@@ -13,12 +13,12 @@
 namespace rematch::testing {
 namespace {
 
-// kTinyLlama with heads that two ranks can share equally.
+// kTinyLlama, with numbers of heads that two ranks can split equally.
 const std::string kSplitLlama =
     "--model llama_small --layers 2 --dim 32 --heads 4 --kv-heads 2 --ffn 64 --tokens 16 --batch "
     "1 ";
 
-// Returns the report of a run that ended well.
+// Runs the command, which must succeed, and returns its report.
 Json report_of(const std::string& arguments) {
   const ScratchFolder scratch;
   const std::string file = scratch.file("report.json");
@@ -62,8 +62,8 @@ void check_holds(const Json& report, int world) {
   }
 }
 
-// Two layers, two steps. In each layer's forward, a gather leads into attention and into
-// feed-forward, and a scatter leads out of each.
+// Two layers, two steps. In forward, each layer gathers before attention and before feed-forward,
+// and scatters after each of them.
 TEST_CASE("two ranks with sequence parallel: full repeats collectives, attn_only does not") {
   const Json report =
       report_of(kSplitLlama + "--parallel tp=2,sp --policy none,full,attn_only --schedule both");
@@ -154,9 +154,9 @@ TEST_CASE("predict names the layout of the ranks") {
   CHECK_THAT(outcome.out, Catch::Contains("each of 8 ranks: tp=2,fsdp=4"));
 }
 
-// The front of --world comes from a trace of one rank. It equals the front of the layout for which
-// --world stands.
-TEST_CASE("a search over --world assumes fsdp, and the search predicts correctly which plans fit") {
+// With --world, the search traces the model on one rank. The front must equal the front of
+// --parallel fsdp=4, the layout that --world 4 stands for.
+TEST_CASE("search --world assumes fsdp, and the number of ranks that an error suggests suffices") {
   const ScratchFolder scratch;
   const std::string search = "search " + kSplitLlama + "--device h100 --json ";
   const auto front_of = [&](const std::string& flags) {
@@ -164,7 +164,7 @@ TEST_CASE("a search over --world assumes fsdp, and the search predicts correctly
     CAPTURE(flags, outcome.err);
     REQUIRE(outcome.code == 0);
     Json front = Json::parse(outcome.out);
-    CHECK(front.erase("reproduce") == 1);  // contains the flags, which differ
+    CHECK(front.erase("reproduce") == 1);  // the command line, which differs
     return front;
   };
   const Json front = front_of("--world 4");

@@ -86,7 +86,7 @@ TEST_CASE("an error about a file name with a line break is one line") {
   CHECK(warned.err == "rematch: warning: mine: no scope in its blocks matches a b\n");
 }
 
-TEST_CASE("short spellings of dtypes and loads are accepted") {
+TEST_CASE("short spellings such as bf16 and 1k are accepted for dtypes and sizes") {
   const auto predicted = [](const std::string& flags) {
     const Outcome outcome = rematch("predict --model llama_small --policy none --json " + flags);
     CHECK(outcome.code == 0);
@@ -96,7 +96,7 @@ TEST_CASE("short spellings of dtypes and loads are accepted") {
   CHECK(predicted("--dtype fp32") == predicted("--dtype float32"));
 }
 
-TEST_CASE("predict prints peak, place and executed ops without running a step") {
+TEST_CASE("predict prints the peak, its place and the executed ops without running a step") {
   const Outcome outcome = rematch("predict --model llama3_8b --policy none,full,attn_only --json");
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
@@ -159,7 +159,7 @@ TEST_CASE("a prediction for a GPU says whether it includes the workspace of kern
   check_usage_error(rounded + "--profile " + file, file);
 }
 
-TEST_CASE("a plan from a file is accepted where sizes are rounded as on a GPU") {
+TEST_CASE("predict --plan accepts --round-512, and then predicts the same as for the policy") {
   const ScratchFolder folder;
   const std::string plan = folder.file("plan.json");
   REQUIRE(rematch("plan " + kTinyLlama + "--policy full -o " + plan).code == 0);
@@ -266,7 +266,7 @@ TEST_CASE(
   check_usage_error("predict --plan " + front + "#0 --world 4", "with different dimensions");
 }
 
-TEST_CASE("a trace for --world has the ranks of an fsdp layout") {
+TEST_CASE("predict --world 8 predicts the same as --parallel fsdp=8") {
   const std::string predict = "predict --model llama_small --policy none,full --json ";
   const Json alone = Json::parse(rematch(predict).out);
   for (const std::string flags : {"", "--optimizer sgd ", "--round-512 "}) {
@@ -290,7 +290,7 @@ TEST_CASE("a trace for --world has the ranks of an fsdp layout") {
 }
 
 // h100's link moves 450 GB per second.
-TEST_CASE("a prediction for a device gives sent bytes, and a range for the step time") {
+TEST_CASE("predict --device prints sent bytes, and a range for the step time") {
   const std::string predict =
       "predict --model llama_small --policy none,full --parallel tp=2,fsdp=2 ";
   const auto of = [&](const std::string& flags) {
@@ -333,7 +333,8 @@ TEST_CASE("a prediction for a device gives sent bytes, and a range for the step 
   check_usage_error(predict + "--device h10", "did you mean");
 }
 
-// The memory of one rank of a whole model's trace is an estimate, which is only made for a trace.
+// With --trace, search --world only estimates the memory of a rank. The front records no layout, so
+// predict needs the trace.
 TEST_CASE("a front estimated from a stored trace needs that trace") {
   const ScratchFolder folder;
   const std::string trace = folder.file("llama.trace.json");
@@ -350,7 +351,7 @@ TEST_CASE("a front estimated from a stored trace needs that trace") {
                     "counts no communication");
 }
 
-TEST_CASE("validate knows the JSON that commands print") {
+TEST_CASE("validate accepts the JSON of every command") {
   const ScratchFolder scratch;
   const std::string sweep = scratch.file("sweep.json");
   std::ofstream(sweep) << R"({"schema": "rematch.sweep/1.0", "groups": [{"model": "llama_small",

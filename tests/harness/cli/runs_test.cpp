@@ -36,7 +36,7 @@ TEST_CASE("a run with reference repeats passes the gate, and fails it on a wrong
   CHECK(rematch("validate " + report).code == 0);
 }
 
-TEST_CASE("run counts, compares bits and writes a valid report") {
+TEST_CASE("run counts ops, compares bits and writes a valid report") {
   const ScratchFolder scratch;
   const std::string file = scratch.file("report.json");
   const Outcome outcome = rematch("run " + kTinyDit +
@@ -95,8 +95,8 @@ TEST_CASE("a run writes its report even without standard streams") {
                               "--policy none,full --steps 1 --rounds 0 -o " +
                               scratch.file("report.json");
   CHECK(run_program("sh", "-c '" + command + " <&-'").code == 0);
-  // Printing the table fails. The report must not get the number of a closed stream, because the
-  // table would then be written into it.
+  // Printing the table fails. The report must not reuse the file descriptor of a closed stream,
+  // because the table would then be written into the report.
   CHECK(run_program("sh", "-c '" + command + " <&- >&- 2>&-'").code == 1);
   CHECK(rematch("validate " + scratch.file("report.json")).code == 0);
 }
@@ -205,8 +205,8 @@ TEST_CASE("a second attention kernel gives a second point, with the same execute
         Approx(flash["steps"][0]["loss"].get<double>()).epsilon(1e-5));
 }
 
-// A script may run several complete commands in each task of an array.
-TEST_CASE("in a job array a run measures everything unless --shard asks for a share") {
+// Each task of a job array may run several commands that are complete in themselves.
+TEST_CASE("in a job array a run measures all points unless --shard is given") {
   const ScratchFolder scratch;
   const std::string task =
       "SLURM_ARRAY_TASK_ID=1 SLURM_ARRAY_TASK_COUNT=2 SLURM_ARRAY_TASK_MIN=0 "
@@ -319,9 +319,9 @@ TEST_CASE("a run that exceeds the machine's memory does not start") {
   CHECK_THAT(outcome.err, !Catch::Contains("exact"));
 }
 
-// The merged report includes the points of a share that measured nothing. The share therefore
+// The merged report includes the points of a shard that measured nothing. The shard therefore
 // states why each point was not measured.
-TEST_CASE("a share skips its points if they exceed the machine's memory") {
+TEST_CASE("a shard skips its points if they exceed the machine's memory") {
   const Outcome outcome =
       rematch(kTooLarge + "--policy none,full --shard 0/2 --json", "ulimit -v 16000000; ");
   CAPTURE(outcome.err);
@@ -371,7 +371,7 @@ TEST_CASE("a point that exceeds the time limit is a result") {
   CHECK(Json::parse(outcome.out)["points"][0]["status"] == "timeout");
 }
 
-// Kills the first child that measures: the exact pass of the reference.
+// Kills the first child process that measures. It runs the exact pass of the reference.
 const std::string kKillFirstChild =
     "i=0; child=; while [ -z \"$child\" ] && [ $i -lt 6000 ]; do sleep 0.01; i=$((i+1)); "
     "for each in $(cat /proc/[0-9]*/stat 2>/dev/null | "
@@ -400,7 +400,7 @@ TEST_CASE("a killed child is started once more and the point is measured") {
   CHECK(report["points"][1]["parity"]["reference"] == "none");
 }
 
-TEST_CASE("without retries a killed child is a crash, and full becomes the reference") {
+TEST_CASE("without retries a killed child counts as a crash, and full becomes the reference") {
   const Outcome outcome = run_with_a_killed_child("--retries 0");
   CAPTURE(outcome.err);
   CHECK(outcome.code == 5);
@@ -438,9 +438,9 @@ TEST_CASE("an interrupted run leaves no partial file and resumes") {
   CHECK(std::filesystem::exists(file));
 }
 
-// One pass has ended when the signal arrives. Without a name for the report, no folder keeps the
-// finished pass.
-TEST_CASE("an interrupted run states exactly which points it keeps") {
+// One pass has ended when the signal arrives. Without -o there is no folder in which the finished
+// pass could be kept.
+TEST_CASE("an interrupted run says what it keeps, with and without -o") {
   const ScratchFolder scratch;
   const std::string said = scratch.file("said");
   const auto interrupted = [&](const std::string& flags) {
@@ -464,10 +464,11 @@ TEST_CASE("an interrupted run states exactly which points it keeps") {
         kept + "without --fresh to resume; " + mine + " is from an earlier run and is kept\n");
 }
 
-// The second of two shares ends. The first share is told to stop after its first point has ended.
+// The second of two shards ends normally. The first shard is interrupted after its first point has
+// ended.
 TEST_CASE(
-    "the report of an interrupted share has the finished points, and merges with the reports of "
-    "other shares") {
+    "the report of an interrupted shard has the finished points, and merges with the reports of "
+    "other shards") {
   const ScratchFolder scratch;
   const std::string said = scratch.file("said");
   const auto quoted = [&](const std::string& share, const char* steps) {
@@ -618,7 +619,7 @@ TEST_CASE("a killed run leaves no temporary files") {
   }
 }
 
-TEST_CASE("doctor lists what is usable and the reasons for the rest") {
+TEST_CASE("doctor lists the usable devices and prints the same facts as JSON") {
   const Outcome outcome = rematch("doctor");
   CHECK(outcome.code == 0);
   CHECK_THAT(outcome.out, Catch::Contains("device cuda"));

@@ -179,7 +179,7 @@ TEST_CASE("a search with the peak in the loss suggests fused ops, with predictio
       "4 --vocab 4096 --dtype bfloat16 ";
   const auto peak_of_full = [&model](const std::string& ops) {
     const std::string text = rematch("predict " + model + "--policy full --ops " + ops).out;
-    const std::string schedule = "on_demand";  // text of the cell to the left of the peak
+    const std::string schedule = "on_demand";  // the table cell left of the peak
     const std::size_t begin = text.find_first_not_of(' ', text.find(schedule) + schedule.size());
     return text.substr(begin, text.find("  ", begin) - begin);
   };
@@ -189,7 +189,7 @@ TEST_CASE("a search with the peak in the loss suggests fused ops, with predictio
                  Catch::Contains("the peak of full falls from " + peak_of_full("eager") + " to " +
                                  peak_of_full("fused")));
   CHECK(rematch("search " + model + how + "--ops fused").err.empty());
-  // These peaks are in a block and in the head, where fused ops do not lower them.
+  // The peaks of these two models are in a block and in the head, and fused ops do not lower them.
   const std::string wide =
       "--model llama_small --layers 2 --dim 32 --heads 2 --kv-heads 1 --ffn 2048 --tokens 64 "
       "--batch 4 --vocab 256 --dtype bfloat16 ";

@@ -22,7 +22,7 @@
 namespace rematch::testing {
 namespace {
 
-// Each round has its own speed of the steps.
+// All steps of a round share a random speed.
 Report large_report(int num_points, std::uint32_t seed) {
   std::mt19937 bits(seed);
   std::normal_distribution<double> noise(0, 0.005);

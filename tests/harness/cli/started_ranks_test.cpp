@@ -45,7 +45,7 @@ int free_port() {
   return ntohs(address.sin_port);
 }
 
-// Returns a variable that marks all processes of one test in their environment.
+// Returns an environment variable that marks all processes of one test.
 std::string new_mark() {
   static int count = 0;
   return "REMATCH_TEST_MARK=" + std::to_string(getpid()) + "." + std::to_string(++count);
@@ -53,7 +53,7 @@ std::string new_mark() {
 
 enum class Starter { kTorchrun, kSrun };
 
-// Returns the variables that a starter sets for one command of a job.
+// Returns the environment variables that torchrun or srun sets for one command of a job.
 std::string variables_of(Starter starter, int rank, int world, int port) {
   const std::string number = std::to_string(rank);
   const std::string meeting = "MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(port) + " ";
@@ -65,7 +65,7 @@ std::string variables_of(Starter starter, int rank, int world, int port) {
          meeting;
 }
 
-// A program for each of two ranks, and the variables that are set for both ranks.
+// The program of each of two ranks, and the environment variables of both.
 struct TwoCommands {
   std::vector<std::string> programs = {binary(), binary()};
   int port = free_port();
@@ -94,10 +94,11 @@ bool has_word(const std::string& words, const std::string& word) {
   return (std::string(1, '\0') + words).find('\0' + word + '\0') != std::string::npos;
 }
 
-// The program that the command starts for all that needs LibTorch.
+// Returns the path of the program that `command` starts for subcommands that need LibTorch.
 std::string with_libtorch(const std::string& command) { return command + "-libtorch"; }
 
-// Returns the process of this test that has the mark, subcommand and variable.
+// Returns the process with the mark and the variable in its environment that runs the subcommand,
+// or 0.
 pid_t find_process(const std::string& mark, const std::string& subcommand,
                    const std::string& variable) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -113,8 +114,8 @@ pid_t find_process(const std::string& mark, const std::string& subcommand,
   return 0;
 }
 
-// Sends the signal to the process with these properties as soon as it exists. Gives up after a
-// while.
+// Waits for the process that find_process() describes, and sends the signal to it. Gives up after
+// kSoon.
 bool signal_process(int signal_number, const std::string& mark, const std::string& subcommand,
                     const std::string& variable) {
   const auto give_up_at = steady_clock::now() + kSoon;
@@ -252,7 +253,8 @@ TEST_CASE("a command that never started is named at --timeout, for every point")
   }
 }
 
-TEST_CASE("every rank refuses a command of another program, with both hashes") {
+TEST_CASE(
+    "if the binaries of two ranks differ, every rank ends with an error that names both hashes") {
   const ScratchFolder scratch;
   TwoCommands two;
   two.programs[1] = scratch.file("rematch");
@@ -291,8 +293,8 @@ TEST_CASE(
                                   Catch::Contains("the command of rank 0 has ended"));
 }
 
-// The first job serves a store while it waits for its second rank. The second job takes this store
-// for the store of torchrun's agent.
+// The first job serves a store while it waits for its second rank. The second job connects to this
+// store as if it were the store of torchrun's agent.
 TEST_CASE("a lost store ends a job in seconds, and the report says that the store was lost") {
   const ScratchFolder scratch;
   TwoCommands two;

@@ -127,7 +127,8 @@ struct Sweep {
     return std::make_unique<WorkerProcess>(folder.string(), program(), time, clocks);
   }
 
-  // Checks that every comparison has its own, complete report, and that no other files exist.
+  // Checks that every comparison has a complete report with its own seed, and that no other files
+  // exist.
   void check_complete() const {
     const Json plan = Json::parse(text_of(folder / "plan.json"));
     REQUIRE(plan["comparisons"].size() == kNumComparisons);
@@ -192,8 +193,7 @@ double processor_time(pid_t pid) {
   return file >> nanoseconds ? nanoseconds : 0;
 }
 
-// The child is a shell script. A worker that finds no work left shows the cost of starting a
-// worker.
+// The second worker finds all work done, so its time is the cost of starting a worker.
 TEST_CASE("prints a worker's own processor time per comparison", "[.speed]") {
   const Sweep sweep("60s", {}, R"("--rounds", "0")", 500);
   std::ofstream(sweep.program()) << "#!/bin/sh\nfor word; do file=$word; done\necho > \"$file\"\n";
@@ -209,8 +209,8 @@ TEST_CASE("prints a worker's own processor time per comparison", "[.speed]") {
               (spent[0] - spent[1]) / 1000 / 1e6, spent[1] / 1e6);
 }
 
-// Nine kills per sweep, fewer than the number at which a comparison is given up.
-TEST_CASE("kills of up to four workers at random moments lose nothing") {
+// Kills nine workers per sweep, because a comparison is given up after ten starts.
+TEST_CASE("no comparison is lost if up to four workers are killed at random moments") {
   constexpr int kNumKills = 200;
   constexpr int kKillsOfASweep = 9;
   std::mt19937 random(20260101);
@@ -249,7 +249,8 @@ TEST_CASE("kills of up to four workers at random moments lose nothing") {
   }
 }
 
-TEST_CASE("a stopped worker is replaced after the time limit, and causes no harm later") {
+TEST_CASE(
+    "a suspended worker is replaced after the time limit, and does no harm when it continues") {
   const Sweep sweep("300ms");
   std::mt19937 random(7);
   for (int round = 0; round < 3; ++round) {
@@ -276,13 +277,13 @@ int num_takeovers(const Sweep& sweep) {
   return num_later;
 }
 
-// A worker whose clock leaps considers others silent and takes over their work. The first report is
-// kept.
-TEST_CASE("workers with jumping clocks lose nothing, and replace no report") {
+// A worker whose clock leaps considers other workers dead and takes over their comparisons. The
+// first report of a comparison is kept.
+TEST_CASE("workers with jumping clocks lose no comparison, and replace no report") {
   std::mt19937 random(3);
   int num_taken_over = 0;
-  // Six rounds usually have at least one takeover. A clock must leap while another worker holds a
-  // claim.
+  // A takeover happens only if a clock leaps while another worker holds a claim. Six rounds usually
+  // have one.
   for (int round = 0; round < 6 || (num_taken_over == 0 && round < 60); ++round) {
     CAPTURE(round);
     const Sweep sweep("300ms");
@@ -356,7 +357,7 @@ TEST_CASE("with --gpus all each visible card has a worker that sees only that ca
   check_usage_error("sweep run " + sweep.folder.string() + " --gpus two", "--gpus takes all");
 }
 
-TEST_CASE("two CPU workers on one machine do not time at the same moment") {
+TEST_CASE("two CPU workers on one machine do not measure times at the same moment") {
   const Sweep sweep("60s", {}, R"("--rounds", "1")");
   const std::string busy = sweep.scratch.file("busy");
   const std::string overlap = sweep.scratch.file("overlap");
@@ -403,7 +404,7 @@ class SmallDisk {
   bool is_there_ = false;
 };
 
-TEST_CASE("a disk that is full for a while causes no loss") {
+TEST_CASE("a disk that is full for a while loses no comparison") {
   const ScratchFolder scratch;
   const SmallDisk disk(scratch.file("disk"));
   if (!disk.is_there()) {
@@ -426,7 +427,7 @@ TEST_CASE("a disk that is full for a while causes no loss") {
   }
 }
 
-TEST_CASE("a disk that is read-only for a while causes no loss") {
+TEST_CASE("a disk that is read-only for a while loses no comparison") {
   const ScratchFolder scratch;
   const SmallDisk disk(scratch.file("disk"));
   if (!disk.is_there()) {

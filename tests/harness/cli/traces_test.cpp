@@ -106,7 +106,7 @@ TEST_CASE("a plan is exported to a Python file, or to configuration lines") {
   CHECK_THAT(lines.out, Catch::EndsWith("ac_mode: selective\nac_option: 2\n"));
 }
 
-TEST_CASE("a plan beyond a system's modes is exported to a file that its script calls") {
+TEST_CASE("a plan that no mode of axolotl expresses is exported to a Python file for its script") {
   const StoredTrace stored;
   const std::string file = stored.scratch.file("mine.py");
   const Outcome outcome = rematch("export " + stored.plan_file("save_mm") +
@@ -163,7 +163,7 @@ TEST_CASE("the error for an unsupported export is one line that names the reason
   check_usage_error("export --to torch" + at_trace, "export takes a plan");
 }
 
-TEST_CASE("the shape of the trace is selected from a plan of several shapes") {
+TEST_CASE("predict --trace selects the trace's shape from a plan of several shapes") {
   const StoredTrace stored;
   Plan plan = plan_of("none", toy_llama({.layers = 2}));
   plan.other_shapes = {plan_of("save_mm", stored.trace)};
@@ -210,7 +210,7 @@ TEST_CASE("exporting a plan of several shapes is refused") {
                     "the plan has 2 step shapes; an export supports one");
 }
 
-TEST_CASE("two traces of one step are equal, or the first difference of each part is named") {
+TEST_CASE("trace --check finds two traces equal, or names the first difference of each part") {
   const StoredTrace stored;
   const Outcome same = rematch("trace --check " + stored.file + " " + stored.file);
   CHECK(same.code == 0);
@@ -228,7 +228,6 @@ TEST_CASE("the error for a plan of a user's own model says that the command need
   check_usage_error("export " + stored.plan_file("full"), "toy_llama, a model of your own");
 }
 
-// Every point of the front can be exported, and so can the answer to the question.
 TEST_CASE("a search for torch finds plans that can be exported, and refuses on_demand") {
   const StoredTrace stored;
   const std::string front = stored.scratch.file("front.json");

@@ -63,8 +63,8 @@ TEST_CASE("help gives the range and the default of a flag") {
   }
 }
 
-// One pair of brackets holds range and default. A default in the description takes precedence over
-// the variable's value. The heading states the defaults of dimensions.
+// A flag's range and default share one pair of parentheses. The defaults of dimensions are in the
+// heading of that section, so its flags are skipped.
 TEST_CASE("every flag with a value states its default once, or states that there is no default") {
   for (const char* command :
        {"describe", "trace", "plan", "predict", "profile", "search", "run", "sweep plan",
@@ -97,8 +97,8 @@ TEST_CASE("the error for an unknown subcommand or flag suggests the nearest know
   check_usage_error("list extra", "'extra' is one argument too many");
 }
 
-// Thirty names without a space between them. The message quotes at most 120 letters, up to the end
-// of a name. The advice follows.
+// The value is thirty names without spaces. The message quotes at most 120 letters of the value,
+// cut at the end of a name, and then gives its advice.
 TEST_CASE("an error shortens a long value but keeps the names around it and the advice") {
   std::string names = "layers.0.wq";
   for (int layer = 1; layer < 30; ++layer) names += ",layers." + std::to_string(layer) + ".wq";
@@ -142,7 +142,7 @@ TEST_CASE("the token grid that --tokens chooses is printed once, on stderr") {
   CHECK(notes_of(search + "--maximize tokens_per_second --batch 1:2 --tokens 32") == 1);
 }
 
-TEST_CASE("list prints policies and models, for people and as JSON") {
+TEST_CASE("list prints policies and models, as text and as JSON") {
   const Outcome text = rematch("list");
   CHECK(text.code == 0);
   CHECK_THAT(text.out, Catch::Contains("nth_last(N)") && Catch::Contains("wan_small"));
@@ -194,7 +194,7 @@ TEST_CASE("an output that cannot be written is refused before anything runs") {
   check_usage_error("plan --policy full --model wan_small -o /tmp", "it is a folder");
 }
 
-TEST_CASE("errors of flags name the flag and what it allows") {
+TEST_CASE("an error about a flag names the flag and its allowed values") {
   check_usage_error("run --model", "--model needs a value; see --help");
   check_usage_error("run --model llama_small --policy full --steps 0",
                     "--steps must be 1 to 1000000, not 0; see --help");

@@ -19,7 +19,7 @@
 namespace rematch::testing {
 namespace {
 
-// A folder with a report, a stored trace and a front of it, and a file of notes.
+// A folder with a report, a stored trace, a front of the trace, and a text file.
 struct Files {
   Files() {
     write_json_file(report, report_to_json({sample_provenance(), {sample_point("none")}, {}}));
@@ -35,7 +35,7 @@ struct Files {
   std::string front = scratch.file("front.json");
 };
 
-// Requires that the command is refused and changes no file.
+// Requires that the command refuses to write to the file and leaves it unchanged.
 void check_kept(const std::string& arguments, const std::string& file, const std::string& part) {
   const std::string before = text_of(file);
   check_usage_error(arguments + " -o " + file, part);
@@ -60,7 +60,7 @@ TEST_CASE("-o never replaces an input, not even through a link") {
   CHECK_THAT(text_of(files.report), Catch::StartsWith("<!DOCTYPE html>"));
 }
 
-TEST_CASE("-o replaces no file of another kind or another model") {
+TEST_CASE("-o does not overwrite a file of another kind or of another model") {
   const Files files;
   const std::string search = "search --device h100 --trace " + files.trace;
   check_kept(search, files.report, "is a file of kind report, and this command writes front");
@@ -95,8 +95,8 @@ TEST_CASE("an empty or too long file name is refused before any work") {
   check_usage_error("describe --plan " + std::string(300, 'x') + ".json", "File name too long");
 }
 
-// The search waits for the trace, which comes through a pipe.
-TEST_CASE("a second command for one -o is refused while the first one runs") {
+// The first search reads its trace from a pipe, so it runs until the test writes the trace.
+TEST_CASE("a second command with the same -o file is refused while the first command runs") {
   const Files files;
   const std::string pipe = files.scratch.file("pipe");
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
@@ -118,9 +118,9 @@ TEST_CASE("a second command for one -o is refused while the first one runs") {
   CHECK(third.code == 0);
 }
 
-// Each search writes new.json in a folder of its own. The first search waits for its trace
-// meanwhile.
-TEST_CASE("commands in two folders may write files of the same name at once") {
+// Each search writes new.json in its own folder. The second search runs while the first search
+// waits for its trace.
+TEST_CASE("two commands may write files of the same name in different folders at once") {
   const Files files;
   const ScratchFolder here;
   const ScratchFolder there;

@@ -74,7 +74,7 @@ TEST_CASE("unusable profiles and traces are refused in one line") {
 }
 
 TEST_CASE(
-    "PyTorch's planners are baselines by name and by default, and wrong budgets are refused") {
+    "PyTorch's planners are baselines, on request and by default; wrong budgets are refused") {
   const ScratchFolder scratch;
   const std::string file = stored(scratch, toy_llama({.layers = 4, .tokens = 64}), "trace.json");
   const std::string search = "search --json --device h100 --trace " + file;
@@ -121,13 +121,13 @@ TEST_CASE("with more ranks each rank holds less, and the front states the number
   CHECK(shared.at("world") == 8);
   CHECK(shared["points"][0]["predicted_peak_allocated_bytes"] <
         alone["points"][0]["predicted_peak_allocated_bytes"]);
-  // Figures that the estimate of several ranks lacks are null instead of 0.
+  // The estimate for several ranks has no communication times. They are null, not 0.
   CHECK(alone["points"][0]["predicted_communication_ns"] == 0);
   CHECK(alone["points"][0]["predicted_overlapped_step_time_ns"] ==
         alone["points"][0]["predicted_step_time_ns"]);
   CHECK(shared["points"][0]["predicted_communication_ns"].is_null());
   CHECK(shared["points"][0]["predicted_overlapped_step_time_ns"].is_null());
-  // The plans of a rank are also plans of the model itself.
+  // The plans for a rank have the trace of the whole model.
   CHECK(shared["points"][0]["plan"]["trace_sha256"] == alone.at("trace_sha256"));
 }
 
@@ -229,7 +229,7 @@ TEST_CASE("two budgets, a budget without a unit and an unknown optimizer are ref
   check_usage_error(search + " --optimizer adamw8bi", "did you mean 'adamw8bit'");
 }
 
-TEST_CASE("a device's memory is taken from doctor's output if it is given") {
+TEST_CASE("search --doctor takes the device's memory from the output of doctor") {
   const ScratchFolder scratch;
   const std::string search =
       "search --json --device h100 --trace " + stored(scratch, toy_llama(), "trace.json");
@@ -275,7 +275,8 @@ TEST_CASE("a search that finds no fitting plan prints one line about it and exit
   CHECK_THAT(nothing.err, Catch::Contains("do not make it fit"));
 }
 
-TEST_CASE("a search for torch says which layers it leaves alone because they run twice") {
+TEST_CASE(
+    "a search for torch names the layers that it does not checkpoint because they run twice") {
   const ScratchFolder scratch;
   Trace trace = toy_llama({.layers = 4, .tokens = 64});
   const auto search = [&](const std::string& name, const std::string& flags) {
@@ -352,8 +353,8 @@ TEST_CASE("a search for a trainer ends with the lines of its configuration") {
              Catch::Contains("Without checkpointing the step fits too"));
   CHECK_THAT(rematch(search + " --for torchtune --budget " + std::to_string(full) + "B").out,
              !Catch::Contains("Without checkpointing"));
-  // The table lists the best mode last. Modes of other versions come before it, each with its
-  // versions.
+  // The table lists the best mode last. Modes of other versions come before the best mode, each
+  // with its versions.
   const Outcome titan = rematch(search + " --for torchtitan");
   CHECK(titan.code == 0);
   CHECK_THAT(titan.err, Catch::Contains("rematch: the fastest of ") &&
@@ -376,7 +377,7 @@ TEST_CASE("a search for a trainer ends with the lines of its configuration") {
 }
 
 // Random models and budgets, with the fast search that finds fewer plans.
-TEST_CASE("no row of a search is better than the point in its headline") {
+TEST_CASE("no row of a search's table is better than the point in the headline") {
   const ScratchFolder scratch;
   int num_leads = 0;
   for (int seed = 0; seed < 50; ++seed) {

@@ -49,7 +49,7 @@ TEST_CASE("the plan of a sweep has the same bytes each time, and is never overwr
 
 // Version 1.0 has times in milliseconds. Only a command with LibTorch predicts times, so the time
 // of the first comparison is made up.
-TEST_CASE("a sweep that was planned in version 1.0 of the format goes on") {
+TEST_CASE("a sweep whose plan has version 1.0 of the format can be continued") {
   const ScratchFolder scratch;
   const std::string plan = "sweep plan " + write_sweep(scratch) + " " + scratch.file("one");
   REQUIRE(rematch(plan).code == 0);
@@ -87,7 +87,7 @@ TEST_CASE("a sweep that was planned in version 1.0 of the format goes on") {
   check_usage_error("sweep status " + scratch.file("one"), "predicted_time_ms");
 }
 
-TEST_CASE("a sweep's folder whose name is too long is a usage error") {
+TEST_CASE("a folder name that is too long is a usage error in every sweep subcommand") {
   const ScratchFolder scratch;
   const std::string folder = scratch.file(std::string(300, 'x'));
   for (const std::string& verb :
@@ -222,7 +222,7 @@ TEST_CASE("prints how long plan and merge of a sweep of 10,000 points take", "[.
   }
 }
 
-TEST_CASE("merging names a missing comparison with its reason, and merges the rest") {
+TEST_CASE("sweep merge names a missing comparison and its reason, and merges the rest") {
   const FinishedSweep sweep;
   const Json& comparison = sweep.plan["comparisons"][2];
   const std::string id = comparison["id"];
@@ -285,7 +285,7 @@ TEST_CASE("a foreign file in a sweep's folder is reported in one line") {
   check_usage_error(arguments, "claims/" + claim + ": belongs to plan '0123'");
 }
 
-TEST_CASE("every verb refuses a plan that is missing, changed or of another version") {
+TEST_CASE("every sweep subcommand refuses a plan that is missing, changed or of another version") {
   const FinishedSweep sweep;
   const std::string file = sweep.folder + "/plan.json";
   for (const char* verb : {"sweep merge ", "sweep status ", "sweep run --program /bin/true "}) {
