@@ -144,7 +144,7 @@ TEST_CASE(
   CHECK(attributes.type == cudaMemoryTypeUnregistered);
 }
 
-TEST_CASE("a stream belongs to its device, and events follow the records") {
+TEST_CASE("a stream belongs to its device, and times of events follow from the recorded launches") {
   register_kernel();
   REQUIRE(cudaSetDevice(1) == cudaSuccess);
   cudaStream_t stream = nullptr;
@@ -169,7 +169,7 @@ TEST_CASE("a stream belongs to its device, and events follow the records") {
   CHECK(cudaEventRecord(end, stream) == cudaErrorInvalidResourceHandle);
 }
 
-TEST_CASE("each thread has its own device and its own number in the records") {
+TEST_CASE("each thread has its own current device, and records name the thread") {
   register_kernel();
   dry_cuda_reset();
   REQUIRE(launch({1}, {1}) == cudaSuccess);

@@ -169,7 +169,7 @@ TEST_CASE("two devices have separate memory and streams") {
   CHECK(records().back().bytes == static_cast<std::uint64_t>(8 * kMib));
 }
 
-TEST_CASE("values moved to the device come back, and a scalar keeps its value") {
+TEST_CASE("a scalar that is copied to the device and back keeps its value") {
   CHECK(at::scalar_tensor(7.5, at::kFloat).to(on(at::kFloat)).item<float>() == 7.5f);
 }
 

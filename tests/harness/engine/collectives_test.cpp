@@ -132,7 +132,8 @@ TEST_CASE("recompute issues the predicted collectives of a sequence-parallel blo
   }
   CHECK(recomputed(nothing, true, Schedule::kWholeRegion) == std::pair<long, long>{3, 3});
   CHECK(recomputed(nothing, false, Schedule::kWholeRegion) == std::pair<long, long>{6, 6});
-  // The wait runs although the collective was kept, as in torch.utils.checkpoint.
+  // Recompute repeats the wait although the collective's result was kept, as torch.utils.checkpoint
+  // does.
   CHECK(recomputed(collectives, true, Schedule::kWholeRegion) == std::pair<long, long>{0, 3});
   CHECK(recomputed(collectives, false, Schedule::kWholeRegion) == std::pair<long, long>{0, 6});
 }

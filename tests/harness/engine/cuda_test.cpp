@@ -304,7 +304,7 @@ TEST_CASE("on CUDA every policy is bitwise equal to no checkpointing", "[gpu]") 
       {"wan_small", {{"layers", 4}, {"tokens", 64}, {"dim", 64}}, "float32"},
       {"wan_small", {{"layers", 4}, {"tokens", 64}, {"dim", 64}}, "bfloat16"}};
   for (const ModelCase& which : cases) {
-    const ModelInstance on_cpu(which);  // only its spec is used
+    const ModelInstance on_cpu(which);  // provides only the spec
     const auto model = make_model(on_cpu.spec, cuda());
     const Batch batch = make_data(on_cpu.spec, "", 1, cuda())->batch(0);
     const auto forward = [&] { return model->loss(batch); };

@@ -113,7 +113,8 @@ TEST_CASE("the previous engine runs backward before, during and after recordings
   CHECK(growth(other_engine().num_graph_tasks, [] { run_plain(network()); }) == 1);
 }
 
-TEST_CASE("the previous engine is asked for hooks outside regions, but not inside") {
+TEST_CASE(
+    "outside regions hooks are requested from the previous engine, inside regions they are not") {
   const Plan plan = full_plan();
   const std::atomic<int>& asked = other_engine().num_asked_for_hooks;
   const int plain = growth(asked, [] { run_plain(network()); });
@@ -187,7 +188,7 @@ TEST_CASE("the previous engine makes the notes of anomaly mode") {
 }
 
 TEST_CASE(
-    "an engine installed after the first recording is named; removing it restores everything") {
+    "an error names an engine that is installed after the first recording, until it is removed") {
   const Plan plan = full_plan();
   const Outcome expected = run_engine(network(), plan, Schedule::kOnDemand);
   static Engine& ours = Engine::get_default_engine();

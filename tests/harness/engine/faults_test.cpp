@@ -60,8 +60,8 @@ at::Tensor buffer_layer(const at::Tensor& x, const at::Tensor& w, const at::Tens
   at::AutoGradMode grad(true);
   return x + at::tanh(centred);
 }
-// A gate without a gradient, as in routers. Lost autocast changes no shape or dtype that autograd
-// checks here.
+// A gate without a gradient, as in routers. If autocast is lost in recompute, autograd cannot
+// notice, because no shape or dtype that it checks changes.
 at::Tensor gated_layer(const at::Tensor& x, const at::Tensor& w, const at::Tensor&) {
   return x + (x * w.sum(0)).tanh() * at::sigmoid(at::mm(x.detach(), w.detach()));
 }
@@ -264,7 +264,7 @@ CheckRecord equivalence(const PlantedFault& what, bool faulty) {
 
 }  // namespace
 
-TEST_CASE("the runs pass every tier without the planted fault") {
+TEST_CASE("without the planted fault the runs pass every tier") {
   for (const PlantedFault& fault : faults()) {
     CAPTURE(fault.name);
     const CheckRecord bits = bitwise(fault, false);

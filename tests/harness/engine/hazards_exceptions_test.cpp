@@ -71,7 +71,7 @@ std::string fail_at(const Subject& subject, int number) {
     }
     phase = fails.phase();
   }
-  if (!failed) return "no error came out";
+  if (!failed) return "the error did not reach the caller";
   if (phase == Phase::kForward || subject.backward_changes_state) return "";
   Facts state;
   note_state(model, "after forward, ", state);
@@ -103,7 +103,7 @@ void check_failures(const Subject& subject, int stride, int first) {
   }
 }
 
-TEST_CASE("an op that throws leaves no state behind, and the next step is right") {
+TEST_CASE("an op that throws leaves no state behind, and the next step is correct") {
   prepare_process();
   std::size_t index = 0;
   for (const Hazard& hazard : all_hazards()) {

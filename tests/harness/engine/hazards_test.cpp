@@ -113,11 +113,11 @@ void check(const std::vector<Hazard>& theme) {
 TEST_CASE("hazards of attention") { check(attention_hazards()); }
 TEST_CASE("hazards of convolutions") { check(convolution_hazards()); }
 TEST_CASE("hazards of data-dependent models") { check(data_dependent_hazards()); }
-TEST_CASE("hazards of number types and autocast") { check(dtype_hazards()); }
+TEST_CASE("hazards of dtypes and autocast") { check(dtype_hazards()); }
 TEST_CASE("hazards of custom functions") { check(function_hazards()); }
-TEST_CASE("hazards of ops that are held") { check(held_hazards()); }
+TEST_CASE("hazards of ops that replay cannot repeat") { check(held_hazards()); }
 TEST_CASE("hazards of hooks") { check(hook_hazards()); }
-TEST_CASE("hazards of writes in place") { check(in_place_hazards()); }
+TEST_CASE("hazards of in-place writes") { check(in_place_hazards()); }
 TEST_CASE("hazards of indexing") { check(indexing_hazards()); }
 TEST_CASE("hazards of modes") { check(mode_hazards()); }
 TEST_CASE("hazards of ops with several outputs") { check(multi_output_hazards()); }
@@ -125,11 +125,12 @@ TEST_CASE("hazards of norms") { check(norm_hazards()); }
 TEST_CASE("hazards of optimizers") { check(optimizer_hazards()); }
 TEST_CASE("hazards of random numbers") { check(random_hazards()); }
 TEST_CASE("hazards of recurrent models") { check(recurrent_hazards()); }
-TEST_CASE("hazards of sharing") { check(sharing_hazards()); }
+TEST_CASE("hazards of shared tensors") { check(sharing_hazards()); }
 TEST_CASE("hazards of views") { check(view_hazards()); }
 
-// Selectors match few models. A family that matches no model would not be tested.
-TEST_CASE("each family makes plans for some hazards") {
+// Some families select ops by name and match few models. A family that matches no model would not
+// be tested.
+TEST_CASE("each family of plans applies to some hazards") {
   prepare_process();
   CHECK(all_hazards().size() >= 250);
   std::map<std::string, int> num_plans;
@@ -185,19 +186,19 @@ void check_other_form(Backward backward, int fewest_plain) {
   CHECK(num_plain >= fewest_plain);
 }
 
-TEST_CASE("hazards keep their results if backward runs twice") {
+TEST_CASE("every hazard equals its plain run if backward runs twice") {
   check_other_form(Backward::kTwice, 250);
 }
-TEST_CASE("hazards keep their results in double backward") {
+TEST_CASE("every hazard equals its plain run in double backward") {
   check_other_form(Backward::kOfGradients, 200);
 }
-TEST_CASE("hazards keep their results if backward runs in parts") {
+TEST_CASE("every hazard equals its plain run if backward runs in parts") {
   check_other_form(Backward::kInParts, 250);
 }
-TEST_CASE("hazards keep their results if backward runs on another thread") {
+TEST_CASE("every hazard equals its plain run if backward runs on another thread") {
   check_other_form(Backward::kElsewhere, 250);
 }
-TEST_CASE("hazards leave nothing behind if backward never runs") {
+TEST_CASE("no hazard leaves anything behind if backward never runs") {
   check_other_form(Backward::kNever, 250);
 }
 

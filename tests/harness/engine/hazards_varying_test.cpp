@@ -41,7 +41,8 @@ std::int64_t check_follows(const Hazard& hazard, const Trial& plain, const Plan&
   return left;
 }
 
-TEST_CASE("varying steps run bitwise equal under every family of plans") {
+TEST_CASE(
+    "steps that run varying ops are bitwise equal to the plain run under every family of plans") {
   prepare_process();
   const std::vector<Hazard> hazards = varying_hazards();
   int num_left = 0;
@@ -68,7 +69,8 @@ TEST_CASE("varying steps run bitwise equal under every family of plans") {
   CHECK(num_left >= 60);
 }
 
-TEST_CASE("random programs run bitwise equal under the plans of other programs", "[property]") {
+TEST_CASE("random programs under plans of other programs are bitwise equal to the plain run",
+          "[property]") {
   prepare_process();
   std::uint32_t num_plain = 0;
   std::int64_t left = 0;

@@ -141,7 +141,7 @@ TEST_CASE("consecutive and simultaneous recordings are independent") {
   CHECK(first_difference(expected, outcome_of(first_network, first_loss)) == "");
   seed_generator();
   const Network third_network = f.named.make();
-  // The recording `first` records this pass again.
+  // The recording `second` has ended, so `first` records this pass.
   const at::Tensor third_loss = loss_of(forward_with_scopes(third_network));
   third_loss.backward();
   CHECK(first_difference(expected, outcome_of(third_network, third_loss)) == "");
@@ -213,7 +213,7 @@ TEST_CASE("without grad mode nothing is recorded") {
   CHECK(recording.finish() == RegionsRun::kNoneWithoutGrad);
 }
 
-TEST_CASE("a recording reports whether regions of its plan ran") {
+TEST_CASE("a recording reports whether any region of its plan ran") {
   const Fixture f;
   seed_generator();
   const Network network = f.named.make();

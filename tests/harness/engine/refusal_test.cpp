@@ -42,7 +42,7 @@ class RecomputedNames final : public OpObserver {
   std::set<std::string> names;
 };
 
-// Returns a plan that recomputes all layers of a network, made from `like`.
+// Returns a plan made from a trace of `like`. It recomputes all layers.
 Plan plan_like(const NamedNetwork& like) {
   return plan_of_blocks(trace_of(like), [](int, int) { return false; });
 }

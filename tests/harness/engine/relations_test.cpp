@@ -1,5 +1,5 @@
-// Arithmetic of layer choices, measured on the running engine: the ops that each choice executes
-// and the bytes it holds.
+// Checks relations between policies on the running engine, such as which policy executes more ops
+// or peaks higher.
 #include <algorithm>
 #include <functional>
 
@@ -60,7 +60,7 @@ TEST_CASE("full and attn_only differ only in attention forward") {
 }
 
 // K of L layers are checkpointed and run attention twice per step.
-TEST_CASE("n steps with K of L layers checkpointed run n (L + K) attention forwards") {
+TEST_CASE("n steps with K of L layers checkpointed run attention forward n (L + K) times") {
   const EightLayers f;
   constexpr int kSteps = 3;
   for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
@@ -95,10 +95,10 @@ std::int64_t dead_bytes(const Plan& plan) {
   return bytes;
 }
 
-// The peak is the recompute of one block. Under on_demand, attn_only peaks lower than full:
-// attention's results are kept, so the ops before attention wait for their own demand.
-TEST_CASE(
-    "full peaks no higher than attn_only, and attn_only peaks lower than none, except on demand") {
+// The peak is in the recompute of one block. Under on_demand, attn_only peaks lower than full:
+// because attention's result is kept, the ops before attention are recomputed only when backward
+// reaches them.
+TEST_CASE("full peaks no higher than attn_only under whole_region, but higher under on_demand") {
   const EightLayers f;
   const std::int64_t none = f.run("none").peak_bytes;
   const ModelStep full = f.run("full", Schedule::kWholeRegion);
@@ -129,7 +129,8 @@ TEST_CASE("keeping all costly ops holds fewer bytes than policy none, except for
   }
 }
 
-TEST_CASE("more layers between two checkpointed layers hold more bytes") {
+TEST_CASE(
+    "the fewer layers are checkpointed, the more bytes are held after forward and at the peak") {
   const EightLayers f;
   for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
     for (const std::string rule : {"nth_first", "nth_last"}) {
@@ -147,7 +148,8 @@ TEST_CASE("more layers between two checkpointed layers hold more bytes") {
   }
 }
 
-// Ops of a block after the last tensor that backward needs. Early stop leaves these ops out.
+// Returns the ops of each block after the last tensor that backward needs. Early stop skips these
+// ops.
 std::map<std::string, int> tails(const Trace& trace) {
   std::map<std::string, int> ops;
   for (const TracedBlock& block : trace.blocks) {
@@ -164,7 +166,7 @@ std::map<std::string, int> tails(const Trace& trace) {
   return ops;
 }
 
-TEST_CASE("without early stop only the tails of the regions run in addition") {
+TEST_CASE("without early stop only the ops at the end of each region run in addition") {
   const EightLayers f;
   std::map<std::string, int> expected = f.run("full", Schedule::kWholeRegion).ops;
   const std::map<std::string, int> tail = tails(f.trace);
@@ -173,7 +175,7 @@ TEST_CASE("without early stop only the tails of the regions run in addition") {
   CHECK(f.run("full_nostop", Schedule::kWholeRegion).ops == expected);
 }
 
-// Each block without checkpointing adds the same bytes, whichever block it is. The input of the
+// Each block that is not checkpointed adds the same bytes, whatever its position. The input of the
 // first checkpointed block adds no bytes, because it is the embedding, which is always alive.
 TEST_CASE("bytes after forward are linear in the number of blocks without checkpointing") {
   const EightLayers f;
@@ -192,9 +194,9 @@ TEST_CASE("bytes after forward are linear in the number of blocks without checkp
   CHECK(after("none") == full + 8 * per_block - modulation);
 }
 
-// Backward starts with the last block and rebuilds it at once. The only gain is in the backward of
-// the head, before the block is rebuilt, and is a small part of the block's memory.
-TEST_CASE("checkpointing the last block saves nothing at the peak") {
+// Backward starts with the last block and recomputes it at once. Checkpointing it therefore saves
+// memory only during the backward of the head, and only a small part of the block's memory.
+TEST_CASE("checkpointing the last block saves almost nothing at the peak") {
   const EightLayers f;
   CHECK(f.run("full").peak_bytes == f.run("first_n(7)").peak_bytes);
   const ModelStep none = f.run("none");
@@ -205,8 +207,8 @@ TEST_CASE("checkpointing the last block saves nothing at the peak") {
 }
 
 TEST_CASE(
-    "a prefix of checkpointed blocks never peaks higher than every N-th block checkpointed, at "
-    "equal counts") {
+    "checkpointing the first blocks never peaks higher than checkpointing as many evenly spaced "
+    "blocks") {
   const EightLayers f;
   for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
     CHECK(f.run("first_n(4)", schedule).peak_bytes <= f.run("nth_last(2)", schedule).peak_bytes);

@@ -84,7 +84,8 @@ struct Tally {
   std::int64_t passes = 0;
 };
 
-// Runs a step of each shape, and then all steps. Some of these steps have neither shape.
+// Runs one step of each shape, and then all steps of the sequence. Some steps of the sequence have
+// neither shape.
 void check_two_shapes(const Hazard& hazard, const Trial& plain, int num_steps,
                       const std::vector<int>& steps, const std::vector<Trace>& traces,
                       const Plan& plan, Tally& tally, std::int64_t left_by_plain = 0) {
@@ -143,7 +144,8 @@ std::optional<int> step_of_other_shape(const Hazard& hazard, const Trace& first)
   return found;
 }
 
-TEST_CASE("varying steps run bitwise equal under plans of two shapes") {
+TEST_CASE(
+    "steps that run varying ops are bitwise equal to the plain run under plans of two shapes") {
   prepare_process();
   Tally tally;
   const std::vector<PlanFamily>& families = plan_families();
@@ -174,7 +176,8 @@ TEST_CASE("varying steps run bitwise equal under plans of two shapes") {
   CHECK(tally.left < tally.passes / 20);
 }
 
-TEST_CASE("random programs run bitwise equal under plans of two shapes", "[property]") {
+TEST_CASE("random programs under plans of two shapes are bitwise equal to the plain run",
+          "[property]") {
   prepare_process();
   Tally tally;
   for (std::uint32_t seed = 0; seed < num_seeds(kPairs); ++seed) {
@@ -352,7 +355,7 @@ TEST_CASE("each forward pass in a recording has its own shape") {
 }
 
 // The second shape differs from the first only in layer 1, inside a region of the first shape.
-TEST_CASE("a region continues with another shape after its first layer") {
+TEST_CASE("a region can change to the other shape after its first layer") {
   prepare_process();
   const auto network = [](bool is_masked) {
     return NamedNetwork{"four layers", [is_masked] {

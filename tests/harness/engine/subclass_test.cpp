@@ -1,6 +1,6 @@
-// Tests recompute of ops on tensor subclasses that are defined in Python. Two kernels replace
-// Python's fallbacks here. The kernel at the topmost key notes the state of the thread. The kernel
-// at the key below autograd requires that this state was noted.
+// Tests recompute of ops on tensor subclasses that are defined in Python. Two C++ kernels stand for
+// Python's fallbacks. The kernel at the topmost dispatch key sets a flag of the thread. The kernel
+// at the key below autograd requires this flag.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <torch/library.h>
@@ -31,7 +31,7 @@ void note_thread(const c10::OperatorHandle& op, DispatchKeySet keys, torch::jit:
 }
 
 void run_in_subclass(const c10::OperatorHandle& op, DispatchKeySet keys, torch::jit::Stack* stack) {
-  TORCH_CHECK(noted, "the key at the top was passed over");
+  TORCH_CHECK(noted, "the kernel at the topmost dispatch key did not run");
   op.redispatchBoxed(keys & kBelowPython, stack);
 }
 

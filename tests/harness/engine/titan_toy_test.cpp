@@ -100,7 +100,7 @@ ToyStep run(const std::string& policy, Schedule schedule) {
   return step;
 }
 
-TEST_CASE("torchtitan's toy gives its published flops and bytes") {
+TEST_CASE("policies on torchtitan's toy model give the published flops and bytes") {
   struct Row {
     const char* policy;
     std::int64_t units;
@@ -123,7 +123,9 @@ TEST_CASE("torchtitan's toy gives its published flops and bytes") {
 }
 
 // Backward does not need the last linear's result, so on_demand never recomputes it.
-TEST_CASE("on_demand skips the unneeded products of torchtitan's toy") {
+TEST_CASE(
+    "on_demand does not recompute the products that backward of torchtitan's toy model never "
+    "reads") {
   const auto units = [](const char* policy) {
     return run(policy, Schedule::kOnDemand).backward_units;
   };

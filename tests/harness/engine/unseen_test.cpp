@@ -68,7 +68,7 @@ TEST_CASE("a write through a raw pointer is detected by content") {
   check_refused(given, "through .data or a raw pointer", OutsideCheck::kHashes);
 }
 
-TEST_CASE("hashes do not refuse a tensor that did not change") {
+TEST_CASE("a check by hashes accepts a tensor that did not change") {
   for (const NamedNetwork& network : hazard_networks()) {
     const Outcome plain = run_plain(network);
     const Plan plan = plan_of_blocks(trace_of(network), [](int, int) { return false; });
@@ -148,8 +148,8 @@ TEST_CASE("a trace finds an op that writes to a tensor that its schema does not 
   CHECK(calls.item<float>() == 2.0F);
 }
 
-// Compares a run that no check stops with the plain run. The test cases below have writes and draws
-// that the documentation lists as not detected.
+// Compares a run under on_demand with the plain run. The cases below contain writes and draws that
+// the documentation lists as not detected, so no check stops them.
 std::string difference_on_demand(const Case& given) {
   const Checkpoint checkpoint = strict(given.plan(), Schedule::kOnDemand);
   return first_difference(given.run_plain(), given.run_engine(checkpoint));
@@ -164,12 +164,14 @@ Case drawing(const char* name) {
   }};
 }
 
-TEST_CASE("an op of another library that draws random numbers must have the tag for such ops") {
+TEST_CASE(
+    "an op of another library that draws random numbers must have the tag "
+    "nondeterministic_seeded") {
   CHECK(difference_on_demand(drawing("rematch_outside_test::draws")) == "");
   CHECK(difference_on_demand(drawing("rematch_outside_test::draws_untold")) != "");
 }
 
-// The trace of another process found these effects.
+// A plan can list effects that a trace in another process has found.
 TEST_CASE("an op with hidden draws is kept if the plan names the op") {
   const Case given = drawing("rematch_outside_test::draws_planned");
   Plan plan = given.plan();
@@ -201,7 +203,7 @@ TEST_CASE("an op with a hidden write runs once if the plan names its argument") 
   CHECK(trace_of(given.named()).hidden == plan.hidden);
 }
 
-TEST_CASE("an op that is registered after the plan was read is marked") {
+TEST_CASE("hidden effects of a plan also apply to an op that is registered later") {
   mark_hidden_effects({{}, {{"rematch_late_test::op", {0, 1, 7}}}, {"rematch_late_test::op"}});
   CHECK(find_facts("rematch_late_test::op") == nullptr);
   torch::Library library(torch::Library::DEF, "rematch_late_test", std::nullopt, __FILE__,

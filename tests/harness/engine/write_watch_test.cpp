@@ -62,7 +62,7 @@ std::vector<NamedNetwork> networks_with_table() {
           with_table("lists of views", &write_through_list)};
 }
 
-// Keeps every second op if `parity` is 0 or 1, or else nothing.
+// Keeps the ops whose index has this parity, 0 or 1. With parity -1, keeps no op.
 Plan plan_keeping(const Trace& trace, int parity) {
   return plan_of_blocks(trace, [parity](int, int op) { return op % 2 == parity; });
 }
@@ -117,7 +117,7 @@ TEST_CASE("a plan of a trace without such writes does not watch, and a changed t
   CHECK_FALSE(plan_keeping(trace_of(reads_first), -1).watches_writes);
 }
 
-TEST_CASE("a late copy is listed at the op that overwrites its content, and only once") {
+TEST_CASE("a copy that a later write causes is listed once, at the op that writes") {
   const NamedNetwork network = with_table(
       "two reads", [](const at::Tensor& x, const at::Tensor& w, const at::Tensor& table) {
         table.mul_(0.9);

@@ -350,7 +350,7 @@ Step predicted(const Trace& trace, const Plan& plan, Schedule schedule) {
 }
 
 TEST_CASE(
-    "a step in parts has the trace of the whole step; other orders of the parts are refused") {
+    "a step that is traced in parts has the trace of the whole step; a wrong order is refused") {
   const NamedNetwork named =
       network_of("mm", [](const at::Tensor& x, const at::Tensor& w) { return at::mm(x, w).sin(); });
   Trace in_parts;
@@ -370,7 +370,7 @@ TEST_CASE(
   CHECK(trace_to_json(in_parts) == trace_to_json(whole));
 }
 
-TEST_CASE("an op lists a written storage once") {
+TEST_CASE("an op lists each storage that it writes to once") {
   install_counting_allocators();
   buffer();  // makes the buffer before the network
   std::size_t num_writes = 0;

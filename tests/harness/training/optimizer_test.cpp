@@ -75,14 +75,14 @@ TEST_CASE("bfloat16 parameters are updated through float32 masters") {
   CHECK(parameter[0].item<float>() < 256.0F);
 }
 
-TEST_CASE("the optimizer none changes nothing") {
+TEST_CASE("optimizer `none` changes no parameter") {
   const at::Tensor parameter = leaf(at::ones({2}));
   set_gradient(parameter, 1);
   make_optimizer(OptimizerKind::kNothing, {parameter})->step();
   CHECK(parameter[0].item<float>() == 1.0F);
 }
 
-TEST_CASE("optimizers have a canonical spelling that reads back") {
+TEST_CASE("an optimizer's canonical spelling is parsed as the same optimizer") {
   for (const char* text : {"adamw", "none", "adamw(learning_rate=3e-04)"}) {
     const std::optional<OptimizerChoice> choice = optimizer_from_string(text);
     REQUIRE(choice.has_value());

@@ -189,14 +189,14 @@ const std::vector<NamedLayer>& layers_with_hidden_writes() {
          scaled(y);
          return at::sin(y) * detached * before;
        }},
-      {"a hidden write into a piece with a separate version",
+      {"a hidden write into a chunk of unsafe_split, which has its own version",
        [](T x, T w) {
          const std::vector<at::Tensor> halves = at::unsafe_split(at::mm(x, w), 2, 0);
          const at::Tensor before = (halves[0] + halves[1]).sin();
          scaled(halves[1]);
          return at::cat({at::sin(halves[0]), halves[1].cos()}) * at::cat({before, before});
        }},
-      {"a hidden write after an op wrote into another piece",
+      {"a hidden write after an in-place op on another chunk",
        [](T x, T w) {
          const std::vector<at::Tensor> halves = at::unsafe_split(at::mm(x, w), 2, 0);
          halves[0].mul_(0.5);
@@ -210,7 +210,7 @@ const std::vector<NamedLayer>& layers_with_hidden_writes() {
          scaled(ones);
          return at::sin(at::mm(x, w) * ones);
        }},
-      {"a hidden write into an empty tensor with a version change",
+      {"a hidden write into the result of empty() that bumps the version",
        [](T x, T w) {
          const at::Tensor ones = at::empty({4, 4});
          std::iota(ones.mutable_data_ptr<float>(), ones.mutable_data_ptr<float>() + 16, 1.0F);
@@ -270,8 +270,8 @@ at::Tensor filled(float first) {
   return tensor;
 }
 
-// Before it writes through a pointer, declares that it has taken the pointer, instead of bumping
-// the version.
+// Scales in place through a pointer. Declares beforehand that it takes the pointer, and does not
+// bump the version.
 at::Tensor scaled_as_told(const at::Tensor& y, float factor, PointerUse use = PointerUse::kOnce) {
   note_pointer_taken(y, use);
   scale_by_pointer(y, factor);
@@ -280,7 +280,7 @@ at::Tensor scaled_as_told(const at::Tensor& y, float factor, PointerUse use = Po
 
 const std::vector<NamedLayer>& layers_with_pointers() {
   static const std::vector<NamedLayer> all = {
-      {"a pointer taken once",
+      {"a pointer for one kernel",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          const at::Tensor before = (y + w).sin();
@@ -294,13 +294,13 @@ const std::vector<NamedLayer>& layers_with_pointers() {
          scaled_as_told(row, 0.5F);
          return before * y.cos() * row;
        }},
-      {"a pointer for two kernels in succession",
+      {"a pointer that is taken twice, for two kernels",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          const at::Tensor before = (scaled_as_told(y, 0.5F) + w).sin();
          return before * (scaled_as_told(y, 3.0F) * 1.5).cos();
        }},
-      {"a pointer that is kept for good",
+      {"a pointer that the program keeps and writes to again",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          const at::Tensor before = (scaled_as_told(y, 0.5F, PointerUse::kLasting) + w).sin();
@@ -309,7 +309,7 @@ const std::vector<NamedLayer>& layers_with_pointers() {
          scale_by_pointer(y, 0.25F);
          return before * between * y.sin();
        }},
-      {"a pointer and an op that writes in place",
+      {"a pointer that is kept across an in-place op",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          scaled_as_told(y, 0.5F, PointerUse::kLasting);
@@ -324,7 +324,7 @@ const std::vector<NamedLayer>& layers_with_pointers() {
          note_pointer_taken(y, PointerUse::kLasting);
          return at::sin(y) * y.cos();
        }},
-      {"a pointer of an empty tensor",
+      {"a pointer to the result of empty()",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          const at::Tensor numbers = at::empty({4, 4});
@@ -338,14 +338,14 @@ const std::vector<NamedLayer>& layers_with_pointers() {
   return all;
 }
 
-TEST_CASE("a result with an exposed pointer keeps what is written through it") {
+TEST_CASE("a result whose pointer was taken keeps what is written through the pointer") {
   for (const NamedLayer& each : layers_with_pointers()) {
     CAPTURE(each.name);
     check_every_plan(each.layer);
   }
 }
 
-TEST_CASE("an exposed pointer outside of regions has no effect") {
+TEST_CASE("taking a pointer outside of regions has no effect") {
   CHECK_NOTHROW(note_pointer_taken(at::ones({2}), PointerUse::kLasting));
   check_every_plan([](T x, T w) {
     note_pointer_taken(x, PointerUse::kLasting);
@@ -366,7 +366,7 @@ std::vector<at::Tensor> run_opaquely(const std::vector<at::Tensor>& arguments,
 
 const std::vector<NamedLayer>& layers_with_opaque_calls() {
   static const std::vector<NamedLayer> all = {
-      {"an opaque call that computes",
+      {"an opaque call that returns a new tensor",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          const auto made =
@@ -418,7 +418,7 @@ const std::vector<NamedLayer>& layers_with_opaque_calls() {
   return all;
 }
 
-TEST_CASE("an opaque call is one op with kept results") {
+TEST_CASE("an opaque call counts as one op, and its results are kept") {
   for (const NamedLayer& each : layers_with_opaque_calls()) {
     CAPTURE(each.name);
     check_every_plan(each.layer);
@@ -461,7 +461,7 @@ const std::vector<NamedLayer>& layers_with_constants() {
          numbers.mul_(0.25);
          return before * at::cos(y * numbers);
        }},
-      {"a constant that is written in place first",
+      {"a constant that is written in place before it is read",
        [](T x, T w) { return at::cos(at::mm(x, w) * filled(1.0F).mul_(0.25)); }},
       {"a constant that is read, then filled",
        [](T x, T w) {

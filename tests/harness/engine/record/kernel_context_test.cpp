@@ -233,7 +233,7 @@ TEST_CASE("LibTorch's kernels are recomputed under the state of forward") {
                [many](const at::Tensor& y) { return at::sum(many * y.mean()) * y; });
 }
 
-TEST_CASE("a context is current until one piece of state changes") {
+TEST_CASE("a captured context stays current until one piece of state changes") {
   const KernelContext before = KernelContext::current();
   CHECK(before.is_current());
   for (const State& state : all_state()) {

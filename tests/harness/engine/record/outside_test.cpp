@@ -118,7 +118,7 @@ TEST_CASE("a write through .data into a result of the region is accepted") {
 }
 
 // The view shares the memory of forward's result, which recompute does not write to.
-TEST_CASE("a write through a view of .data into a result of the region") {
+TEST_CASE("a write through a view of .data into a result of the region is accepted") {
   const Case given{
       [](const at::Tensor& x, const at::Tensor& w) {
         const at::Tensor y = at::mm(x, w);
@@ -203,7 +203,7 @@ TEST_CASE("a write in the region to an outside tensor that was read through a vi
 }
 
 // Some views are dead when the table is written to, and some are read again afterwards.
-TEST_CASE("views of an outside tensor that are read before, between and after writes to it") {
+TEST_CASE("views of an outside tensor may be read before, between and after writes to the tensor") {
   const Table table;
   check_equal(
       {[table](const at::Tensor& x, const at::Tensor& w) {
@@ -218,7 +218,7 @@ TEST_CASE("views of an outside tensor that are read before, between and after wr
        [](const Network&, const at::Tensor&) {}, table.reset()});
 }
 
-TEST_CASE("a view of an outside tensor may be read after writes to both") {
+TEST_CASE("a view of an outside tensor may be read after writes to the view and the tensor") {
   const Table table;
   check_equal({[table](const at::Tensor& x, const at::Tensor& w) {
                  at::Tensor view = table.ones.t();

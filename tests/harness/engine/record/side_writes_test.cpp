@@ -188,7 +188,7 @@ TEST_CASE("results do not depend on values that a side write overwrites") {
   }
 }
 
-TEST_CASE("every side write names an op and arguments of LibTorch") {
+TEST_CASE("every entry of the table of side writes names an existing op and its arguments") {
   std::set<std::string> found;
   for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
     const SideWrites* writes = side_writes_of(name.name);
@@ -196,7 +196,7 @@ TEST_CASE("every side write names an op and arguments of LibTorch") {
     if (writes == nullptr || !op.has_value()) continue;
     const OpFacts& facts = facts_of(*op);
     if (facts.side_written.size() != writes->arguments.size())
-      continue;  // another overload of the op, without these arguments
+      continue;  // an overload without these arguments
     CAPTURE(facts.name);
     found.insert(name.name);
     CHECK((facts.side_if >= 0) == !writes->only_if.empty());
@@ -385,7 +385,7 @@ std::vector<NamedNetwork> relatives() {
                 .sin();
           }),
       layers_of(
-          "a counter read before and after it is raised",
+          "a counter that is read before and after each increment",
           [] {
             return std::vector<at::Tensor>{at::zeros({}), ones({kChannels})};
           },
@@ -397,7 +397,7 @@ std::vector<NamedNetwork> relatives() {
             count.add_(1);
             return at::sin(between + count);
           }),
-      layers_of("statistics subtracted, then averaged with the batch's", &running_statistics,
+      layers_of("running mean subtracted, then updated with the batch's mean", &running_statistics,
                 [](const at::Tensor& x, const Parts& p) {
                   at::Tensor mean = p.buffers[0];
                   const at::Tensor y = at::mm(x, p.weights[0]);
@@ -442,7 +442,7 @@ std::vector<NamedNetwork> relatives() {
             at::Tensor noise = p.buffers[0];
             return at::rrelu_with_noise(at::mm(x, p.weights[0]), noise, 0.1, 0.4, true).sin();
           }),
-      layers_of("rrelu and dropout in turn", &nothing,
+      layers_of("dropout before and after rrelu", &nothing,
                 [](const at::Tensor& x, const Parts& p) {
                   const at::Tensor y = at::dropout(at::mm(x, p.weights[0]), 0.3, true);
                   return at::dropout(at::rrelu(y, 0.1, 0.4, true), 0.2, true).sin();
@@ -495,7 +495,7 @@ TEST_CASE("a repeated closure with restored buffers is bitwise equal to the plai
 }
 
 // In both runs, autograd's formula reads the statistics as they are in backward.
-TEST_CASE("statistics that another pass writes do not change evaluation's results") {
+TEST_CASE("evaluation is unaffected if another pass updates the statistics") {
   const NamedNetwork network =
       layers_of("evaluation", &running_statistics, [](const at::Tensor& x, const Parts& p) {
         return norm(at::mm(x, p.weights[0]), p, false).sin();

@@ -38,7 +38,8 @@ const std::vector<SparseWrite>& writes() {
   static const std::vector<SparseWrite> all = {
       {"none", by_coordinates, [](T, T) {}},
       {"values()", by_coordinates, [](T sparse, T) { sparse.values().mul_(0.5); }},
-      {"the tensor that gave the values", by_coordinates, [](T, T values) { values.mul_(2.0); }},
+      {"the tensor that provided the values", by_coordinates,
+       [](T, T values) { values.mul_(2.0); }},
       {"the sparse tensor", by_coordinates, [](T sparse, T) { sparse.mul_(2.0); }},
       {"the sparse tensor and its values", by_coordinates,
        [](T sparse, T values) {
@@ -47,7 +48,7 @@ const std::vector<SparseWrite>& writes() {
          sparse.mul_(2.0);
          values.add_(1.0);
        }},
-      {"other values of the sparse tensor", by_coordinates,
+      {"the sparse tensor, by an op that replaces its values", by_coordinates,
        [](T sparse, T) { sparse.add_(sparse * 0.25); }},
       {"none, by rows", by_rows, [](T, T) {}},
       {"_values()", by_coordinates, [](T sparse, T) { sparse._values().div_(3.0); }},
@@ -61,7 +62,8 @@ const std::vector<SparseWrite>& writes() {
       {"indices() of another sparse tensor", by_coordinates,
        [](T sparse, T) { at::sin(sparse).indices()[1].remainder_(3); }},
       {"values(), by rows", by_rows, [](T sparse, T) { sparse.values().mul_(0.5); }},
-      {"the tensor that gave the values, by rows", by_rows, [](T, T values) { values.mul_(2.0); }},
+      {"the tensor that provided the values, by rows", by_rows,
+       [](T, T values) { values.mul_(2.0); }},
       {"the sparse tensor, by rows", by_rows, [](T sparse, T) { sparse.mul_(2.0); }},
       {"col_indices()", by_rows, [](T sparse, T) { sparse.col_indices().remainder_(3); }},
       {"crow_indices()", by_rows,
@@ -135,7 +137,7 @@ Case read_write_read(const SparseParts& parts, const MakeSparse& make, const Wri
   return given;
 }
 
-TEST_CASE("a write to a part of a sparse tensor is seen by later reads alone") {
+TEST_CASE("only later reads see a write to a part of a sparse tensor") {
   using T = const at::Tensor&;
   const std::vector<std::pair<const char*, MakeSparse>> kinds = {{"by coordinates", by_coordinates},
                                                                  {"by rows", by_rows}};
@@ -163,7 +165,7 @@ TEST_CASE("a write to a part of a sparse tensor is seen by later reads alone") {
   }
 }
 
-TEST_CASE("an op may have more items and results than sixteen bits count") {
+TEST_CASE("an op may have more list items and results than 16 bits can count") {
   for (const std::int64_t num_items : {1'000, 40'000, 70'000}) {
     CAPTURE(num_items);
     check_equal({[num_items](const at::Tensor& x, const at::Tensor& w) {

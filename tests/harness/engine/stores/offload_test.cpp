@@ -147,7 +147,7 @@ TEST_CASE("inputs of regions are kept on the host") {
 
 // The test writes to the value after its region. Recompute ignores the host copy, and autograd sees
 // that its saved tensor was written to. An input cannot be recomputed, so the write is rejected.
-TEST_CASE("an overwritten value or input is not taken from the host") {
+TEST_CASE("the host copy of an overwritten value or input is not used") {
   prepare_process();
   at::Tensor exposed;  // this is a result of the second layer
   NamedNetwork named = three_layers();
@@ -212,10 +212,11 @@ Outcome train(const NamedNetwork& named, const Checkpoint* checkpoint, Backward 
   return outcome_of(network, loss);
 }
 
-// Compares random plans with three treatments with plain runs, bitwise: inputs offloaded or not,
-// one backward or two. The host is empty afterwards, and steps after the first allocate no host
-// memory.
-TEST_CASE("random offloading plans run networks with hazards bitwise equal", "[property]") {
+// Random plans keep, recompute or offload each value, and offload inputs or not. With one backward
+// or two, bits must equal the plain run. Afterwards the host is empty, and steps after the first
+// allocate no host memory.
+TEST_CASE("networks with hazards under random offloading plans are bitwise equal to the plain run",
+          "[property]") {
   prepare_process();
   int num_runs = 0;
   int num_moved = 0;
