@@ -33,7 +33,7 @@ Driver driver;
 int refuse(NvmlDevice*, unsigned*) { return 3; }
 
 constexpr unsigned kOwnInstance = 9;
-// A made-up handle of the MIG instance. The handle of the GPU itself is null.
+// The handle of the made-up MIG instance. The handle of the GPU itself is null.
 NvmlDevice* const kInstanceHandle = reinterpret_cast<NvmlDevice*>(&driver);
 
 int list_mig_processes(NvmlDevice* device, unsigned* count, NvmlProcess* processes) {
@@ -182,7 +182,7 @@ TEST_CASE(
   CHECK_THAT(environment.topology.value(), Catch::StartsWith("nvlinks 18"));
 }
 
-TEST_CASE("the driver reports persistence mode as on or off, or refuses") {
+TEST_CASE("persistence mode is reported as on, as off, or as unknown if the driver refuses") {
   driver = {};
   const auto persistence_mode = [] {
     Environment environment;
@@ -211,7 +211,7 @@ TEST_CASE("every process on the GPU except this one counts as another process") 
   CHECK(monitor->read(GpuMonitor::OwnContext::kNo).other_processes == std::nullopt);
 }
 
-TEST_CASE("only processes of the MIG instance itself count") {
+TEST_CASE("on a MIG instance, only processes of this instance count") {
   driver = {};
   driver.has_mig_mode = true;
   driver.mig_processes = {{101, 0, kOwnInstance, 0}, {102, 0, 3, 0}, {103, 0, 4, 0}};
@@ -251,7 +251,8 @@ TEST_CASE("measuring on a shared GPU gives a warning") {
       Catch::Contains("2 other processes compute") && Catch::Contains("CUDA_VISIBLE_DEVICES"));
 }
 
-TEST_CASE("throttle reasons have names, idling is no throttle reason, and an unknown bit is kept") {
+TEST_CASE(
+    "throttle reasons have names, idling is not a throttle reason, and an unknown bit is kept") {
   CHECK(throttle_reason_names(0x1).empty());
   CHECK(throttle_reason_names(0x1 | 0x4 | 0x40) ==
         std::vector<std::string>{"sw_power_cap", "hw_thermal_slowdown"});
@@ -273,7 +274,7 @@ TEST_CASE("readings are summarized by the worst value") {
   CHECK((summarize_readings({}) == DeviceStateRecord{}));
 }
 
-TEST_CASE("clocks of an idle moment do not count for the step") {
+TEST_CASE("clock rates that were read while the GPU was idle are ignored") {
   const GpuReading idle{345, 1593, 40, 0x1, 0};
   const GpuReading busy{1755, 2619, 50, 0x0, 0};
   const DeviceStateRecord state = summarize_readings({idle, busy});

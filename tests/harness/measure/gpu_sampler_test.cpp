@@ -68,7 +68,7 @@ TEST_CASE("the GPU is sampled while it is busy") {
   for (const GpuReading& reading : readings) CHECK(reading.sm_clock_mhz == kBusyClock);
 }
 
-TEST_CASE("every reading is returned, and none after the stop") {
+TEST_CASE("every reading is returned, and no reading is made after the stop") {
   reset_busy_gpu();
   const auto monitor = open_busy_gpu();
   GpuSampler sampler(*monitor, milliseconds(1));
@@ -111,7 +111,7 @@ TEST_CASE("a stop can be requested during a slow reading") {
   CHECK(sampler.stop().size() == 1);
 }
 
-TEST_CASE("each start has separate readings") {
+TEST_CASE("readings of an earlier start are not returned") {
   reset_busy_gpu();
   const auto monitor = open_busy_gpu();
   GpuSampler sampler(*monitor, milliseconds(1));

@@ -9,7 +9,7 @@
 namespace rematch {
 namespace {
 
-TEST_CASE("a tensor's hash is the head of the SHA-256 of its bytes") {
+TEST_CASE("a tensor's hash is the beginning of the SHA-256 of its bytes") {
   // The SHA-256 of four zero bytes, and of 00 00 00 00 00 00 80 3f: [0, 1] in float32.
   CHECK(tensor_hash(at::zeros({1})) == "df3f619804a92fdb4057192dc43dd748");
   CHECK(tensor_hash(at::arange(2, at::kFloat)) == "22b6f43bd8d27738d3213f29e96b62d0");

@@ -114,7 +114,7 @@ TEST_CASE("meta gives the bytes of the CPU at every op boundary") {
   CHECK(meta.peak_scope == cpu.peak_scope);
 }
 
-// Behaves like an optimizer that steps in backward.
+// Frees the gradient, like an optimizer that steps in backward. Counts the calls.
 struct CountedHook final : torch::autograd::PostAccumulateGradHook {
   explicit CountedHook(int* calls) : num_calls(calls) {}
   void operator()(const torch::autograd::Variable& parameter) override {
@@ -161,7 +161,8 @@ TEST_CASE("a hook that the program sets during a probe stays") {
   CHECK(num_calls == 1);
 }
 
-TEST_CASE("a second forward of a step starts with the bytes that the first forward left") {
+TEST_CASE(
+    "a second forward pass in a step starts with the bytes that the first forward pass left") {
   install_counting_allocators();
   const TwoBlocks model(at::kCPU);
   MemoryProbe probe(at::kCPU, model.weights);

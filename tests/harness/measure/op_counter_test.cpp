@@ -54,7 +54,7 @@ TEST_CASE("overloads are distinguished by name") {
   CHECK(count(record, Phase::kForward, "aten::sum.dim_IntList") == 1);
 }
 
-TEST_CASE("ops during the guard's lifetime count as ops of the optimizer") {
+TEST_CASE("ops under a guard for the optimizer's phase count as ops of the optimizer") {
   OpCounter counter;
   const at::Tensor x = at::ones({2});
   {
@@ -70,7 +70,7 @@ TEST_CASE("ops during the guard's lifetime count as ops of the optimizer") {
   CHECK(count(record, Phase::kForward, "aten::mul.Tensor") == 1);
 }
 
-TEST_CASE("nothing is counted outside the guard") {
+TEST_CASE("ops outside of the observer's guard are not counted") {
   OpCounter counter;
   const at::Tensor x = at::ones({2});
   {

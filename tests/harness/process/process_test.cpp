@@ -29,7 +29,7 @@ TEST_CASE("a child's exit code and the end of its stderr are returned") {
   CHECK(result.peak_resident.count > 0);
 }
 
-TEST_CASE("a child gets its given variables instead of this process' own") {
+TEST_CASE("variables given for a child replace the variables of this process") {
   Child child({"/bin/sh", "-c", "echo $HOME $REMATCH_TEST $PATH >&2"},
               {"HOME=/elsewhere", "REMATCH_TEST=7"});
   while (!child.poll_once(milliseconds(20))) {
@@ -95,7 +95,7 @@ TEST_CASE("a signal to this process ends the child and is recorded, not obeyed")
   CHECK(InterruptGuard::signal() == SIGINT);
 }
 
-TEST_CASE("an inner guard keeps a signal that came before the inner guard") {
+TEST_CASE("a nested guard keeps a signal that arrived before the nested guard was created") {
   const InterruptGuard outer;
   raise(SIGINT);
   {
@@ -121,7 +121,7 @@ TEST_CASE(
   CHECK(is_memory_short(MachineMemory(), MachineMemory(), Bytes{1}));
 }
 
-TEST_CASE("a held interrupt waits for its taker, and can be taken only once") {
+TEST_CASE("a held interrupt stays pending until it is taken, and can be taken only once") {
   hold_interrupts();
   REQUIRE(raise(SIGTERM) == 0);
   CHECK(take_held_interrupt() == SIGTERM);

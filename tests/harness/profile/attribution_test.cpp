@@ -79,7 +79,7 @@ TEST_CASE("kernels are counted and timed under the op that launched them") {
   CHECK(use.total_time() == nanoseconds(83));
 }
 
-TEST_CASE("ops are compared with kernels") {
+TEST_CASE("executed ops are compared with the kernels that ran") {
   const std::vector<OpCall> calls = calls_of_a_step();
   std::array<std::map<OpClass, std::int64_t>, kNumPhases> executed;
   executed[0] = {{OpClass::kMatmul, 1}, {OpClass::kAttentionForward, 1}};
@@ -100,7 +100,7 @@ TEST_CASE("ops are compared with kernels") {
 }
 
 // Composed attention has no kernel of its own: each op runs two matmuls around a softmax.
-TEST_CASE("composed attention is compared with its matmuls") {
+TEST_CASE("an executed composed attention is compared with the matmuls that it launches") {
   const std::vector<OpCall> calls = {
       {"rematch::attention", OpClass::kAttentionForward, Phase::kForward, "blocks.0", 0},
       {"rematch::attention_backward", OpClass::kAttentionBackward, Phase::kBackward, "blocks.0",
@@ -136,7 +136,8 @@ TEST_CASE("composed attention is compared with its matmuls") {
   CHECK_FALSE(disagreement(attribute(fused.activity, calls), executed));
 }
 
-TEST_CASE("lost, badly stamped or unattributed records make the pass invalid") {
+TEST_CASE(
+    "lost records, records with wrong timestamps and unattributed records make the pass invalid") {
   Activity activity = device_of_a_step().activity;
   activity.dropped = 3;
   CHECK_THAT(attribute(activity, calls_of_a_step()).invalid.value(),
@@ -205,8 +206,10 @@ TEST_CASE("unfinished kernels and copies make the pass invalid") {
   CHECK_THAT(use.invalid.value(), Catch::Contains("2 kernels or copies had not ended"));
 }
 
-// One op's kernel, link and launch are all lost, so only the other step reveals it.
-TEST_CASE("steps that differ make the pass invalid even with equal numbers of kernels") {
+// In step 1, the kernel, link and launch of one op are all lost, so only the comparison with step 0
+// reveals the loss.
+TEST_CASE(
+    "a kernel that is lost with its launch makes the pass invalid, because the steps differ") {
   std::vector<OpCall> calls = calls_of_a_step(0);
   for (const OpCall& call : calls_of_a_step(1)) calls.push_back(call);
   Device device = device_of_a_step();
@@ -238,9 +241,9 @@ TEST_CASE("copies of an offload are counted separately and unattributed copies a
   CHECK(use.note.value() == "2 copies or memsets of 128 bytes were not started by an op");
 }
 
-// Imitates a router of experts that launches a matmul for each expert that gets a token, or a split
-// over keys.
-TEST_CASE("kernels that vary with the data are noted, and the counts remain valid") {
+// Imitates a mixture of experts, which launches a matmul for each expert that gets a token. A
+// kernel that splits over keys varies in the same way.
+TEST_CASE("kernels that vary with the data add a note, and the counts remain valid") {
   std::vector<OpCall> calls = calls_of_a_step(0);
   for (const OpCall& call : calls_of_a_step(1)) calls.push_back(call);
   Device device = device_of_a_step();
@@ -252,7 +255,7 @@ TEST_CASE("kernels that vary with the data are noted, and the counts remain vali
   CHECK_FALSE(attribute(device.activity, calls).note);
 }
 
-TEST_CASE("kernels that make a step's input belong to no op, but have a name") {
+TEST_CASE("kernels that prepare a step's batch belong to no op, and do not count as unattributed") {
   Device device = device_of_a_step();
   device.run("direct_copy", kBatchOfStep);
   device.run("direct_copy", kBatchOfStep);

@@ -105,7 +105,7 @@ CUptiResult result_string(CUptiResult result, const char** text) {
 
 constexpr auto kLaunchOfCuda13 = CUPTI_RUNTIME_TRACE_CBID___cudaLaunchKernel_v13000;
 
-// Gives a few calls, in both domains, the names that matter in this test.
+// Names the few calls, in both CUPTI domains, that matter in this test.
 CUptiResult call_name(CUpti_CallbackDomain domain, std::uint32_t call, const char** name) {
   if (domain == CUPTI_CB_DOMAIN_DRIVER_API) {
     *name =
@@ -253,7 +253,7 @@ void check_nothing_is_left() {
   CHECK(fake.enabled.empty());
 }
 
-TEST_CASE("kernels, copies, sets and links are read; launch records are not") {
+TEST_CASE("records of kernels, copies, memsets and correlations are read; launch records are not") {
   fake = {};
   const CuptiFunctions functions = table();
   CuptiSession session(functions);
@@ -301,7 +301,7 @@ TEST_CASE("kernels, copies, sets and links are read; launch records are not") {
 }
 
 // LibTorch for CUDA 13 launches through __cudaLaunchKernel, and cuBLAS launches through the driver.
-TEST_CASE("every call that gives the device work is traced, and no other call is") {
+TEST_CASE("every call that submits work to the device is traced, and no other call is") {
   fake = {};
   const CuptiFunctions functions = table();
   const CuptiSession session(functions);
@@ -387,7 +387,7 @@ TEST_CASE("stopping waits for a buffer that a CUPTI thread still reads") {
   deliverer.join();
 }
 
-TEST_CASE("exactly the calls that launch a kernel are listed") {
+TEST_CASE("the runtime and driver calls that launched a kernel are returned, and no other call") {
   fake = {};
   const CuptiFunctions functions = table();
   CuptiSession session(functions);
@@ -429,7 +429,7 @@ TEST_CASE("a kernel without a name is counted") {
   CHECK(session.finish().kernels.at(0).symbol.empty());
 }
 
-TEST_CASE("dropped records are counted, and a discard forgets earlier records") {
+TEST_CASE("dropped records are counted, and discard() forgets earlier records") {
   fake = {};
   const CuptiFunctions functions = table();
   CuptiSession session(functions);
@@ -443,7 +443,7 @@ TEST_CASE("dropped records are counted, and a discard forgets earlier records") 
   CHECK(activity.dropped == 12);
 }
 
-TEST_CASE("ids of op calls nest, and their kind differs from Kineto's kinds") {
+TEST_CASE("ids of op calls nest, and have another correlation kind than Kineto's ids") {
   CHECK(kOpCallId == CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2);  // Kineto uses the kinds CUSTOM0 and
                                                                 // CUSTOM1
   fake = {};
@@ -458,7 +458,7 @@ TEST_CASE("ids of op calls nest, and their kind differs from Kineto's kinds") {
   CHECK_THROWS_AS(session.end(), CuptiError);
 }
 
-TEST_CASE("only one session exists at a time, and a second session may follow") {
+TEST_CASE("only one session can exist at a time, and another can begin after it ends") {
   fake = {};
   const CuptiFunctions functions = table();
   {
@@ -470,7 +470,8 @@ TEST_CASE("only one session exists at a time, and a second session may follow") 
   CHECK(refusal(functions) == "recorded");
 }
 
-TEST_CASE("another tool, a refusing driver and another version have different errors") {
+TEST_CASE(
+    "another profiler, a driver that refuses and a different CUPTI version have distinct errors") {
   const CuptiFunctions functions = table();
   fake = {};
   fake.subscribe_result = CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
@@ -504,7 +505,7 @@ TEST_CASE("an unreadable buffer ends the session with an error") {
   CHECK_THROWS_WITH(session.finish(), Catch::Contains("cannot read its own records"));
 }
 
-TEST_CASE("the error without CUPTI says that CUPTI is missing") {
+TEST_CASE("without CUPTI the error says that CUPTI is missing") {
   CHECK_THROWS_WITH(load_cupti("librematch-no-such-cupti.so"),
                     Catch::Contains("CUPTI is missing") && Catch::Contains("comes with LibTorch"));
   CHECK_THROWS_WITH(load_cupti("libc.so.6"), Catch::Contains("CUPTI lacks cuptiGetVersion"));

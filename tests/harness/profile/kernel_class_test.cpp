@@ -21,7 +21,7 @@ struct Row {
 // Names that no library contains as a symbol, because their kernels are compiled on use or come
 // from newer releases. The names are spelled as in published profiles and sources, not captured on
 // a device.
-TEST_CASE("kernel names map to their class") {
+TEST_CASE("each kernel name maps to its class") {
   const std::vector<Row> rows = {
       {"void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<128, 64, 64, 4, false, false, "
        "cutlass::bfloat16_t>, false, true>(pytorch_flash::Flash_fwd_params)",
@@ -136,7 +136,7 @@ TEST_CASE("the kernels in the libraries map to their class, as symbols and deman
 }
 
 // A record describes a kernel only by its name.
-TEST_CASE("every kernel of ours has a descriptive name and a class") {
+TEST_CASE("every kernel of this project has a descriptive name and a class") {
   const std::regex declaration(
       R"(__global__\s+void\s+(?:__launch_bounds__\([^()]*\)\s+)?(\w+)\s*\()");
   std::map<std::string, std::string> classes;

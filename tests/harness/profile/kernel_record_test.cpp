@@ -43,7 +43,7 @@ TEST_CASE("kernels that do not match the executed ops make the record invalid") 
              Catch::Contains("forward executed 3 matmul ops, but 2"));
 }
 
-TEST_CASE("the reason that attribution found comes first") {
+TEST_CASE("a reason found by the attribution takes precedence") {
   KernelUse use = two_matmuls();
   use.dropped = 7;
   use.unattributed = 2;
@@ -67,7 +67,7 @@ TEST_CASE("a note of the attribution leaves the figures usable") {
   CHECK(record.is_usable());
 }
 
-TEST_CASE("transfers outside of ops are recorded, and absent if there are none") {
+TEST_CASE("transfers outside of ops are recorded; the field is absent if there are none") {
   KernelUse use = two_matmuls();
   CHECK_FALSE(kernel_record(use, executed(2)).offload_copies);
   CHECK_FALSE(kernel_record(use, executed(2)).unattributed_transfers);
@@ -79,7 +79,7 @@ TEST_CASE("transfers outside of ops are recorded, and absent if there are none")
 }
 
 // Two steps whose matmuls launched 300 ns of kernels: 150 ns each.
-TEST_CASE("times by op class are per step") {
+TEST_CASE("times by op class are averaged per step") {
   KernelUse use;
   use.by_op_class[kForward][OpClass::kMatmul] = {4, nanoseconds(300)};
   const auto times = op_class_times(use, 2);

@@ -19,7 +19,7 @@
 namespace rematch {
 namespace {
 
-// Records what begins and ends, and on which thread.
+// Records which op call begins or ends, and on which thread.
 struct Notes final : LaunchMarker {
   std::vector<std::uint64_t> ids;
   std::vector<std::string> names;
@@ -197,8 +197,9 @@ TEST_CASE("the op calls that launched kernels match the executed ops") {
              Catch::Contains("but 3 of them launched a kernel of class attention_forward"));
 }
 
-// Covers a profile from a real step to op times: the step must run its trace's ops.
-TEST_CASE("recorded steps without a policy have the trace's ops, and become a profile") {
+// Makes a profile from real steps. Op times can only be assigned if a step runs the ops of its
+// trace.
+TEST_CASE("recorded steps without a policy run the trace's ops, and give a profile") {
   TrainingSettings settings;
   settings.model = std::get<ModelSpec>(make_spec(
       "llama_small",
