@@ -23,7 +23,7 @@ void end_with_code(RankState& state, milliseconds at, int code) {
   state.exit_code = code;
 }
 
-TEST_CASE("a rank ended by a signal is blamed even if the launcher saw another end first") {
+TEST_CASE("a rank ended by a signal is blamed even if the launcher saw another rank end first") {
   std::vector<RankState> ranks = running_ranks(4);
   end_with_code(ranks[1], milliseconds(10), 1);
   ranks[2].ended_at = milliseconds(12);
@@ -32,7 +32,7 @@ TEST_CASE("a rank ended by a signal is blamed even if the launcher saw another e
 }
 
 TEST_CASE(
-    "a rank that failed itself is blamed, not the ranks that lost contact with it and ended "
+    "a rank that failed on its own is blamed, not the ranks that lost contact with it and ended "
     "sooner") {
   std::vector<RankState> ranks = running_ranks(3);
   end_with_code(ranks[0], milliseconds(10), 1);
@@ -43,7 +43,7 @@ TEST_CASE(
   CHECK(blame_of_failure(ranks)->message == "rank 2 ended first, exit code 4: no such file");
 }
 
-TEST_CASE("if several ranks failed themselves, the first of them is blamed") {
+TEST_CASE("if several ranks failed on their own, the first of them is blamed") {
   std::vector<RankState> ranks = running_ranks(3);
   end_with_code(ranks[0], milliseconds(20), 1);
   ranks[0].note.failed_at = milliseconds(9);
@@ -60,7 +60,7 @@ TEST_CASE("a failed rank that ends slowly is blamed, not the ranks that ended be
   CHECK(blame_of_failure(ranks)->message == "rank 1 failed first: no more ink");
 }
 
-TEST_CASE("if all ended ranks lost a connection the running rank is reported as hanging") {
+TEST_CASE("if all ended ranks lost a connection, the running rank is reported as hanging") {
   std::vector<RankState> ranks = running_ranks(3);
   for (const std::size_t lost : {0, 2}) {
     end_with_code(ranks[lost], milliseconds(10), 1);
@@ -73,7 +73,7 @@ TEST_CASE("if all ended ranks lost a connection the running rank is reported as 
         "collectives");
 }
 
-TEST_CASE("ranks that end well are not blamed") {
+TEST_CASE("ranks that end without an error are not blamed") {
   std::vector<RankState> ranks = running_ranks(2);
   end_with_code(ranks[0], milliseconds(1), 0);
   CHECK_FALSE(blame_of_failure(ranks));

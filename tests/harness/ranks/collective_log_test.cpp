@@ -116,11 +116,11 @@ TEST_CASE("rank: a swap", "[.rank]") {
   }
 }
 
-TEST_CASE("two swapped collectives of equal shape are found, with ranks and place") {
+TEST_CASE("the error for two swapped collectives of equal shape names the ranks and the place") {
   CHECK(failure_of_ranks(2, "rank: a swap") == "");
 }
 
-TEST_CASE("rank: one collective more", "[.rank]") {
+TEST_CASE("rank: an additional collective on one rank", "[.rank]") {
   Ranks ranks = this_rank({group_of_all(kLogged), {"own", {this_place().rank}}});
   const at::Tensor x = at::ones({2, 3});
   CollectiveLog log;
@@ -135,7 +135,7 @@ TEST_CASE("rank: one collective more", "[.rank]") {
 }
 
 TEST_CASE("a collective that only one rank runs is found") {
-  CHECK(failure_of_ranks(3, "rank: one collective more") == "");
+  CHECK(failure_of_ranks(3, "rank: an additional collective on one rank") == "");
 }
 
 // Ranks may differ in the rows that they exchange, because of routing, and in the ops that they run

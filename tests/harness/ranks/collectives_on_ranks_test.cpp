@@ -131,7 +131,7 @@ TEST_CASE("after a collective of the quiet Gloo backend, only the result is held
   CHECK(failure_of_ranks(2, "rank: bytes after a collective") == "");
 }
 
-TEST_CASE("rank: two groups of one name", "[.rank]") {
+TEST_CASE("rank: two groups with the same name", "[.rank]") {
   const int pair = this_place().rank / 2;
   const Ranks ranks = this_rank({group_of_all(kGroup), {"tp", {2 * pair, 2 * pair + 1}}});
   const at::Tensor mine = at::full({4}, static_cast<double>(1 + ranks.rank()));
@@ -141,7 +141,7 @@ TEST_CASE("rank: two groups of one name", "[.rank]") {
 }
 
 TEST_CASE("two groups with the same name but different ranks are separate") {
-  CHECK(failure_of_ranks(4, "rank: two groups of one name") == "");
+  CHECK(failure_of_ranks(4, "rank: two groups with the same name") == "");
 }
 
 // A group that contains only rank 2 of 4.

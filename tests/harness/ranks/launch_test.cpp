@@ -76,7 +76,7 @@ TEST_CASE("rank: throws in step 2", "[.rank]") {
   });
 }
 
-TEST_CASE("a rank that fails itself is named even if other ranks fail because of it") {
+TEST_CASE("a rank that fails on its own is named even if other ranks fail because of it") {
   const LaunchResult result = launch_test_case(3, "rank: throws in step 2");
   CHECK(result.end == End::kFailed);
   CHECK_THAT(result.message, StartsWith("rank 1 failed first"));
@@ -106,7 +106,7 @@ TEST_CASE("rank: exits in step 2", "[.rank]") {
   });
 }
 
-TEST_CASE("the message contains the last words of the rank that ended first") {
+TEST_CASE("the message contains the last line of stderr of the rank that ended first") {
   const LaunchResult result = launch_test_case(2, "rank: exits in step 2");
   CHECK(result.culprit == 0);
   CHECK(result.message == "rank 0 ended first, exit code 7: out of paper");
@@ -192,21 +192,21 @@ TEST_CASE("a signal to the launcher's process ends all ranks") {
   CHECK(result.code == 0);
 }
 
-TEST_CASE("rank: the same program", "[.rank]") {
+TEST_CASE("rank: program hashes must agree", "[.rank]") {
   Ranks ranks = this_rank({});
   ranks.agree("program", own_executable_sha256());
 }
 
-TEST_CASE("a rank of another program is refused") {
+TEST_CASE("ranks whose binaries differ are refused") {
   const ScratchFolder scratch;
   const std::string other = scratch.file("other");
   std::filesystem::copy_file(own_executable(), other);
   std::ofstream(other, std::ios::app) << "one byte more";
-  CHECK(failure_of_ranks(2, "rank: the same program") == "");
+  CHECK(failure_of_ranks(2, "rank: program hashes must agree") == "");
   Launcher launcher(2);
   const LaunchResult result = launcher.run(
       [&](int rank) {
-        std::vector<std::string> command = command_of_test_case("rank: the same program");
+        std::vector<std::string> command = command_of_test_case("rank: program hashes must agree");
         if (rank == 1) command[0] = other;
         return command;
       },
@@ -240,7 +240,7 @@ std::vector<LaunchResult> launch_apart(const std::string& test_case) {
   return results;
 }
 
-TEST_CASE("rank: all is well", "[.rank]") {
+TEST_CASE("rank: no rank fails", "[.rank]") {
   train_on_this_rank([](int, int) {});
 }
 TEST_CASE("rank: rank 1 is killed", "[.rank]") {
@@ -251,7 +251,7 @@ TEST_CASE("rank: rank 1 is killed", "[.rank]") {
 
 TEST_CASE(
     "launchers of one rank each form one job, and all launchers know which rank ended first") {
-  for (const LaunchResult& result : launch_apart("rank: all is well")) {
+  for (const LaunchResult& result : launch_apart("rank: no rank fails")) {
     CHECK(result.message == "");
     CHECK(result.end == End::kWell);
     CHECK(result.ranks.size() == 1);
@@ -262,16 +262,16 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("one launcher serves several runs one after another") {
+TEST_CASE("one launcher can launch several runs in succession") {
   Launcher launcher(2);
   for (int run = 0; run < 2; ++run) {
-    const LaunchResult result =
-        launcher.run([](int) { return command_of_test_case("rank: all is well"); }, kLongForRanks);
+    const LaunchResult result = launcher.run(
+        [](int) { return command_of_test_case("rank: no rank fails"); }, kLongForRanks);
     CHECK(result.message == "");
   }
 }
 
-TEST_CASE("the error for a lost store gives its place") {
+TEST_CASE("the error for a lost store contains the store's address") {
   c10d::TCPStoreOptions options;
   options.port = 0;
   options.isServer = true;
@@ -280,11 +280,11 @@ TEST_CASE("the error for a lost store gives its place") {
   RankPlace place;
   place.port = store->getPort();
   Ranks ranks(place, {});
-  ranks.barrier("while it is there");
+  ranks.barrier("before the store is lost");
   store.reset();
   std::string message;
   try {
-    ranks.barrier("when it is gone");
+    ranks.barrier("after the store is lost");
   } catch (const RanksError& error) {
     message = error.what();
   }

@@ -14,7 +14,7 @@ using Tensors = std::vector<at::Tensor>;
 using TensorLists = std::vector<Tensors>;
 using StartedWork = c10::intrusive_ptr<c10d::Work>;
 
-// A backend that has all forms of all collectives, and does nothing.
+// A backend that implements all forms of all collectives. None of them does anything.
 class IdleBackend : public c10d::Backend {
  public:
   IdleBackend() : c10d::Backend(/*rank=*/0, /*size=*/2) {}
@@ -27,7 +27,7 @@ class IdleBackend : public c10d::Backend {
   StartedWork allgather(TensorLists&, Tensors&, const c10d::AllgatherOptions&) override {
     return done();
   }
-  // A backend that implements one form by another, as Gloo does.
+  // Implements one form by calling another form, as Gloo does.
   StartedWork _allgather_base(at::Tensor& output, at::Tensor& input,
                               const c10d::AllgatherOptions& options) override {
     TensorLists outputs = {{output}};
@@ -87,8 +87,9 @@ class ListedWork final : public NotedBackend<IdleBackend> {
   }
 };
 
-// Quiet Gloo waits for both pieces of work, because the inner work holds tensors too.
-TEST_CASE("the work object of a nested form is handed over too") {
+// The quiet Gloo backend must wait for the outer and the inner work, because the inner work holds
+// tensors too.
+TEST_CASE("if one form calls another, the work objects of both forms are passed on") {
   const NotesOnBoard notes;
   ListedWork backend(notes.of_rank);
   at::Tensor x = at::ones({4});
@@ -97,7 +98,7 @@ TEST_CASE("the work object of a nested form is handed over too") {
   CHECK(notes.calls() == 1);
 }
 
-// A backend that lacks all forms, so that c10d's own forms throw.
+// A backend that implements no form. The forms of its base class in c10d throw.
 class LackingBackend : public c10d::Backend {
  public:
   LackingBackend() : c10d::Backend(/*rank=*/0, /*size=*/2) {}

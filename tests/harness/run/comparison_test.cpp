@@ -80,7 +80,7 @@ TEST_CASE("gradient hashes are kept for two steps if no reference in the report 
   CHECK(alone.steps[1].gradient_hashes.size() == 2);
 }
 
-TEST_CASE("without common steps no equality is claimed") {
+TEST_CASE("without common steps two points do not count as equal") {
   const ParityRecord parity = compare_steps(point("full", {}), point("none", {"1"}));
   CHECK(parity.compared_steps == 0);
   CHECK_FALSE(parity.loss_bits_equal.has_value());
@@ -119,7 +119,7 @@ TEST_CASE("times by class are medians over the rounds") {
   CHECK(time.classes[kForward].size() == 1);
 }
 
-TEST_CASE("the ratio pairs the times of one round, because a slow round slows both arms") {
+TEST_CASE("a ratio is computed within each round, because a slow round slows both arms") {
   const TimeRecord slow = summarize_rounds({round({20, 20}), round({200, 200}), round({22, 22})});
   const TimeRecord fast = summarize_rounds({round({10, 10}), round({100, 100}), round({11, 11})});
   const StepRatioRecord ratio = ratio_to("none", slow, fast, 0.01);
@@ -136,7 +136,7 @@ TEST_CASE("the first obstacle to CUDA in the order of checks is reported") {
   CHECK_FALSE(cuda_obstacle(true, "580.65.06", 1).has_value());
 }
 
-TEST_CASE("a device that the runtime lists is usable, whatever its driver") {
+TEST_CASE("a device that the runtime lists is usable, whatever the driver's version") {
   CHECK_FALSE(cuda_obstacle(true, std::nullopt, 1).has_value());
   CHECK_FALSE(cuda_obstacle(true, "535.104.05", 1).has_value());
 }

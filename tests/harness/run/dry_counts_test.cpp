@@ -14,7 +14,7 @@
 namespace rematch::testing {
 namespace {
 
-// The ops of a phase, under the names of Note [One op, two names].
+// The number of executions of each op, for each phase. Names follow Note [One op, two names].
 using Executed = std::vector<std::map<std::string, std::int64_t>>;
 
 Executed executed_ops(const EngineFigures& figures) {
@@ -38,7 +38,7 @@ Plans different_plans(PolicyMatrix& matrix) {
   return found;
 }
 
-// A quick run measures every plan on one model. On each other model, it measures policy `none` and
+// A quick test measures every plan on one model. On each other model, it measures policy `none` and
 // a sixteenth of the other plans.
 Plans plans_to_measure(const Plans& all, bool every_plan, std::size_t first) {
   constexpr std::size_t kSlice = 16;

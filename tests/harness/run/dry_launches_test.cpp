@@ -35,14 +35,15 @@ struct Launches {
   std::int64_t backward = 0;
 };
 
-// Flash attention's kernels. The kernels that split over the keys need one more kernel to add up.
-// Flash attention does not support float32, so float32 uses LibTorch's memory-efficient kernels.
+// Flash attention's kernels. The kernel that splits over the keys launches one more kernel, which
+// combines the parts. Flash attention does not support float32, so float32 uses LibTorch's
+// memory-efficient kernels.
 constexpr std::string_view kForwardKernels[] = {"fmha_cutlassF_f32", "16flash_fwd_kernel",
                                                 "24flash_fwd_splitkv_kernel"};
 constexpr std::string_view kBackwardKernels[] = {"fmha_cutlassB_f32", "flash_bwd_dq_dk_dv_loop"};
 
-// Adds up the launches of kernels with these names. Prints the sum for scripts/test, which repeats
-// such lines.
+// Returns the number of launches of kernels with these names. Prints a line for each name, which
+// scripts/test repeats in its summary.
 template <std::size_t kNum>
 std::int64_t count(const std::string& step, const std::string_view (&names)[kNum]) {
   std::int64_t sum = 0;

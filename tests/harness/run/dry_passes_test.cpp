@@ -17,7 +17,7 @@ namespace rematch::testing {
 namespace {
 
 // The first point trains without the engine's hooks before the counting pass installs them.
-TEST_CASE("points are measured with and without a plan in succession", "[device]") {
+TEST_CASE("points with and without a plan can be measured in succession", "[device]") {
   REMATCH_NEEDS_CUDA();
   for (const char* policy : {"none", "full", "none", "attn_only"}) {
     const PointRecord record = run(point_of("llama_small", kSmallLlama, policy));
@@ -124,7 +124,7 @@ TEST_CASE("times name the attention kernel that ran: the requested kernel, or Li
   }
 }
 
-TEST_CASE("memory is filled only on request", "[device]") {
+TEST_CASE("deterministic mode does not launch kernels that fill uninitialized memory", "[device]") {
   REMATCH_NEEDS_CUDA();
   TrainingSettings settings;
   settings.model = std::get<ModelSpec>(make_spec("llama_small", kSmallLlama));
@@ -215,7 +215,8 @@ TEST_CASE("timed steps report the allocator's peaks, which equal the peaks of th
   CHECK(*timed.time->peak_reserved >= *timed.time->peak_allocated);
 }
 
-TEST_CASE("alternating plans have separate peaks, whatever was measured before", "[device]") {
+TEST_CASE("each of two alternating plans has its own peak, whatever was measured before",
+          "[device]") {
   REMATCH_NEEDS_CUDA();
   TurnsRequest request;
   for (const char* policy : {"none", "full"}) {

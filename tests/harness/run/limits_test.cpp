@@ -181,7 +181,7 @@ TEST_CASE("the state of the device in all rounds decides the verdict on times") 
   CHECK_THAT(quality.reasons[0], Catch::Contains("ran out of memory 6 times"));
 }
 
-TEST_CASE("outliers are counted and kept, and steps with ordinary spread have no outliers") {
+TEST_CASE("outliers are counted and kept, and steps with an ordinary spread have none") {
   TimedRound round = round_with({});
   for (int step = 0; step < 8; ++step) round.samples[0][step] += std::chrono::microseconds(step);
   CHECK(summarize_rounds({round}).quality->num_outliers == 0);
@@ -192,7 +192,7 @@ TEST_CASE("outliers are counted and kept, and steps with ordinary spread have no
   CHECK(time.step_median < std::chrono::milliseconds(11));
 }
 
-TEST_CASE("states of rounds are summarized by the worst") {
+TEST_CASE("the device states of several rounds are summarized by the worst state") {
   DeviceStateRecord first{1755, 1740, 2619, 60, {"sw_power_cap"}, 0, 1};
   DeviceStateRecord second{1700, 1410, 2610, 66, {"hw_slowdown", "sw_power_cap"}, 2, 0};
   const DeviceStateRecord all =

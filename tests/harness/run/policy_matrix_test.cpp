@@ -32,7 +32,7 @@ std::string predicted_matrix(const MatrixModel& model) {
   return text;
 }
 
-// The lines of a file, in which rows are looked up.
+// Returns the lines of an approved file, to look up rows.
 std::set<std::string> lines_of(const std::string& text) {
   std::set<std::string> lines;
   std::size_t begin = 0;
@@ -42,7 +42,7 @@ std::set<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// A quick run measures every sixteenth policy, a different set on each model. In bfloat16, it
+// A quick test measures every sixteenth policy, a different set on each model. In bfloat16, it
 // measures half as many policies.
 Names policies_to_measure(std::size_t first, std::size_t slice) {
   const Names all = matrix_policies();
@@ -80,7 +80,8 @@ void check_runs_as_predicted(PolicyMatrix& matrix, const std::string& policy, Sc
   CHECK(matrix.bits(policy, schedule) == bits_of_none);
 }
 
-TEST_CASE("a run executes and holds the values of the matrix, bitwise equal to no checkpointing") {
+TEST_CASE(
+    "measured ops and bytes equal the approved file, and bits equal those without checkpointing") {
   const std::vector<MatrixModel> models = matrix_models();
   for (std::size_t i = 0; i < models.size(); ++i) {
     CAPTURE(models[i].preset);
@@ -106,7 +107,9 @@ TEST_CASE("a run executes and holds the values of the matrix, bitwise equal to n
 
 // bfloat16 adds casts that float32 does not have, so regions hold different ops. There is no
 // approved file: the prediction on meta is the reference.
-TEST_CASE("in bfloat16 a run executes and holds the predicted values, with equal bits") {
+TEST_CASE(
+    "in bfloat16 measured ops and bytes equal the prediction, and bits equal those without "
+    "checkpointing") {
   std::vector<MatrixModel> models = matrix_models();
   for (std::size_t i = 0; i < models.size(); ++i) {
     models[i].dtype = "bfloat16";

@@ -74,7 +74,7 @@ TEST_CASE("a Slurm job array's tasks are shards, from 0 or 1 and with any step")
         Shard{3, 4});
 }
 
-TEST_CASE("outside a job array there is no task's share") {
+TEST_CASE("outside of a Slurm job array, a request for the task's shard is refused") {
   CHECK_THAT(slurm_refusal({}), Catch::Contains("SLURM_ARRAY_TASK_ID is not set") &&
                                     Catch::Contains("sbatch --array"));
 }

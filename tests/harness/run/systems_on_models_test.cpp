@@ -1,6 +1,6 @@
-// Resolves every row of `rematch list --systems` on a model that it fits. Checks that the regions,
-// and the matmuls and attentions that they keep, are those that the system's own code would choose.
-// The catalogue's files name the sources.
+// Resolves every row of `rematch list --systems` on a model that it fits. Checks that the system's
+// own code would choose the same regions, and keep the same matmuls and attentions in them. The
+// catalogue's files name the sources.
 #include <map>
 #include <set>
 
@@ -11,7 +11,7 @@
 namespace rematch::testing {
 namespace {
 
-// Writes a region as "0" (a block), "0..1" (a segment) or "1.moe" (a part of a block).
+// Returns the name of a region: "0" is a block, "0..1" a segment, "1.moe" a part of a block.
 std::string place(const PlannedRegion& region) {
   const auto without_list = [](const std::string& scope) {
     return scope.starts_with("blocks.") ? scope.substr(7) : scope;
@@ -32,9 +32,9 @@ std::string kept(const RegionType& type, OpClass op_class) {
   return text.empty() ? "-" : text;
 }
 
-// Writes decisions such as "0 2: SrS r": the regions of one type, then its matmuls and attentions
-// in call order. S means kept, r recomputed, o kept on the host. "; to the end" means that early
-// stop is off. Types are separated by " | ".
+// Returns the decisions of a plan as text, such as "0 2: SrS r": the regions of one type, then its
+// matmuls and attentions in call order. S means kept, r recomputed, o kept on the host. "; to the
+// end" means that early stop is off. Types are separated by " | ".
 std::string decisions(const Plan& plan) {
   std::string text;
   for (std::size_t i = 0; i < plan.types.size(); ++i) {
@@ -85,8 +85,8 @@ constexpr Row kRows[] = {
     {"fastvideo(type=block_skip)", "fastvideo(type=block_skip)", kWan, kFullWan},
     {"fastvideo(type=none)", "fastvideo(type=none)", kWan, "no region"},
     {"fastvideo(type=full)", "fastvideo(type=full)", kWan, kFullWan},
-    // One count runs over all four blocks of seven matmuls, and over the head. SDPA's names are
-    // taken literally.
+    // The matmuls of all four blocks and of the head are counted together, and every second one is
+    // kept. The mode lists SDPA's ops for GPUs, so attention on the CPU is recomputed.
     {"fastvideo:ops", "fastvideo:ops", kLlama, "embed..head: SrSrSrSrSrSrSrSrSrSrSrSrSrSrS rrrr"},
     {"fastvideo(type=ops)", "fastvideo(type=ops)", kLlama,
      "embed..head: SrSrSrSrSrSrSrSrSrSrSrSrSrSrS rrrr"},
@@ -99,8 +99,8 @@ constexpr Row kRows[] = {
     {"titan:none", "titan:none", kLlama, "no region"},
     {"titan:full", "titan:full", kLlama, kFullNoStop},
     {"titan:selective", "titan:selective", kLlama, kSelective},
-    // wo is excluded by name and wq by wo's shape. The other matmuls are counted from 1: wk 1, wv
-    // 2, w1 3, ...
+    // wo is excluded by its name, and wq because it has wo's shape. Of the other matmuls, counted
+    // as wk 1, wv 2, w1 3 and so on, the odd ones are kept.
     {"titan:selective(force_recompute_mm_shapes_by_fqns=F)",
      "titan:selective(force_recompute_mm_shapes_by_fqns=[attention.output])", kLlama,
      "0 1 2 3: rSrrSrS S; to the end"},
@@ -136,9 +136,9 @@ constexpr Row kRows[] = {
     {"titan(selective_ac_option=0)", "titan(selective_ac_option=0)", kLlama, kFullNoStop},
     {"titan(selective_ac_option=op)", "titan(selective_ac_option=op)", kLlama, kSelective},
     {"titan(selective_ac_option=N)", "titan(selective_ac_option=2)", kLlama, kSecondNoStop},
-    // Experts and attention form separate regions, and a dense block is one region. The gate is
-    // excluded, and grouped matmuls are never counted. The shared expert's w1, w3 and w2 are
-    // matmuls 1, 2 and 3.
+    // In a block with experts, attention and experts are separate regions. A dense block is one
+    // region. The gate and grouped matmuls are not counted, so the shared expert's w1, w3 and w2
+    // are matmuls 1, 2 and 3.
     {"titan:split_flex_compiled", "titan:split_flex_compiled", kMoe,
      "0 2: SrSrSrS S; to the end | 1.attention 3.attention: SrSr S; to the end | 1.moe 3.moe: "
      "rrrrSrS -; to the end"},
@@ -263,7 +263,8 @@ constexpr Row kRows[] = {
      "0 1 2 3: rrorSSr S"},
     {"megatron(offload_modules=[qkv_linear])", "megatron(offload_modules=[qkv_linear])", kLlama,
      "0 1 2 3: rrSrSSr S"},
-    // The gathered tokens are on the host; no matmul makes them.
+    // The mode offloads the tokens that experts gather. No matmul makes these tokens, so no matmul
+    // is marked o.
     {"megatron(offload_modules=[fused_group_mlp])", "megatron(offload_modules=[fused_group_mlp])",
      kMoe, "0 2: rrSrSSr S | 1 3: rrSrrSSrSSr S"},
     {"megatron(offload_modules=[gdp_qkv])", "megatron(offload_modules=[gdp_qkv])", kLlama, ""},
@@ -271,7 +272,7 @@ constexpr Row kRows[] = {
     {"maxtext:none", "maxtext:none", kLlama, "no region"},
     {"maxtext:full", "maxtext:full", kLlama, kFull},
     {"maxtext:save_out_proj", "maxtext:save_out_proj", kLlama, "0 1 2 3: rrrSrrr r"},
-    // Query and key are kept after the rotary embedding, so their matmuls are not kept.
+    // Query and key are kept as results of the rotary embedding, so their matmuls are recomputed.
     {"maxtext:save_qkv_proj", "maxtext:save_qkv_proj", kLlama, "0 1 2 3: rrSrrrr r"},
     {"maxtext:save_dot_except_mlp", "maxtext:save_dot_except_mlp", kLlama, "0 1 2 3: rrSSrrr r"},
     {"maxtext:save_dot_except_mlpwi", "maxtext:save_dot_except_mlpwi", kLlama,
@@ -341,8 +342,8 @@ constexpr Row kRows[] = {
      "axolotl(gradient_checkpointing=true,selective_checkpointing.save=[aten::mm])", kLlama, ""},
     {"axolotl(selective_checkpointing=true)", "axolotl(selective_checkpointing=true)", kLlama, ""},
     {"automodel:full", "automodel:full", kLlama, kFull},
-    // A single count covers mm and grouped mm, without the excluded gate: every second one of these
-    // ops is kept (S).
+    // Plain and grouped matmuls are counted together, without the gate, and every second one is
+    // kept.
     {"automodel:selective", "automodel:selective", kMoe, "0 2: SrSrSrS S | 1 3: SrSrrSrSrSr S"},
     {"veomni(recompute_last_n_layers=N)", "veomni(recompute_last_n_layers=2)", kLlama,
      "2 3: rrrrrrr r"},
@@ -354,7 +355,8 @@ constexpr Row kRows[] = {
     {"pytorch:selective_2", "pytorch:selective_2", kLlama, "0 1 2 3: SSSSSSS S"},
 };
 
-TEST_CASE("each row of the systems' table chooses the same ops on a model as the system") {
+TEST_CASE(
+    "on a model, each row of the table of systems chooses the same ops as the system's own code") {
   std::map<std::string, PolicyMatrix> models;
   for (const MatrixModel& model : matrix_models()) models.try_emplace(model.preset, model);
   std::set<std::string_view> tested;
@@ -389,9 +391,10 @@ std::set<std::string> listed(const Plan& plan) {
   return names;
 }
 
-// Megatron's qkv_up_proj_and_rope_apply is one function: both projections up, both rotary
-// embeddings, and the concatenation of query and key.
-TEST_CASE("Megatron's up projection of latent attention rotates query and key again") {
+// Megatron's function qkv_up_proj_and_rope_apply runs both up projections and both rotary
+// embeddings, and concatenates query and key.
+TEST_CASE(
+    "Megatron's recompute of mla_up_proj also repeats the rotary embedding of query and key") {
   const std::set<std::string> always = {"attention.query aten::mm", "attention.query aten::cat",
                                         "attention.kv_up aten::mm", "attention.kv_up aten::cat",
                                         "attention.kv_up aten::constant_pad_nd"};
@@ -411,7 +414,7 @@ TEST_CASE("Megatron's up projection of latent attention rotates query and key ag
   }
 }
 
-TEST_CASE("the activation of experts is a module with fused ops and with eager ops") {
+TEST_CASE("recompute_modules([moe_act]) applies to the same models with fused and with eager ops") {
   const std::vector<MatrixModel> models = matrix_models();
   const std::size_t num_presets = models.size() / 2;
   for (std::size_t i = 0; i < num_presets; ++i) {

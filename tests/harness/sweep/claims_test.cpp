@@ -28,10 +28,11 @@ struct ModelClaim {
   std::string text;
 };
 
-// The state that all workers of one order share, and every rule that was broken.
+// The state that all workers share while one order of their steps runs, and the rules that they
+// broke.
 struct Shared {
   std::map<std::string, ModelClaim> claims;
-  std::map<std::string, std::string> reports;  // for each report, the path that was linked
+  std::map<std::string, std::string> reports;  // the linked path of each report
   std::set<std::string> finished;              // paths of complete reports
   std::set<std::size_t> killed;
   std::vector<std::string> broken_rules;
@@ -98,7 +99,7 @@ class ModelFolder : public SweepFolder {
   void append_to_claim(const std::string& name, std::string_view text) override {
     orders_.step();
     ModelClaim& claim = shared_.claims.at(name);
-    if (claim.maker != self_) broken("wrote into another's claim " + name);
+    if (claim.maker != self_) broken("wrote into another worker's claim " + name);
     claim.text.append(text);
   }
   bool has_claim(const std::string& name) override {
@@ -112,7 +113,7 @@ class ModelFolder : public SweepFolder {
   bool link_report(const std::string& path, const std::string& name) override {
     orders_.step();
     if (shared_.finished.count(path) == 0) broken("linked an incomplete report: " + path);
-    if (shared_.claims.at(path).maker != self_) broken("linked another's report " + path);
+    if (shared_.claims.at(path).maker != self_) broken("linked another worker's report " + path);
     return shared_.reports.emplace(name, path).second;
   }
 
@@ -125,9 +126,9 @@ class ModelFolder : public SweepFolder {
  private:
   void check_over(const std::string& previous) {
     const auto found = shared_.claims.find(previous);
-    if (found == shared_.claims.end()) return broken("left out a generation: " + previous);
+    if (found == shared_.claims.end()) return broken("skipped a generation: " + previous);
     const std::vector<Reading>& readings = readings_[previous];
-    if (readings.empty()) return broken("took over what it never read: " + previous);
+    if (readings.empty()) return broken("took over a claim that it never read: " + previous);
     const Reading& last = readings.back();
     if (ends_with_line(last.text, "released") || ends_with_line(last.text, "skipped")) return;
     ++shared_.num_takeovers;
@@ -135,7 +136,7 @@ class ModelFolder : public SweepFolder {
     for (const Reading& reading : readings) {
       if (reading.text == last.text && last.at - reading.at >= kStale) return;
     }
-    broken("took a claim although it had not seen the stale time pass: " + previous);
+    broken("took over a claim before it saw the stale time pass: " + previous);
   }
   void broken(const std::string& what) {
     shared_.broken_rules.push_back("worker " + std::to_string(self_) + " " + what);
@@ -261,7 +262,7 @@ Totals explore(const Case& setting) {
 
 // No worker dies. One worker may be paused for any time between two of its steps, so claims are
 // taken over and their creators wake up later.
-TEST_CASE("two workers on one comparison keep the rules in every order of their steps") {
+TEST_CASE("two workers on one comparison break no rule, whatever the order of their steps") {
   Case setting;
   setting.look_every = kStale / 2;
   setting.bounds = {4, 0};
@@ -286,7 +287,7 @@ TEST_CASE("a worker killed at any step loses no comparison") {
   CHECK(totals.num_takeovers > 0);
 }
 
-TEST_CASE("three workers on two comparisons keep the rules, with a kill at any step") {
+TEST_CASE("three workers on two comparisons break no rule, whichever step kills a worker") {
   Case setting;
   setting.num_workers = 3;
   setting.num_comparisons = 2;
@@ -368,8 +369,7 @@ class SayingMeasurer : public Measurer {
 };
 
 TEST_CASE(
-    "a worker takes the longest comparison that fits its time, even if it did not fit a smaller "
-    "card") {
+    "a worker takes the longest comparison that fits its time, even if a smaller card skipped it") {
   using std::chrono::milliseconds;
   Interleavings alone({0, 0});
   alone.explore([&] {

@@ -31,7 +31,7 @@ std::string sweep_problem(const Json& json) {
 }
 
 TEST_CASE(
-    "a sweep contains every combination of its axes in the file's order, without skipped "
+    "a sweep contains every combination of its axes in the file's order, except skipped "
     "combinations") {
   const SweepFile sweep = sweep_from_json(sample_sweep());
   REQUIRE(sweep.comparisons.size() == 8);

@@ -9,7 +9,7 @@ namespace {
 
 using std::chrono::seconds;
 
-TEST_CASE("a child is started again if its end says nothing about its point") {
+TEST_CASE("a child process is restarted if its end may have causes other than its point") {
   const auto ended = [](ChildEnd end, int code, bool memory_was_short) {
     ChildResult result;
     result.end = end;
@@ -24,7 +24,7 @@ TEST_CASE("a child is started again if its end says nothing about its point") {
   CHECK_FALSE(deserves_retry(ended(ChildEnd::kExited, 1, false)));
 }
 
-TEST_CASE("each of several ranks has a separate file") {
+TEST_CASE("each of several ranks writes a separate file") {
   CHECK(file_of_rank("full.pickle", 0, 1) == "full.pickle");
   CHECK(file_of_rank("full.pickle", 1, 2) == "full.rank-1-of-2.pickle");
   CHECK(file_of_rank("/a.b/full", 15, 64) == "/a.b/full.rank-15-of-64");

@@ -1,5 +1,5 @@
-// Runs points on a machine with less and less memory. Each point must end with a result that names
-// the phase and the requested size.
+// Runs points on a machine with less and less memory. The result of each point must name the phase
+// and the size of the failed request.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/sum.h>

@@ -40,7 +40,7 @@ TEST_CASE("the same program on the same machine resumes from stored points") {
   CHECK_FALSE(finds(provenance_here(), Figures::kExact, /*fresh=*/true));
 }
 
-TEST_CASE("a program with another hash, or an unknown hash, measures again") {
+TEST_CASE("stored points of a program with another or an unknown hash are not reused") {
   for (const Figures figures : {Figures::kExact, Figures::kTimes}) {
     CHECK_FALSE(
         finds_after([](Provenance& later) { later.program_sha256->back() = 'b'; }, figures));
@@ -51,7 +51,8 @@ TEST_CASE("a program with another hash, or an unknown hash, measures again") {
 }
 
 // Exact figures repeat on any card of the same kind. Times belong to one card.
-TEST_CASE("another card of the same kind keeps exact figures and measures times again") {
+TEST_CASE(
+    "on another card of the same kind exact figures are reused, and times are measured again") {
   const auto other_card = [](Provenance& later) { later.environment.device_uuid = "GPU-other"; };
   CHECK(finds_after(other_card, Figures::kExact));
   CHECK_FALSE(finds_after(other_card, Figures::kTimes));

@@ -14,7 +14,7 @@ PointRequest arm(const std::string& policy) {
   return request;
 }
 
-TEST_CASE("a request to alternate arms reads back unchanged") {
+TEST_CASE("a request to alternate arms is unchanged after a round trip through JSON") {
   TurnsRequest request;
   request.arms = {arm("none"), arm("full")};
   request.reference = 1;

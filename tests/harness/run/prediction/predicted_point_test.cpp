@@ -70,8 +70,8 @@ TEST_CASE("an op that runs under an alias counts as the predicted op") {
 }
 
 TEST_CASE(
-    "a check keeps the status of a point that ended early, and says nothing about counts that were "
-    "not recorded") {
+    "a check keeps the status of a point that ended early, and ignores counts that were not "
+    "recorded") {
   PointRecord ended = counted({{"aten::mm", 5}});
   ended.status = PointStatus::kOom;
   ended.reason = "out of memory";
@@ -179,7 +179,7 @@ TEST_CASE("a step's flops follow PaLM's formula") {
 
 // Two of four layers have experts. In these layers, each of 128 tokens goes to two experts. An
 // expert has three matrices with 32 rows.
-TEST_CASE("experts' products count once per routed token") {
+TEST_CASE("an expert's matmuls count once per routed token") {
   std::map<std::string, std::int64_t> narrow = {{"layers", 4}, {"dim", 32},     {"moe_every", 2},
                                                 {"top_k", 2},  {"tokens", 64},  {"batch", 2},
                                                 {"heads", 4},  {"kv_heads", 2}, {"expert_ffn", 16}};

@@ -94,7 +94,7 @@ TEST_CASE(
   CHECK(widest_half_interval(arms, 0).value() > 0.02);
 }
 
-TEST_CASE("a single arm stops when its own step time is known") {
+TEST_CASE("a single arm stops when its own step time is precise enough") {
   std::vector<Arm> arms = {{0, false, {}}};
   Machine machine({1}, 0.001);
   CHECK(run_turns(arms, machine, {.least = 3, .most = 9, .precision = 0.02}) == 3);
@@ -109,7 +109,7 @@ TEST_CASE("an arm that fails in one round lacks that round and does not delay ot
   CHECK(arms[1].rounds.size() == 2);
 }
 
-TEST_CASE("a round is loaded from disk as a whole") {
+TEST_CASE("a round is loaded from disk only as a whole") {
   std::vector<Arm> arms = arms_of(2);
   Machine machine({1, 2}, 0);
   run_turns(arms, machine, {.least = 3, .most = 3, .precision = 0.02},
