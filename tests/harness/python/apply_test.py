@@ -46,7 +46,7 @@ class Wrapped(torch.nn.Module):
 
 
 class Nested(torch.nn.Module):
-    """Calls a part of itself, and then calls itself again."""
+    """In forward, calls its body and then once more the whole model."""
 
     def __init__(self):
         super().__init__()

@@ -267,7 +267,7 @@ class PackagesTest(BesideTorch):
         torch.manual_seed(0)
 
     def assert_found(self, make, expected, first_passed_over=None):
-        """`first_passed_over` is the first list that was not taken, which auto names."""
+        """`first_passed_over` is the first list of layers that choose_blocks() finds and does not choose."""
         package = "diffusers" if make in (conditional_u_net, autoencoder) else "transformers"
         if importlib.util.find_spec(package) is None:
             self.skipTest(f"{package} is not installed")

@@ -100,7 +100,7 @@ class BudgetTest(unittest.TestCase):
         self.assertRegex(said, r"compiled plan for 260.00 KiB: search\(\d+\) \(\d+ ops recomputed\)")
         for length in (16, 32):
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # the larger batch fits under no plan
+                warnings.simplefilter("ignore")  # no plan makes the larger batch fit
                 results = self.results_of(model, batch(length))
             for found, expected in zip(results, self.results_of(plain, batch(length)), strict=True):
                 self.assertTrue(torch.equal(found, expected))
@@ -140,7 +140,7 @@ def option(held, backward, time, forward=0, name="option"):
 
 class SequenceTest(unittest.TestCase):
     def test_a_graph_that_is_called_twice_holds_twice(self):
-        # Backward of the second call starts while the first call still holds its 10 bytes.
+        # Backward of the second call needs 25 bytes, while the first call still holds 10 bytes.
         self.assertEqual(step_peak([option(10, 25, 0)] * 2), 35)
 
     def test_the_fastest_options_that_fit_are_chosen(self):

@@ -67,8 +67,8 @@ class PoliciesTest(unittest.TestCase):
         torch.manual_seed(0)
 
     def compare(self, model, call=run_x, policies=POLICIES, **keywords):
-        """Compares the bits under each policy with the bits of PyTorch's partitioner, also for what the policy saves under
-        Inductor. Returns the backends by policy."""
+        """Compares the bits under each policy with the bits of PyTorch's partitioner. Does this for the values that the
+        policy saves under aot_eager, and for those that it saves under Inductor. Returns the backends by policy."""
         found = {}
         expected = None
         for policy, planned_for in ((None, None), *itertools.product(policies, ("inductor", "aot_eager"))):

@@ -1,5 +1,5 @@
-"""Tests copies of a checkpoint, and of a model that holds one or has scopes: by copy, deepcopy, pickle, torch.save and
-spawn."""
+"""Tests copies of checkpoints, of models that hold a checkpoint, and of models with scopes: by copy, deepcopy, pickle,
+torch.save and spawn."""
 
 import copy
 import io

@@ -49,7 +49,7 @@ def decoder(**options):
 
 
 def blocks_of(lines):
-    """Splits printed lines into (comment, lines) of each mode. A trainer has one block for each of its versions."""
+    """Splits printed lines into blocks (comment, lines). There is one block for each version of the trainer."""
     blocks = []
     for line in lines.splitlines():
         if not line.startswith("#"):
@@ -77,7 +77,8 @@ class ExportedLinesTest(unittest.TestCase):
                                     "--optimizer", "none", "--json"))[0]
 
     def check_modes(self, target, model_and_step, modes, apply, wanted=".*"):
-        """Applies the lines for each mode. `wanted` matches the comment of a block that the stand-in knows."""
+        """Exports each mode, and applies each printed block to a model. `wanted` is a pattern for the comments of
+        blocks whose trainer version the stand-in imitates."""
         model, step = model_and_step
         step()
         self.trace_file.write_text(json.dumps(record_trace(model, step)))
@@ -161,12 +162,12 @@ class ExportedLinesTest(unittest.TestCase):
 
     def test_outputs_of_norms_of_megatron(self):
         modes = ("megatron(recompute_granularity=selective,recompute_modules=[layernorm])",)
-        # Uses LayerNorm, because it is a single op. Megatron makes the norm one function, and autograd would sum
-        # the gradients of several ops in another order. Megatron fills the freed storage by a copy, and runs no
+        # Uses LayerNorm, because it is a single op. With several ops, autograd would sum gradients in another order,
+        # because Megatron makes the norm one function. Megatron fills the freed storage by a copy, and does not run
         # views again.
         self.not_counted = {*NOT_COUNTED, *VIEWS, "aten::copy_", "aten::set_.source_Storage"}
-        # A watched step sees when a tensor is freed, but not when its storage shrinks. These are 2 outputs of
-        # each of 4 layers.
+        # A watched step sees when a tensor is freed, but not when its storage shrinks. So it counts 2 outputs of each
+        # of 4 layers that Megatron has freed.
         self.unseen_bytes = 2 * 4 * (4 * 32 * 32) * 4
         self.check_modes("megatron", decoder(norm=torch.nn.LayerNorm), modes, stand_ins.megatron)
 

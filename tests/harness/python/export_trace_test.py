@@ -166,7 +166,8 @@ class ExportTraceTest(unittest.TestCase):
         self.assertFalse(real.pop("recorded")["fake"])
         self.assertEqual(real, fake)
 
-    # transformers masks fake tensors differently, unless it cannot see that they are fake.
+    # transformers builds an explicit attention mask for fake tensors. as_with_data() hides from transformers that the
+    # tensors are fake.
     def test_fake_llama_has_the_peaks_of_the_real_one(self):
         if importlib.util.find_spec("transformers") is None:
             self.skipTest("transformers is not installed")

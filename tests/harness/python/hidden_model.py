@@ -47,7 +47,7 @@ def scale(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 class Calls:
-    """The state of the op below."""
+    """The hidden state of the op `counted`."""
 
     number = 0
 
@@ -94,7 +94,7 @@ MASK = X > 1
 
 
 def step(mask=None):
-    """One forward pass on a fixed batch."""
+    """Runs forward on a fixed batch."""
     Calls.number = 0
     for table in MODEL.buffers():
         table.fill_(1)
@@ -102,7 +102,7 @@ def step(mask=None):
 
 
 def trained(checkpoint=None, mask=None):
-    """Loss and gradients of a step."""
+    """Returns the loss and the gradients of a step."""
     MODEL.zero_grad()
     if checkpoint is None:
         loss = step(mask)
@@ -114,7 +114,7 @@ def trained(checkpoint=None, mask=None):
 
 
 def differences(plan, mask=None):
-    """The schedules under which a step differs from one without the plan."""
+    """Returns the schedules under which a step with the plan differs from a step without it."""
     expected = trained(mask=mask)
     found = {schedule: trained(rematch.Checkpoint(plan, schedule), mask) for schedule in ("whole_region", "on_demand")}
     return [schedule for schedule, tensors in found.items() if not all(map(torch.equal, tensors, expected))]

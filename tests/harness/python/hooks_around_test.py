@@ -165,7 +165,7 @@ class HooksAroundTest(unittest.TestCase):
             with self.subTest(hooks=name):
                 checkpoint = rematch.Checkpoint(rematch.resolve(self.trace, "full"))
                 with rematch.scopes(self.model, checkpoint):
-                    self.step(around, checkpoint)  # the trial of the pair of hooks
+                    self.step(around, checkpoint)  # the first step only tests whether the hooks change bits
                     found = self.rise(around, checkpoint)
                 checkpointed()
                 bar = self.rise(around)

@@ -1,5 +1,5 @@
-"""Runs the programs of harness/python/README.md unchanged, and types its commands for a Python without the library. What
-they print must be what the README shows, apart from figures that follow from measured times."""
+"""Runs the programs of harness/python/README.md unchanged, and its shell commands for a Python without the library.
+Their output must equal the output that the README shows, except figures that depend on measured times."""
 
 import importlib.metadata
 import importlib.util

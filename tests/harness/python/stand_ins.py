@@ -1,6 +1,6 @@
-"""Stand-ins for trainers that are not installed, and a model for them. A stand-in reads the configuration of its trainer
-and wraps the layers that the trainer would wrap, in the way of the trainer's own code. Each one takes the configuration
-and the model, and returns a function that takes the wrapping back."""
+"""Stand-ins for trainers that are not installed, and a model for them. A stand-in reads the configuration of its
+trainer and wraps the layers that the trainer would wrap, in the way of the trainer's own code. Each one takes the
+configuration and the model, and returns a function that undoes the wrapping."""
 
 import fnmatch
 import functools
@@ -14,7 +14,7 @@ from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selectiv
 aten = torch.ops.aten
 
 GPU_ATTENTION = aten._scaled_dot_product_flash_attention.default, aten._scaled_dot_product_efficient_attention.default
-# The CPU's kernel stands for the fused kernels in the trainers' lists.
+# Trainers list the fused attention kernels of GPUs. Here the CPU's kernel takes their place.
 ATTENTION = *GPU_ATTENTION, aten._scaled_dot_product_flash_attention_for_cpu.default
 
 
@@ -89,7 +89,7 @@ def layers_of(model):
 
 
 def replaced(module, name, function):
-    """Replaces a method of one module. Returns the function that takes it back."""
+    """Replaces a method of one module. Returns a function that restores the method."""
     setattr(module, name, function)
     return functools.partial(delattr, module, name)
 
@@ -121,12 +121,13 @@ def saving(saved, halved=()):
 
 
 def every(layers, number):
-    """Returns the last layer of each group of `number` layers. 0 means all layers."""
+    """Returns every `number`-th layer. With 0, returns all layers."""
     return [layer for count, layer in enumerate(layers, 1) if number == 0 or count % number == 0]
 
 
 def torchtitan(config, model):
-    """Before torch_remat: mode and selective_ac_option of the job's TOML. Recompute runs to the region's end."""
+    """Imitates torchtitan before it used torch_remat: mode and selective_ac_option of the job's TOML. Recompute runs to
+    the end of each region."""
     config = config["activation_checkpoint"]
     layers, option = layers_of(model), config.get("selective_ac_option", "2")
     if config["mode"] == "selective" and option == "op":
@@ -147,8 +148,8 @@ REMAT_CONFIGS = {"ActivationRematConfig": remat_config, "FullActivationRematConf
 
 
 def torchtitan_on_remat(lines, model):
-    """On torch_remat: the model declares regions, and the config says which of them are saved. Every linear and the
-    attention kernel is a region, and so are the adds. The add that ends a block is always saved."""
+    """Imitates torchtitan on torch_remat: the model declares regions, and the config says which regions are saved.
+    Every linear, the attention kernel and every add is a region. The add that ends a block is always saved."""
     import torch_remat
 
     (config,) = eval(f"dict({lines})", dict(REMAT_CONFIGS)).values()
@@ -199,7 +200,7 @@ def torchtune(config, model):
 
 
 def modalities(config, model):
-    """The layers are in a dictionary."""
+    """Imitates modalities, which keeps the layers in a dictionary."""
     variant, parameters = config["ac_variant"], config["ac_fun_params"]
     layers = list(model.layers.values())
     if variant == "full_activation_checkpointing":
@@ -215,7 +216,7 @@ def modalities(config, model):
 
 
 def axolotl(config, model):
-    """Calls the method of transformers' model with the keywords of the run's YAML."""
+    """Imitates axolotl, which passes keywords from the run's YAML to a method of transformers' models."""
     keywords = dict(config.get("gradient_checkpointing_kwargs", {"use_reentrant": True}))
     if config.get("selective_checkpointing"):
         keywords = {"use_reentrant": False, "context_fn": saving(ATTENTION)}
@@ -225,11 +226,11 @@ def axolotl(config, model):
 
 
 def apply_activation_checkpointing(model, checkpointing_type, n_layer=1):
-    """FastVideo's function: the model is the transformer."""
+    """Imitates FastVideo's function of this name. `model` is the transformer."""
     layers = layers_of(model)
     if checkpointing_type == "block_skip":
         layers = layers[::n_layer]
-    if checkpointing_type == "ops":  # one region for the whole model, without the CPU's attention kernel
+    if checkpointing_type == "ops":  # one region for the whole model; saves attention only on GPUs
         mm = aten.mm.default
         return wrapped(model, context_fn=saving((mm, *GPU_ATTENTION), halved=(mm,)))
     if checkpointing_type == "attn_only":
@@ -249,7 +250,7 @@ def flags_of(lines):
 
 
 def fastvideo_1716(lines, model):
-    """Pull request 1716: type ops has a region for each layer, and keeps attention."""
+    """Imitates FastVideo's pull request 1716, in which type `ops` makes a region of each layer and keeps attention."""
     assert flags_of(lines) == {"--enable-gradient-checkpointing-type": ["ops"]}
     return wrap_all(layers_of(model), context_fn=saving(ATTENTION))
 
@@ -259,8 +260,8 @@ def fastvideo(lines, model):
 
 
 class CheckpointWithoutOutput(torch.autograd.Function):
-    """Megatron's function of this name. Its user frees the output's storage once the next module has read it. A hook
-    runs the function again, and fills the storage, before the backward of that module."""
+    """Imitates Megatron's function of this name. After the next module has read the output, the caller frees the
+    output's storage. Before the backward of that module, a hook runs the function again and fills the storage."""
 
     @staticmethod
     def forward(ctx, function, hold, x):
@@ -292,7 +293,7 @@ class CheckpointWithoutOutput(torch.autograd.Function):
 
 
 def without_outputs_of_norms(layer):
-    """Returns the function that takes it back."""
+    """Frees the outputs of the layer's norms after use, as Megatron does. Returns a function that undoes this."""
     def without_output(norm, module, x):
         hold = {}
         result = module(CheckpointWithoutOutput.apply(norm, hold, x))
@@ -306,7 +307,8 @@ def without_outputs_of_norms(layer):
 
 
 def megatron(lines, model):
-    """Recomputes regions to their end: by groups of layers, the first layers, or modules of every layer."""
+    """Imitates Megatron, which recomputes groups of layers, the first layers, or modules of every layer. Recompute runs
+    to the end of each region."""
     flags = flags_of(lines)
     layers = layers_of(model)
     if flags.get("--recompute-modules") == ["layernorm"]:
