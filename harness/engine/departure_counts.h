@@ -1,4 +1,4 @@
-// Counts the forward passes of a Checkpoint that left their plan, for Checkpoint::departures().
+// Counts the forward passes that ran other ops than planned, for Checkpoint::departures().
 #pragma once
 
 #include <atomic>
@@ -16,8 +16,8 @@ class DepartureCounts {
 
   // `type` is the region type's PreparedRegionType::number.
   void add_pass(std::size_t type) { types_[type].passes.fetch_add(1); }
-  // Counts a pass that left its plan. Ignores the shape, type, `passes` and `left` of `pass`.
-  // Returns whether this is the first such pass of its region type.
+  // Adds a pass that left its plan to the counts of the type. Fields shape, type, passes and left
+  // of `pass` are ignored. Returns whether this is the first such pass of its region type.
   bool add(std::size_t type, const Departures& pass);
 
   std::vector<Departures> all() const;

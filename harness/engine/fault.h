@@ -1,6 +1,6 @@
-// Faults that the tests of tests/harness/engine plant, to check that the gate catches them. Faults
-// exist only in engines that tests compile with REMATCH_FAULTS. In any other engine has_fault() is
-// constant.
+// Bugs that the tests in tests/harness/engine switch on, to prove that the equality checks detect
+// them. They exist only in engines compiled with REMATCH_FAULTS. In all other builds, has_fault()
+// is constant false.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,15 +11,15 @@ namespace rematch {
 
 enum class Fault : std::uint8_t {
   kNoFault,
-  kGeneratorNotRestored,  // replay draws random numbers from the generator's current state
-  kOtherLayersInput,      // a region holds the input of the previous region
-  kStaleValue,            // a kept value stays although an in-place op has written to it
+  kGeneratorNotRestored,  // replay does not restore the generator's state
+  kOtherLayersInput,      // a region holds another region's input
+  kStaleValue,            // a kept value survives an in-place write
 };
 
 #ifdef REMATCH_FAULTS
 void plant(Fault fault);
 bool has_fault(Fault fault);
-at::Tensor held_input(at::Tensor tensor);  // returns another tensor under kOtherLayersInput
+at::Tensor held_input(at::Tensor tensor);  // kOtherLayersInput makes this return the previous input
 #else
 constexpr bool has_fault(Fault /*fault*/) { return false; }
 inline at::Tensor held_input(at::Tensor tensor) { return tensor; }

@@ -9,8 +9,8 @@
 namespace rematch {
 namespace {
 
-// Returns whether this backward pass covers only a part of the graph. Such a pass does not demand
-// every slot. Running all closures early would then execute ops that no demand needs.
+// Returns whether backward runs only a part of the graph, as torch::autograd::grad() does. Such a
+// pass does not unpack every saved tensor, so recomputing all of them at once would waste work.
 bool is_partial_backward() {
   const auto* exec_info = torch::autograd::get_current_graph_task_exec_info();
   return exec_info != nullptr && !exec_info->empty();
@@ -87,8 +87,8 @@ void Frame::keep_content_of(const c10::StorageImpl* storage) {
   }
 }
 
-// A tensor that has changed unnoticed does not have the content that the region read. A parameter
-// that gathered() names has its content back before recompute.
+// Returns false for a tensor whose content has already changed: a copy would be wrong. Also returns
+// false for a gathered parameter, because its content is restored before recompute.
 bool Frame::may_be_copied(const RecordedUse& read) const {
   if (!record_.values[read.value].outside.has_value()) return false;
   const at::Tensor& outside = record_.outside_of(read.value);
@@ -137,14 +137,14 @@ void Frame::check_not_written_since(const Slot& slot) const {
               "was saved. Use the out-of-place op");
 }
 
-// check_outside() checks writes to an outside tensor that happen after the region.
+// For an outside tensor, checks only writes inside the region. check_outside() checks later writes.
 bool Frame::is_stale(const Slot& slot) const {
   const RecordedStorage& storage = record_.storages[record_.values[slot.wanted.value].storage];
   if (!storage.outside) return slot.version.is_stale();
   return version_for_backward(storage, slot.wanted.version) != storage.version;
 }
 
-// Call this for a slot of an outside tensor, or of a view of an outside tensor.
+// `slot` must hold an outside tensor, or a view of one.
 void Frame::check_outside(const Slot& slot) const {
   const char* change = record_.change_since_saved(slot.wanted.value);
   if (change == nullptr) return;
@@ -155,10 +155,10 @@ void Frame::check_outside(const Slot& slot) const {
       "tensors whose content is restored");
 }
 
-// Serves a backward pass inside forward, and a read of a saved tensor outside backward. Stores no
-// state.
+// Recomputes one saved tensor, if backward runs inside forward or the program reads the tensor
+// outside backward. Keeps no state for later calls.
 at::Tensor Frame::unpack_alone(const Slot& slot) {
-  ReplayBuffers buffers;  // a replay of the backward pass may be using buffers_
+  ReplayBuffers buffers;  // an unfinished backward pass may still use buffers_
   const std::vector<WantedValue> wanted = {as_backward_reads(slot)};
   Replay replay(record_, region_name_, wanted, Replay::Extent::kClosure, 0, {},
                 Replay::KeptValues::kBorrow, buffers);
@@ -192,7 +192,8 @@ void Frame::begin_replay(int graph_task) {
   if (as_forward || at_once) replay_->run_all();
 }
 
-// Autograd reads the final content of the storage, unless a version counter shows a write.
+// Backward reads the storage's latest content, except for a saved tensor that its version counter
+// marks as overwritten.
 WantedValue Frame::as_backward_reads(const Slot& slot) const {
   const std::int32_t last = record_.storages[record_.values[slot.wanted.value].storage].version;
   return {slot.wanted.value, is_stale(slot) ? slot.wanted.version : last};

@@ -1,6 +1,5 @@
-// A frame is one forward pass through a region. A frame holds the record, and a slot for each
-// tensor that autograd saved in the region. The frame lives as long as a graph node holds one of
-// its slots.
+// A frame is one forward pass through a region. It owns the region's record, and one slot for each
+// tensor that autograd saved there. It lives until the last graph node has released its slot.
 #pragma once
 
 #include <torch/csrc/autograd/saved_variable_hooks.h>
@@ -44,25 +43,25 @@ class Frame {
   void leave_plan() { has_left_plan_ = true; }
   bool has_left_plan() const { return has_left_plan_; }
 
-  // Called when forward is done with the region. If there is a fault, every later unpack throws it.
+  // Called at the end of the region's forward. If `fault` is not null, every later unpack()
+  // rethrows it.
   void close(std::exception_ptr fault);
 
-  // Copies what the closed region has read of the storage, because the program is about to
-  // overwrite it. Does nothing for a tensor that has changed already. See Note [Watching writes].
+  // Copies the tensors on this storage that the closed region has read, because the program is
+  // about to overwrite them. Skips tensors that have already changed. See Note [Watching writes].
   void keep_content_of(const c10::StorageImpl* storage);
 
   // See Note [Saved-tensor hooks of the program]. Call this before close(), while the hooks still
   // exist.
   void pack_kept_values(const HookPair& pair) { packed_values_.pack(record_, pair); }
 
-  // See Note [Lifetime of stored values]. `before` is the region that precedes this region in
-  // forward.
+  // See Note [Lifetime of stored values]. `before` is the previous region in forward.
   void follow(std::weak_ptr<Frame> before) { before_ = std::move(before); }
   void leave_device();
   void come_back();
 
-  // Autograd's hooks make these three calls during the life of a slot. pack() is called on the
-  // recording thread while the region is open. The other two functions may be called on any thread.
+  // Called by the saved-tensor hook of a slot (SlotHook). pack() runs on the recording thread while
+  // the region is open. unpack() and release() may run on any thread.
   int pack(Recorder& recorder, const at::Tensor& tensor);
   at::Tensor unpack(int slot);
   void release(int slot);
@@ -97,12 +96,12 @@ class Frame {
   Record& record_;
   Stash stash_;
   std::vector<Slot>& slots_;
-  std::int32_t stop_ = 0;  // number of ops at the last pack: a re-run may stop there
+  std::int32_t stop_ = 0;  // number of ops at the last pack; early stop ends recompute here
   bool open_ = true;
   bool has_left_plan_ = false;
   std::exception_ptr fault_;
   std::optional<Replay> replay_;
-  int replay_task_ = 0;  // the autograd graph task for which replay_ runs
+  int replay_task_ = 0;  // the autograd graph task that replay_ serves
   std::weak_ptr<Frame> before_;
   PackedValues packed_values_;
 };

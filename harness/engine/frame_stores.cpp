@@ -50,8 +50,8 @@ void Frame::come_back() {
   bring_back_values();
 }
 
-// Backward now demands a value of this region. Next, backward will demand values of the previous
-// region.
+// Called when backward needs the first value of this region. Also prefetches the values of the
+// previous region, which backward reaches next.
 void Frame::bring_back() {
   bring_back_values();
   stash_.wait_until_back();
@@ -62,11 +62,11 @@ void Frame::bring_back_values() {
   stash_.take_back([this](StoredValue& stored) { bring_back_value(stored); });
 }
 
-// A value that was written to after its copy is recomputed, like any kept value. An input cannot be
-// recomputed, so the region gets a fault.
+// If the tensor was overwritten after its copy was made, the copy is not used. A result of the
+// region is then recomputed. An input cannot be recomputed, so backward of the region fails.
 void Frame::bring_back_value(StoredValue& stored) {
   RecordedValue& value = record_.values[stored.value()];
-  if (value.kept.defined()) return;  // the value never left
+  if (value.kept.defined()) return;  // still on the device
   if (!stored.is_stale()) {
     value.kept = stored.restore();
     value.kept_version = version_of(value.kept);

@@ -14,9 +14,9 @@ namespace {
 
 constexpr c10::DispatchKeySet kBelowFake(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::Fake);
 
-// Thread-local, because autograd's worker threads inherit the key (in at::ThreadLocalState) but
-// must not see modes. Ops of worker threads go to the observer, or to the one mode that asks for
-// ops of backward.
+// Thread-local, because autograd's worker threads inherit the dispatch key (in
+// at::ThreadLocalState) but must not call these modes. Ops on worker threads reach only the
+// observer and the mode of BackwardThreadsGuard.
 thread_local std::vector<OpMode*> modes;
 thread_local SavedTensorProvider* saved_tensor_provider = nullptr;
 std::atomic<OpMode*> mode_of_backward_threads{nullptr};
@@ -25,9 +25,9 @@ std::atomic<bool> recompute_failed{false};
 
 Phase phase_of_thread() { return in_backward() ? Phase::kBackward : Phase::kForward; }
 
-// An op of a tensor subclass runs in Python. The Python fallback needs the thread state that the
-// topmost dispatch key stores. Such an op is therefore called from the top of the dispatcher. A
-// mode that was active in forward is not called.
+// An op on a tensor subclass runs in Python. The Python fallback needs thread state that the
+// topmost dispatch key sets, so the op is called from the top of the dispatcher. Modes that were
+// active in forward are not called again.
 void redispatch_recorded(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                          torch::jit::Stack* stack) {
   if (!keys.has(c10::DispatchKey::Python)) {

@@ -1,14 +1,14 @@
 // The one place that hooks into LibTorch. Installs a fallback at a dispatch key just below
-// autograd, and an autograd engine that supplies saved-tensor hooks and leaves everything else to
-// the previous engine. Both are installed once per process, on first use. They cost a thread
-// nothing unless it has one of the guards below.
+// autograd. Also installs an autograd engine that supplies saved-tensor hooks and forwards all
+// other calls to the previous engine. Both are installed once per process, on first use. They cost
+// nothing on a thread without one of the guards below.
 //
 // Note [Dispatch key Fake]
 // DispatchKey::Fake is below ADInplaceOrView, sees factories, and has no fallback of its own. Ops
 // arrive as the leaf ops that autograd differentiates; CompositeImplicit ops are already
 // decomposed. Their results have the TensorImpl that autograd continues to use.
-// kernels/libtorch/versions.h checks the key's place, and installing checks that nobody else took
-// the key.
+// kernels/libtorch/versions.h checks the key's position. install_interception() checks that no
+// other library uses the key.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -24,8 +24,8 @@
 
 namespace rematch {
 
-// Installs fallback and engine. Throws c10::Error if another library has taken the key, or has
-// replaced the autograd engine afterwards. The guards call this function; repeated calls are cheap.
+// Installs the fallback and the engine. Throws c10::Error if another library uses the key, or has
+// since replaced the autograd engine. The guards call this function; repeated calls are cheap.
 void install_interception();
 
 // Also intercepts ops that Python runs, in a process with Python: see harness/engine/python_ops.h.
@@ -84,8 +84,8 @@ class SavedTensorProvider {
   virtual std::unique_ptr<torch::autograd::SavedVariableHooks> make() = 0;
 };
 
-// Returns the hooks that the program has set for one tensor, from the previous engine. Returns null
-// if the program has none on this thread.
+// Returns the program's own saved-tensor hooks, for one tensor, from the previous engine. Returns
+// null if the program has set no hooks on this thread.
 std::unique_ptr<torch::autograd::SavedVariableHooks> hooks_of_engine_behind();
 
 // Sets the thread's provider while this guard lives. If the provider is null, the previous engine
@@ -101,9 +101,9 @@ class SavedTensorGuard {
   SavedTensorProvider* previous_;
 };
 
-// Observes every op that is actually executed, on any thread, including recomputed ops. A process
-// has one observer at a time, because the observer counts for the whole process. `phase` is
-// kForward for everything outside backward. The observer's user knows when the optimizer runs.
+// Observes every op that is executed, on any thread, including recomputed ops. A process has at
+// most one observer, because it counts the ops of the whole process. `phase` is kForward for
+// everything outside backward, including the optimizer.
 class OpObserver {
  public:
   virtual ~OpObserver() = default;
@@ -118,11 +118,11 @@ class OpObserver {
   // runs them.
   virtual void region_entered(const std::string& /*region*/, Phase /*phase*/) {}
   virtual void region_left() noexcept {}  // called also after an op threw
-  // Called when an offloaded value is on the device again, in its own storage.
+  // Called when an offloaded value has been copied back to the device, into a new storage.
   virtual void brought_back(const at::Tensor& /*value*/) {}
 };
 
-// Combines several observers. Each sees everything, in the order given.
+// Forwards each call to several observers, in the order given.
 class OpObservers final : public OpObserver {
  public:
   // The observers must outlive this object.
@@ -162,8 +162,8 @@ class OpObserverGuard {
   c10::impl::IncludeDispatchKeyGuard key_on_;
 };
 
-// While this guard lives, the ops of the thread belong to the region. Notifies the observer, if an
-// observer is installed.
+// Tells the installed observer, if any, that the thread's ops belong to the region while this guard
+// lives.
 class ObservedRegion {
  public:
   ObservedRegion(const std::string& region, Phase phase);
@@ -175,7 +175,7 @@ class ObservedRegion {
   OpObserver* told_;
 };
 
-// Notifies the observer, if an observer is installed, that `value` is on the device again.
+// Tells the installed observer, if any, that `value` is on the device again.
 void tell_brought_back(const at::Tensor& value);
 
 // Runs a recorded op below autograd, where no mode sees it, and reports it to the observer as a
@@ -188,8 +188,8 @@ void execute_recorded(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
 void execute_unobserved(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                         torch::jit::Stack* stack);
 
-// Returns whether a recorded op has thrown since the last call of this function. The failure then
-// comes from recompute, although the program was in backward.
+// Returns whether recompute of an op has thrown since the last call of this function. Distinguishes
+// a failure of recompute from other failures in backward.
 bool take_recompute_failure();
 
 // The part of a key set that is below the interception point.

@@ -21,8 +21,8 @@ class OffPlanPass {
   // Returns the treatment of the op that runs next.
   Keep keep_next(const OpFacts& facts);
 
-  // Call when a layer of the region begins. `distance` is its distance from the region's first
-  // layer.
+  // Call this when a layer of the region begins. `distance` is 0 for the region's first layer, 1
+  // for the next one.
   void begin_layer(int distance) { alignment_.skip_to(type_.first_op_of(distance)); }
 
   // Returns the counts to add to DepartureCounts at the end of the pass.

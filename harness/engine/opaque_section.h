@@ -1,7 +1,6 @@
-// A part of forward whose ops cannot be recorded: compiled code, whose kernels bypass the
-// dispatcher. Inside the section, autograd keeps the tensors that it saves, and nothing is
-// recorded. The region treats the section's results as tensors from outside, which the record
-// holds.
+// A part of forward whose ops cannot be recorded, such as compiled code, whose kernels bypass the
+// dispatcher. Inside the section, autograd keeps the tensors that it saves. The section's results
+// count as tensors from outside the region, so the record holds them.
 #pragma once
 
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -10,7 +9,7 @@
 
 namespace rematch {
 
-// Sections of a thread nest. The innermost ends first.
+// Sections nest on a thread; the innermost must end first.
 class OpaqueSection {
  private:
   c10::impl::ExcludeDispatchKeyGuard unseen_{c10::DispatchKey::Fake};

@@ -93,7 +93,7 @@ Checkpoint::Prepared::Prepared(Plan given_plan, Schedule given_schedule, Options
       departures(plan) {
   OpaqueCall::define_op();
   mark_hidden_effects(plan.hidden);
-  types.reserve(num_types(plan));  // regions hold pointers to the elements
+  types.reserve(num_types(plan));  // regions point into `types`, so it must not reallocate
   int index = 0;
   for (const ShapePlan* shape : shapes_of(plan)) add_shape(*shape, index++);
 }
@@ -142,7 +142,7 @@ void Checkpoint::Prepared::add_inner_layers(std::size_t region) {
   const PlannedRegion& planned = *regions[region].planned;
   const std::string list = list_of(planned);
   if (list.empty()) return;
-  int known = 0;  // the layer found last; the ops of a layer are consecutive
+  int known = 0;  // the last layer added; the ops of a layer are consecutive
   for (const int distance : regions[region].type->layer_of_op) {
     if (distance <= known) continue;
     known = distance;

@@ -26,7 +26,8 @@ struct PreparedRegionType {
   std::size_t number = 0;  // index among the types of all shapes
   // The lists below have one entry for each planned op that forward runs.
   std::vector<const PlannedOp*> planned_ops;
-  // Null if no such op is registered yet. A library may register it when a layer first runs.
+  // Null for an op that is not registered yet. A library may register its ops when a layer first
+  // runs.
   std::vector<const OpFacts*> ops;
   std::vector<std::int32_t> ids;  // OpFacts::id
   std::vector<Keep> keep;
@@ -46,7 +47,7 @@ struct PreparedRegionType {
 struct PreparedRegion {
   const PlannedRegion* planned;
   const PreparedRegionType* type;
-  std::size_t next;  // the next region of its shape; after the last, the shape's first
+  std::size_t next;  // the next region of the shape; the last region points to the first
   bool is_first;     // whether the region is the first of its shape
   bool is_last;
 };
@@ -67,7 +68,7 @@ struct Checkpoint::Prepared {
   std::vector<PreparedRegion> regions;  // grouped by shape, each in forward order
   std::vector<std::size_t>
       first_regions;  // the first region of each distinct shape that has regions
-  // Regions by the scope where they begin, in the order of `regions`.
+  // Regions by their first scope, in the order of `regions`.
   std::unordered_map<std::string, std::vector<std::size_t>> regions_at;
   std::unordered_map<std::string, std::vector<InnerLayer>> inner_layers;  // inner layers by scope
   bool moves_values = false;  // whether a region moves values to a store
@@ -78,8 +79,8 @@ struct Checkpoint::Prepared {
   mutable GatheredTensors gathered;
 
   bool has_several_shapes() const { return first_regions.size() > 1; }
-  // The distance of the layer from the region's first layer. Absent if the layer is not an inner
-  // layer of the region.
+  // The distance from the region's first layer to the layer `scope`. Absent if the region does not
+  // contain this layer, or begins with it.
   std::optional<int> inner_layer(const std::string& scope, std::size_t region) const;
 
  private:

@@ -19,8 +19,8 @@ using Hooks = std::unique_ptr<torch::autograd::SavedVariableHooks>;
 std::atomic<IdentifyHooks> identify_hooks{nullptr};
 std::atomic<TensorOf> tensor_of_object{nullptr};
 
-// Content is compared on the CPU. The trial of a large step therefore compares only a part of the
-// tensors. A pair of hooks that changes bits also changes the bits of the first tensors.
+// The comparison runs on the CPU, so it covers only the first tensors of a large step. Hooks that
+// change bits change them in the first tensors too.
 constexpr std::int64_t kBytesComparedOfPair = std::int64_t{64} << 20;
 
 struct Verdict {
@@ -68,8 +68,7 @@ bool is_plain(const at::Tensor& tensor) {
          !tensor.unsafeGetTensorImpl()->key_set().has(c10::DispatchKey::Python);
 }
 
-// Returns whether the packed object is the tensor that was packed, or another tensor on the same
-// memory.
+// Returns whether pack() returned its argument, or another tensor on the same memory.
 bool is_same_memory(const torch::autograd::SavedVariableHooks& hooks, const at::Tensor& tensor) {
   const TensorOf tensor_of = tensor_of_object.load(std::memory_order_relaxed);
   const auto data = hooks.retrieve_unpack_hook_data();
@@ -84,7 +83,8 @@ bool is_same_memory(const torch::autograd::SavedVariableHooks& hooks, const at::
          packed->strides() == given->strides() && packed->dtype() == given->dtype();
 }
 
-// The ops that the program's functions run do not belong to the region.
+// Hides the ops that the program's hook runs from the recorder, because they do not belong to the
+// region.
 void pack_unseen(torch::autograd::SavedVariableHooks& hooks, const at::Tensor& tensor) {
   const c10::impl::ExcludeDispatchKeyGuard unseen(c10::DispatchKey::Fake);
   hooks.call_pack_hook(tensor);
@@ -133,7 +133,7 @@ class ProgramHooks final : public torch::autograd::SavedVariableHooks {
 
   std::int64_t id_;
   bool is_on_trial_;
-  Hooks program_;    // null if the plan decides
+  Hooks program_;    // null if the plan decides what is kept
   Hooks otherwise_;  // null if the program's hooks hold the tensor
   std::vector<std::int64_t> sizes_;
   at::TensorOptions options_;

@@ -1,17 +1,17 @@
-// Combines the program's own saved-tensor hooks, around a region or inside it, with the plan.
+// Combines a plan with saved-tensor hooks that the program itself sets around or inside a region.
 //
 // Note [Saved-tensor hooks of the program]
-// A program may have its own hooks where a region runs: save_on_cpu, a trainer's offloader, a
-// logger. The engine combines them with the plan:
-// - The first step under a pair of hooks is a trial. The pair packs what it would pack without the
-//   plan. Each tensor that it returns is compared with the tensor that it took. If pack returns the
-//   tensor that it was given, the pair frees nothing, and the plan decides.
-// - A pair that returned equal bits is then applied to what the plan keeps. Kept results and inputs
-//   of a region are packed when the region ends, and unpacked when its backward begins.
-// - A pair that returned different bits decides itself what is kept. A pair of a checkpointing
-//   library does so too. Regions do not open under such a pair, and the engine warns once.
-// If the hooks are set inside a region, they pack what autograd saves there, as without the plan.
-// Pairs are Python functions, so only Python can tell one from another: see set_program_hooks().
+// A program may set its own hooks around a region: save_on_cpu, a trainer's offloader, a logger.
+// The engine combines them with the plan:
+// - The first step under a pair of hooks is a trial. The pair packs the same tensors as without the
+//   plan. Each unpacked tensor is compared with the tensor that was packed. If pack returns its
+//   argument, the pair frees no memory, and the plan decides what is kept.
+// - If the bits were equal, later steps apply the pair to the values that the plan keeps. They are
+//   packed when the region ends, and unpacked when its backward begins.
+// - If the bits differed, or if the pair belongs to a checkpointing library, the pair alone decides
+//   what is kept. Regions do not open under such a pair, and the engine warns once.
+// Hooks that are set inside a region pack what autograd saves there, as without the plan. Hooks are
+// Python functions, so only Python can identify them: see set_program_hooks().
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -34,7 +34,7 @@ using IdentifyHooks = std::int64_t (*)(void* pack, void* unpack);
 using TensorOf = void* (*)(void* python_object);
 
 // Registers both functions for the whole process. Call this before the first recorded step. Without
-// the functions, every pair decides itself what is kept.
+// it, all hooks of the program are treated like those of a checkpointing library.
 void set_program_hooks(IdentifyHooks identify, TensorOf tensor_of);
 
 enum class HookTrust : std::uint8_t { kOnTrial, kExact, kDecides };
@@ -47,32 +47,32 @@ struct HookPair {
   HookTrust trust = HookTrust::kDecides;
 };
 
-// The program's innermost pair of hooks on this thread. If this pair is `known`, Python is not
-// asked again.
+// Returns the program's innermost pair of hooks on this thread. Does not call Python if the pair is
+// `known`.
 std::optional<HookPair> hooks_of_program(const std::optional<HookPair>& known);
 
 // Returns whether the unpack function of a pair always returns contiguous tensors, even if the
 // packed tensors were not contiguous.
 bool makes_contiguous(const HookPair& pair);
 
-// Returns hooks for a tensor that autograd saves. The returned hooks call the program's hooks. If
-// the pair's trust is kOnTrial, they compare its result with the tensor. If the program's pack
-// returns the tensor that it was given, they use `otherwise`.
+// Returns hooks that autograd calls for one saved tensor. They call the program's hooks, and under
+// kOnTrial compare the unpacked tensor with the packed tensor. If the program's pack returns its
+// argument, they use `otherwise` instead.
 std::unique_ptr<torch::autograd::SavedVariableHooks> program_hooks(
     const HookPair& pair, std::unique_ptr<torch::autograd::SavedVariableHooks> otherwise);
 
-// The values of a record that the program's hooks hold in place of the record.
+// The kept values of a record, packed by the program's hooks.
 class PackedValues {
  public:
-  // Packs the values that the record keeps and may free. Call this at the end of the region, on the
-  // thread that ran forward. Rethrows exceptions of the program's pack.
+  // Packs the values that the record keeps, if packing can free memory. Call this at the end of the
+  // region, on the thread that ran forward. Rethrows exceptions of the program's pack.
   void pack(Record& record, const HookPair& pair);
 
   // Restores all packed values in the record.
   void unpack(Record& record);
 
-  // Returns whether saved tensors must be returned contiguous, because the pair would return
-  // contiguous tensors.
+  // Returns whether saved tensors must be returned contiguous, as the program's unpack would return
+  // them.
   bool makes_contiguous() const { return makes_contiguous_; }
 
  private:

@@ -1,5 +1,5 @@
 // Intercepts ops that run in Python for a dispatch mode or a tensor subclass. The engine sees such
-// an op before Python does. The engine does not see the ops that Python runs for this op.
+// an op before Python runs it, but not the ops that Python runs to implement it.
 //
 // Note [Ops that Python runs] Up to LibTorch 2.12, dispatch key Fake is above key Python, so the
 // engine's fallback runs first. Later versions have Python above Fake. For later versions, the

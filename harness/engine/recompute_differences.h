@@ -33,8 +33,9 @@ class RecomputeDifferences {
 };
 
 // A hash of an op's results. Returns 0 for results that cannot be compared: views, collectives and
-// undefined content. `stack` ends with the op's results. Integers next to floating-point results
-// are left out, because attention kernels leave unused seeds undefined. Waits for the device.
+// undefined content. `stack` ends with the op's results. If an op has floating-point results, its
+// integer results are ignored, because attention kernels leave unused seeds undefined. Waits for
+// the device.
 std::uint64_t hash_of_results(const OpFacts& facts, const torch::jit::Stack& stack);
 
 }  // namespace rematch

@@ -24,7 +24,7 @@ namespace {
 
 thread_local int num_open_regions = 0;
 
-// Returns the treatment of the op if it is op `index` of the plan. Returns null for another op.
+// Returns the facts of the op if it is the planned op `index`, otherwise null.
 const OpFacts* if_planned(const PreparedRegionType& type, std::size_t index,
                           const c10::OperatorHandle& op) {
   if (index >= type.ops.size()) return nullptr;
@@ -46,8 +46,8 @@ std::string describe_arguments(const c10::OperatorHandle& op, const torch::jit::
 
 }  // namespace
 
-// Follows the scopes. While a region is open, this object is the thread's op mode and supplies its
-// saved-tensor hooks.
+// Opens and closes regions as scopes open and close. While a region is open, this object is the
+// thread's op mode and supplies its saved-tensor hooks.
 struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   State(std::shared_ptr<const Checkpoint::Prepared> given, Verify given_verify)
       : prepared(std::move(given)), verify(given_verify) {
@@ -228,8 +228,8 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     off_plan->begin_layer(*opening->distance);
   }
 
-  // While saved-tensor hooks are disabled, a record would save no memory: autograd keeps every
-  // tensor that it saves, and the record would hold tensors in addition. So no region is recorded.
+  // While saved-tensor hooks are disabled, no region is recorded. A record would only add memory,
+  // because autograd keeps every tensor that it saves.
   void warn_that_plan_is_not_followed() {
     TORCH_WARN_ONCE(
         "rematch: region ", path,
@@ -280,7 +280,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     frame.reset();
   }
 
-  // Has no effect if the hooks ended inside the region.
+  // Does nothing if the program has removed its hooks inside the region.
   std::exception_ptr pack_kept_values() noexcept {
     try {
       const std::optional<HookPair> hooks = hooks_of_program(hooks_around);
@@ -362,8 +362,8 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
            planned_ops()[num_ops]->name;
   }
 
-  // Refuses the op that ran last. This op is the first op on the last stream of the record, or it
-  // follows an op that was refused for using another stream.
+  // Rejects the op that ran last if earlier ops of the region ran on another stream of the same
+  // device.
   void refuse_second_stream(const OpFacts& facts) const {
     const std::vector<c10::Stream>& streams = frame->record().streams;
     for (std::size_t i = 0; i + 1 < streams.size(); ++i) {
@@ -389,7 +389,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   bool any_scope_without_grad = false;
   std::exception_ptr pending_fault;
 
-  std::weak_ptr<Frame> before;  // the region that was closed last
+  std::weak_ptr<Frame> before;  // the region that closed last
   std::optional<WriteWatch> write_watch;
   std::optional<OpModeGuard> watch_guard;
 
@@ -397,7 +397,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   Recorder recorder;
   std::shared_ptr<Frame> frame;
   std::size_t region_depth = 0;
-  std::optional<HookPair> hooks_around;  // the program's hooks at the beginning of the region
+  std::optional<HookPair> hooks_around;  // the program's hooks when the region opened
   bool is_in_layer = false;  // whether the innermost scope at region_depth is a layer of the region
   std::optional<OffPlanPass> off_plan;
   int exceptions_at_open = 0;

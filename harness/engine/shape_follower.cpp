@@ -24,7 +24,8 @@ bool begins_with(const PreparedRegionType& type, const std::vector<std::int32_t>
   return ids.size() <= type.ids.size() && std::equal(ids.begin(), ids.end(), type.ids.begin());
 }
 
-// Returns whether the layer of the last op may be complete. A plan need not name layers.
+// Returns whether a layer may end after the first `num_ops` ops. Always true between ops for which
+// the plan names no layer.
 bool is_layer_complete(const PreparedRegionType& type, std::size_t num_ops) {
   if (num_ops == 0 || num_ops >= type.ids.size()) return num_ops == type.ids.size();
   const int next = type.layer_of_op[num_ops];
@@ -53,7 +54,7 @@ std::optional<ShapeFollower::Opening> ShapeFollower::find_opening(const std::str
   return Opening{next_, std::nullopt};
 }
 
-// Another shape that has had the same ops so far may skip the layers that come before this scope.
+// Switches to another shape that fits the ops so far and has its next region at this scope.
 void ShapeFollower::follow_rival_at(const std::string& scope) {
   for (const std::size_t rival : rivals_) {
     if (!begins_at(rival, scope)) continue;
@@ -62,8 +63,8 @@ void ShapeFollower::follow_rival_at(const std::string& scope) {
   }
 }
 
-// Finds the region that a scope opens if layers are skipped, repeated or reordered, or if another
-// shape begins.
+// Finds the region for a scope that is not the next planned one: layers were skipped, repeated or
+// reordered, or a pass of another shape begins.
 std::optional<ShapeFollower::Opening> ShapeFollower::find_elsewhere(
     const std::string& scope, InnerLayers inner_layers) const {
   const auto place = prepared_.regions_at.find(scope);
@@ -88,8 +89,8 @@ std::optional<ShapeFollower::Opening> ShapeFollower::find_elsewhere(
   return Opening{own->region, own->distance};
 }
 
-// Returns the first region of a shape that begins at this scope, if the previous forward pass is
-// over.
+// If the previous forward pass has ended, returns the first region of a shape that begins at this
+// scope.
 std::optional<std::size_t> ShapeFollower::find_first_of_pass(const std::string& scope) const {
   if (!prepared_.regions[next_].is_first) return std::nullopt;
   for (const std::size_t first : prepared_.first_regions) {

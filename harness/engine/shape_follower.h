@@ -19,44 +19,43 @@ class ShapeFollower {
   // `prepared` must outlive this object.
   explicit ShapeFollower(const Checkpoint::Prepared& prepared) : prepared_(prepared) {}
 
-  // The region to open when a scope opens. `distance` is set if the scope is an inner layer of a
-  // region whose first layer did not run. `distance` is then the layer's distance from the first
-  // layer.
+  // The region to open when a scope opens. If the scope is an inner layer of a region whose first
+  // layer did not run, `distance` is the layer's distance from the first layer.
   struct Opening {
     std::size_t region;
     std::optional<int> distance;
   };
-  // Returns nothing if no region begins at the scope. Inner layers begin a region only with kOpen.
+  // Returns nothing if no region begins at the scope. With kOpen, a region may also begin at one of
+  // its inner layers.
   enum class InnerLayers : std::uint8_t { kIgnore, kOpen };
   std::optional<Opening> find_opening(const std::string& scope, InnerLayers inner_layers);
 
-  // Returns whether several shapes have had the same ops so far.
+  // Returns whether the ops so far fit several shapes.
   bool is_undecided() const { return !rivals_.empty(); }
   // Call this before op `index` of an undecided region. Drops the shapes that do not run this op at
   // this index. If no shape runs the op, the frame's shape remains.
   void narrow(Frame& frame, Recorder& recorder, std::size_t index, std::int32_t op_id);
-  // The treatment of op `index` that serves all remaining shapes.
+  // A treatment of op `index` that keeps what any of the remaining shapes keeps.
   Keep keep_for_all(const Frame& frame, std::size_t index) const;
   // Drops the values that the plan of the frame's shape does not keep.
   void settle(Frame& frame, Recorder& recorder);
   // Like settle(), and drops all other shapes, so that the region is decided.
   void decide(Frame& frame, Recorder& recorder);
 
-  // Each of the next three functions switches to another shape that has had all ops of the region
-  // so far. Each returns whether there is such a shape. This function switches to a shape that runs
-  // this op next.
+  // The next three functions switch to another shape that fits all ops of the region so far. They
+  // return whether such a shape exists. switch_to_op() requires a shape that runs this op next.
   bool switch_to_op(Frame& frame, Recorder& recorder, std::int32_t op_id);
-  // Switches to a shape that runs the layer of this scope next.
+  // Requires a shape that runs the layer of this scope next.
   bool switch_to_layer(Frame& frame, Recorder& recorder, const std::string& scope);
-  // Switches to a shape whose region ends here.
+  // Requires a shape whose region ends here.
   bool switch_to_ended(Frame& frame, Recorder& recorder);
 
-  // Call this when a layer of the region ends. If the frame's shape has more ops in this layer,
-  // switches to a shape that has no more ops in it.
+  // Call this when a layer of the region ends. If the frame's shape expects more ops in this layer,
+  // switches to a shape whose layer ends here.
   void end_layer(Frame& frame, Recorder& recorder, const std::string& scope);
 
-  // Returns whether no op has run in the open region. Another shape may have a region at this scope
-  // even if the shape that runs has no region there.
+  // Returns whether no op has run in the open region. This happens if only another shape has a
+  // region at this scope.
   bool is_empty_pass(const Frame& frame) const;
 
   // Call this after the region has closed.
@@ -74,8 +73,7 @@ class ShapeFollower {
 
   const Checkpoint::Prepared& prepared_;
   std::size_t next_ = 0;  // the open region or, if no region is open, the next region
-  // A region for each other shape that has had the same ops since the forward pass began. Each is
-  // the open region of its shape or, if no region is open, the next region of its shape.
+  // For each other shape that fits all ops of the forward pass so far: its open or next region.
   std::vector<std::size_t> rivals_;
   // The values of next_ and rivals_ before the region opened. An empty pass restores them.
   std::size_t next_before_ = 0;

@@ -13,12 +13,12 @@ class Frame;
 // Note [Watching writes]
 // Recompute of a region reads tensors from outside. Later in forward, another region or the program
 // may overwrite such a tensor. Autograd permits this if it did not save the tensor. While this mode
-// is installed, the closed regions copy what they have read before the tensor is overwritten. The
-// mode sees every op of the step. It is therefore only installed if the traced step has such writes
-// (Plan::watches_writes). Without the mode, recompute refuses the changed tensor.
+// is installed, the closed regions copy such a tensor before the write. The mode costs time for
+// every op of the step, so it is installed only if the traced step made such writes
+// (Plan::watches_writes). Without the mode, recompute rejects the changed tensor.
 class WriteWatch final : public OpMode {
  public:
-  // Call this when the region is closed.
+  // Adds a region that has closed, whose reads must be preserved.
   void add(const std::shared_ptr<Frame>& closed) { frames_.push_back(closed); }
 
   void run(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,

@@ -23,7 +23,7 @@ struct SavedSlot {
   WantedValue wanted;
   SavedVersion version;
   bool alive = true;
-  bool planned = false;  // whether the current replay computes the value
+  bool planned = false;  // whether the current replay recomputes the value
 };
 
 // The state of one replay (replay.h).

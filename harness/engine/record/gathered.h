@@ -12,9 +12,9 @@
 
 namespace rematch {
 
-// Holds a callback for each tensor. Before backward reads the tensor, it calls the callback. The
-// callback returns whether the tensor has the content of forward again. The engine does not check
-// the answer.
+// Stores a callback for each tensor. The engine calls it before backward reads the tensor. The
+// callback returns whether the tensor has the same content as in forward. The engine trusts the
+// answer.
 class GatheredTensors {
  public:
   using IsBack = std::function<bool(const at::Tensor&)>;

@@ -11,8 +11,8 @@ namespace rematch {
 // Returns whether the op is about to draw from a generator. `stack` ends with the op's arguments.
 bool draws_random(const OpFacts& facts, const torch::jit::Stack& stack);
 
-// The state of the generator that the op is about to draw from; empty if it draws nothing. Fused
-// attention is tagged nondeterministic_seeded, but draws only with dropout.
+// The state of the generator that the op is about to use; empty if the op draws no random numbers.
+// Fused attention is tagged nondeterministic_seeded, but draws only with dropout.
 std::optional<GeneratorState> state_before(const OpFacts& facts, const torch::jit::Stack& stack);
 
 // Sets a generator to a recorded state. The destructor restores the previous state.

@@ -40,8 +40,8 @@ template struct Expose<FirstFlag, &at::Context::enabled_cudnn>;
 template struct Expose<PrecisionTable, &at::Context::fp32_precision>;
 
 // The flags in at::Context, from the first flag up to the precision table, which follows the last
-// flag. The last flag differs between versions of LibTorch. The context never moves, and the table
-// never loses an entry.
+// flag. The last flag differs between versions of LibTorch. The context never moves, and entries
+// are never removed from the table.
 struct FlagPlaces {
   FlagPlaces() {
     at::Context& context = at::globalContext();
@@ -144,8 +144,8 @@ void KernelContext::apply() const {
 }
 
 // Turns the autocast cache off. Autocast caches casts of parameters until the outermost autocast
-// ends. Backward may run outside any autocast, and a cached cast would then outlive the next update
-// of its parameter.
+// block ends. Backward may run outside of any autocast block, so a cached cast would become stale
+// at the next update of its parameter.
 void KernelContextGuard::change_to(std::int32_t context) {
   const KernelContext& wanted = contexts_[static_cast<std::size_t>(context)];
   if (!wanted.is_current()) {

@@ -115,8 +115,9 @@ void make_unrepeatable(OpFacts& facts) {
   facts.has_effects = true;
 }
 
-// Marks that plans put on ops. The marks are stored by name, because an op may be registered later.
-// The table is never destroyed, like the table of facts.
+// Marks from plans and traces: ops that must not be repeated, and arguments that ops write although
+// their schema does not mark the write. Stored by name, because an op may be registered later.
+// Leaked, because threads may still record while the process ends.
 struct MarkedOps {
   std::mutex mutex;
   std::unordered_set<std::string> unrepeatable;
@@ -128,7 +129,7 @@ MarkedOps& marked_ops() {
   return *marked;
 }
 
-// Does not write a value that is already stored, because another thread may be reading it.
+// Changes only what differs, because another thread may be reading the facts.
 void apply_marks(OpFacts& facts) {
   MarkedOps& marked = marked_ops();
   const std::lock_guard<std::mutex> lock(marked.mutex);
@@ -226,7 +227,7 @@ const OpFacts* find_facts(const std::string& name) {
 std::int32_t op_id(std::string_view name) {
   static std::mutex mutex;
   static auto* ids =
-      new std::unordered_map<std::string, std::int32_t>;  // never destroyed, like the maps above
+      new std::unordered_map<std::string, std::int32_t>;  // leaked, like the maps above
   const std::lock_guard<std::mutex> lock(mutex);
   const auto next = static_cast<std::int32_t>(ids->size());
   return ids->try_emplace(std::string(one_name(name)), next).first->second;
@@ -269,7 +270,8 @@ void mark_hidden_effects(const HiddenEffects& effects) {
 
 // This list was made by calling every op of LibTorch 2.11 that has a CPU kernel and comparing the
 // bytes of its arguments. For the other ops, the schemas were searched for arguments that outlive a
-// call. An argument that a schema marks is listed if listing it avoids keeping the results.
+// call. Some listed arguments are also marked in the schema. Listing them lets recompute run the
+// op, so that its results need not be kept.
 const std::vector<SideWrites>& all_side_writes() {
   static const auto* all = new std::vector<SideWrites>{
       {"aten::native_batch_norm", {"running_mean", "running_var"}, "training"},

@@ -25,10 +25,9 @@ struct OpFacts {
   std::int32_t id = -1;  // shared by all names of one op: Note [One op, two names]
   std::vector<ArgumentKind> arguments;
   std::size_t num_returns = 0;
-  std::vector<std::uint16_t> written;  // positions of the tensor arguments that the op mutates
-  std::vector<std::uint16_t>
-      side_written;  // positions of side arguments, marked by the schema or not: Note [Side writes]
-  std::vector<std::uint16_t> silently_written;  // the part of side_written that a trace found
+  std::vector<std::uint16_t> written;       // positions of the tensor arguments that the op mutates
+  std::vector<std::uint16_t> side_written;  // positions of side arguments: Note [Side writes]
+  std::vector<std::uint16_t> silently_written;  // side arguments that a trace discovered
   OptionalIndex side_if;  // a bool argument; side writes happen only if the argument is true
   bool side_feeds_results = false;
   bool mutates = false;           // the schema is mutable
@@ -39,7 +38,7 @@ struct OpFacts {
   bool is_empty_factory = false;  // the op's output has no defined content
   bool makes_alike = false;       // the op reads the sizes of its first argument, not the content
   CollectivePart collective = CollectivePart::kNothing;
-  // A second call of the op gives different results, or writes to an argument that the schema does
+  // A second call would give different results, or would write to an argument that the schema does
   // not mark. Recompute therefore never runs the op.
   bool unrepeatable = false;
   bool has_effects = false;  // may write (marked or not), may draw, or is part of a collective
@@ -49,7 +48,8 @@ struct OpFacts {
   OptionalIndex device_argument;
 };
 
-// Returns whether this call makes the side writes of the op. `stack` ends with the op's arguments.
+// Returns whether this call writes to the op's side arguments. `stack` ends with the op's
+// arguments.
 bool has_side_writes(const OpFacts& facts, const torch::jit::Stack& stack);
 
 // The process group of a functional collective, which is the op's last argument. Empty for any
@@ -69,19 +69,19 @@ Bytes bytes_of_tensors(const c10::IValue& value);
 // The reference is valid for the life of the process. Fast for an op seen before on this thread.
 const OpFacts& facts_of(const c10::OperatorHandle& op);
 
-// Makes the records of this process keep the results of the op, so that the op is never run again.
-// Call this before a record contains the op, and not while another thread records. Returns false if
-// there is no such op.
+// Declares that the op must never be recomputed. From now on, records of this process keep its
+// results. Call this before a record contains the op, and not while another thread records. Returns
+// false if there is no such op.
 bool mark_unrepeatable(const std::string& name);
 
-// Notes that the op writes to an argument that its schema does not mark. Later records of this
-// process treat the argument as in Note [Side writes]. Do not call this while another thread
-// records.
+// Declares that the op writes to this argument, although its schema does not mark the write. Later
+// records of this process treat the argument as in Note [Side writes]. Must not be called while
+// another thread records.
 void mark_silent_writer(const OpFacts& facts, std::size_t argument);
 std::int64_t num_silent_writers();
 
-// Marks the ops that the effects name, as the two functions above do. An op that is registered
-// later is marked when it first runs. Arguments that the op does not have are left out.
+// Calls the two functions above for all ops in `effects`. An op that is registered later is marked
+// when it first runs. Ignores arguments that an op does not have.
 void mark_hidden_effects(const HiddenEffects& effects);
 
 // Returns OpFacts::id of the op with this name. The op need not be registered yet.
@@ -95,15 +95,16 @@ const OpFacts* find_facts(const std::string& name);
 //
 // Note [Side writes]
 // Batch norm in training writes running statistics, and its schema does not say so. A recompute
-// would write them a second time. The arguments listed in all_side_writes() are therefore treated
-// as follows:
-// - A tensor from outside is left alone. Recompute gives the op scratch memory instead, whose
-//   content does not affect the results.
-// - If the results do depend on the argument (`feeds_results`), the op is never repeated. Its
+// would write them a second time. The arguments listed in all_side_writes(), called side arguments,
+// are therefore treated as follows:
+// - A tensor from outside the region is not written again. Recompute passes scratch memory instead,
+//   whose content does not affect the results.
+// - If the results depend on the argument (`feeds_results`), the op is never recomputed. Its
 //   results are kept, like those of any op with a side effect.
-// - A tensor of the region is written to again, as by any in-place op.
-// - An op that does not write in this call, such as batch norm in evaluation, reads content that
-//   another pass may overwrite unnoticed. The record holds a copy, a few bytes for each channel.
+// - A tensor made in the region is written again, as by any in-place op.
+// - If a call does not write the argument, as in batch norm in evaluation mode, it reads content
+//   that another pass may overwrite unnoticed. The record therefore copies it; the copy takes a few
+//   bytes per channel.
 // Ops of other libraries that write to arguments which their schema does not mark are not detected,
 // except by OutsideCheck::kHashes (recording.h).
 
@@ -118,7 +119,7 @@ struct SideWrites {
 // All side writes. The tests compare them with the ops' real writes.
 const std::vector<SideWrites>& all_side_writes();
 
-// Null for nearly all ops, which have no side writes. `op` has no overload:
+// Returns null for the many ops without side writes. `op` is a name without overload, such as
 // "aten::native_batch_norm".
 const SideWrites* side_writes_of(std::string_view op);
 

@@ -38,7 +38,7 @@ const c10::OperatorHandle& opaque_op() {
 
 thread_local OpaqueCall::Timer* timer_of_thread = nullptr;
 
-// Saves a tensor as autograd does without hooks, and notes it in `saved`.
+// Saves a tensor as autograd would without hooks, and also appends it to a list.
 class NotedSave final : public torch::autograd::SavedVariableHooks {
  public:
   explicit NotedSave(std::vector<at::Tensor>* saved) : noted_(saved) {}
@@ -69,7 +69,7 @@ struct OpaqueCall::State final : SavedTensorProvider {
   }
 
   Recorder* recorder = nullptr;
-  Timer* timer = nullptr;  // only if there is no recorder
+  Timer* timer = nullptr;  // set only if `recorder` is null
   std::vector<at::Tensor> saved;
   std::optional<c10::impl::ExcludeDispatchKeyGuard> unseen;
   std::optional<SavedTensorGuard> saves;

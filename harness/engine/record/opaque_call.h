@@ -11,13 +11,13 @@
 namespace rematch {
 
 // Note [Opaque calls] A library's kernels may write to their arguments, or keep state, without
-// torch's knowledge. Such a call is not recorded op by op. When it has returned, the recorder
-// appends the op rematch::opaque, whose results are the call's results. These results are kept and
-// never recomputed. Inside the call autograd saves tensors as it does without a record, so it keeps
-// what the backward of the call reads.
+// torch's knowledge. A call of such a library is not recorded op by op. When it has returned, the
+// recorder appends one op, rematch::opaque, whose results are the call's results. These results are
+// kept and never recomputed. Inside the call, autograd saves tensors as usual, so the call's
+// backward finds all that it reads.
 class OpaqueCall {
  public:
-  // Times opaque calls on a thread that does not record. Such a call is then one op, as in a trace.
+  // Times each opaque call as one op, as in a trace, on a thread that does not record.
   class Timer {
    public:
     virtual ~Timer() = default;

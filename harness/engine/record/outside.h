@@ -1,14 +1,13 @@
 // The state of an outside tensor when the record first saw it, and the check in backward that the
 // tensor is unchanged.
 //
-// Note [Outside tensors] The record holds the outside tensors themselves and does not copy their
-// content, so a change between forward and backward would change the bits. Two changes are detected
-// at no cost: a write, by the version counter, and an exchange of the data (set_data, x.data = y),
-// by the storage's identity and the offset in it. A write through .data or a raw pointer does not
-// raise the version or exchange the data. Only OutsideCheck::kHashes detects such a write. Sharded
-// training frees the memory of a parameter's storage and fills it again. Such a storage is assumed
-// to hold its old content. The refilled storage may have another memory address, so addresses are
-// not compared.
+// Note [Outside tensors] The record holds references to tensors from outside the region, not
+// copies. A change between forward and backward would therefore change the gradients. Two changes
+// are detected at no cost: a write, by the version counter, and replaced data (set_data, x.data =
+// y), by the storage's identity and offset. A write through .data or a raw pointer changes neither
+// of them. Only OutsideCheck::kHashes detects such a write. Sharded training frees the memory of a
+// parameter's storage and fills it again. Such a storage is assumed to hold its old content. The
+// refilled storage may have another memory address, so addresses are not compared.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -28,8 +27,7 @@ struct OutsideTensor {
   c10::weak_intrusive_ptr<c10::StorageImpl>
       storage;  // a weak reference prevents reuse of the address
   std::int64_t storage_offset = 0;
-  // The user's tensor, if the record holds a graph-free copy instead of this tensor. The user's
-  // tensor may have died.
+  // The user's tensor, which may have been freed. The record itself may hold a detached copy of it.
   c10::weak_intrusive_ptr<c10::TensorImpl> original;
   std::uint64_t hash = 0;  // hash of the content, only under OutsideCheck::kHashes
   bool side_written =
@@ -39,15 +37,14 @@ struct OutsideTensor {
 // `held` is the tensor in the record: `tensor` itself, or a copy without its graph.
 OutsideTensor outside_tensor(const at::Tensor& tensor, const at::Tensor& held);
 
-// Notes that the record has replaced its tensor by `held`, which has the same content on another
-// storage.
+// Call this after the record has replaced its tensor by `held`, which has the same content on
+// another storage.
 void exchange_held(OutsideTensor& outside, const at::Tensor& held);
 
 inline constexpr const char* kChangedInPlace = "changed in place";
 
 // Returns how the tensor has changed since the record first saw it, for error messages. Returns
-// null if no change was found. kChangedInPlace means that the content was written to. Views of the
-// tensor are then still valid.
+// null if no change was found. After kChangedInPlace, views of the tensor are still valid.
 const char* change_of(const OutsideTensor& then, const at::Tensor& held, OutsideCheck check);
 
 // A hash of the tensor's elements, on any device; 0 for tensors without storage.

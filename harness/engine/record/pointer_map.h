@@ -14,7 +14,7 @@ class PointerMap {
  public:
   PointerMap() : entries_(kInitialCapacity) {}
 
-  // The integer stored for `key`, if the map has the key.
+  // The integer stored for `key`; absent if the map does not contain the key.
   OptionalIndex find(const void* key) const {
     for (std::size_t i = slot_of(key);; i = (i + 1) & mask()) {
       if (entries_[i].key == key) return entries_[i].value;

@@ -1,6 +1,6 @@
 // A program that takes a raw pointer to a result of a region may write through the pointer, and no
-// version counter shows the write. Callers that see a pointer being taken report it here. The
-// region then keeps the written content: see Note [Writes that no op made] (record.h).
+// version counter shows the write. Code that sees the program take a pointer reports it here, so
+// that the region keeps the written content: see Note [Hidden writes] (record.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,8 +10,7 @@
 namespace rematch {
 
 enum class PointerUse : std::uint8_t {
-  kOnce,     // one kernel is about to write through the pointer, and finishes before the tensor is
-             // read again
+  kOnce,     // a single kernel writes through the pointer, before the tensor is read again
   kLasting,  // the program may write through the pointer at any time: numpy(), __dlpack__,
              // data_ptr()
 };

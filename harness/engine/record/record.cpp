@@ -75,8 +75,8 @@ at::Tensor without_graph(const at::Tensor& tensor) {
 at::Tensor without_graph(const at::Tensor& tensor, const c10::VariableVersion& counter) {
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   c10::DispatchKeySet unseen;
-  // A subclass copies itself in Python. The copy of any other tensor must be hidden from Python
-  // modes, which would see an op `detach`.
+  // A tensor subclass copies itself in Python. The copy of any other tensor must be hidden from
+  // Python dispatch modes, which would see an op `detach`.
   const bool is_subclass = impl->key_set().has(c10::DispatchKey::Python);
   // Sparse tensors and subclasses copy themselves by running ops, which do not belong to the
   // region.
@@ -140,8 +140,8 @@ const char* Record::change_of_gathered(const at::Tensor& held) const {
                                  : "still missing, according to its gathered_by() callback,";
 }
 
-// Skips hashes after a side write. Without checkpointing, backward would also read what side writes
-// left in the tensor.
+// Compares no hashes after a side write, because backward without checkpointing would also read the
+// written content.
 const char* Record::change_since_saved(std::int32_t value) const {
   const OutsideTensor& outside = outside_tensors[*values[value].outside];
   const at::Tensor& held = values[outside.value].kept;
@@ -315,8 +315,8 @@ void Recorder::note_arguments(const OpFacts& facts, const torch::jit::Stack& sta
   }
 }
 
-// Compares the version counter, which is cheap enough for every use. is_explained() makes the
-// expensive check.
+// Compares only version counters, which is cheap enough for every use of a tensor. is_explained()
+// does the expensive check.
 inline void Recorder::suspect(std::int32_t value, const at::Tensor& tensor) {
   const RecordedValue& known = record_->values[value];
   const RecordedStorage& storage = record_->storages[known.storage];
@@ -383,7 +383,7 @@ void Recorder::note_output(RecordedOp& op, const at::Tensor& tensor, Keep keep) 
     return;
   }
   const OptionalIndex known = values_.find(tensor.unsafeGetTensorImpl());
-  if (known.has_value()) {  // the op is in place, or returns its argument
+  if (known.has_value()) {  // the op works in place, or returns its argument
     record_->outputs.push_back(known);
     if (op.in_place) follow_new_parts(*known, tensor);
     return;
@@ -417,7 +417,7 @@ void Recorder::note_output(RecordedOp& op, const at::Tensor& tensor, Keep keep) 
   if (!is_fresh && op.facts->is_detached) note_detached(value, tensor);
 }
 
-// A collective with a side effect is never repeated, so replay does not wait for it.
+// A collective with a side effect is never recomputed, so replay need not wait for it.
 void Recorder::note_start(const RecordedOp& op) {
   if (op.side_effect) return;
   for (std::size_t i = op.first_output; i < record_->outputs.size(); ++i) {
@@ -427,14 +427,13 @@ void Recorder::note_start(const RecordedOp& op) {
   }
 }
 
-// The op takes one tensor and returns it. A backend may fill the tensor with ops that raise its
-// version, at any time before the wait completes. After the wait, the kept tensors are complete,
-// and their current versions are the correct versions.
+// A wait takes one tensor and returns it. Until the wait completes, a backend may fill the tensor
+// with ops that raise its version. So the versions of kept tensors are read again after the wait.
 void Recorder::note_wait(RecordedOp& op, const torch::jit::Stack& stack) {
   TORCH_INTERNAL_ASSERT(op.num_uses == 1 && stack.back().isTensor(), "rematch: ", op.facts->name,
                         " takes and returns one tensor");
   op.num_outputs = 1;
-  record_->outputs.emplace_back();  // a wait makes no value: it returns its argument
+  record_->outputs.emplace_back();  // a wait returns its argument, which is not a new value
   RecordedUse& use = record_->uses[op.first_use];
   const std::int32_t storage = record_->values[use.value].storage;
   bool is_first = true;

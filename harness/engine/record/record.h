@@ -3,17 +3,17 @@
 //
 // Note [Values, storages, versions] A value is one TensorImpl. Autograd keeps the impl that the
 // dispatcher returned, so addresses identify tensors while the region is open. Weak references
-// prevent the reuse of addresses. In-place ops make no new value. They raise the version of the
-// value's storage, and a read is a pair of value and version. Views are values that share a
-// storage.
+// prevent the reuse of addresses. An in-place op creates no new value, but raises the version of
+// the value's storage. A read is therefore a pair of value and version. Views are values that share
+// a storage.
 //
-// Note [Writes that no op made] A kernel may write to a result of the region through a raw pointer.
+// Note [Hidden writes] A kernel may write to a result of the region through a raw pointer.
 // The recorder finds such a hidden write in two cases: a version counter moved further than the
 // writes of ops explain (increment_version, mark_dirty), or note_pointer_taken() was called
 // (pointer_taken.h). It then copies the storage and appends an op of its own,
 // rematch::restore_content, which writes the copy back. Reads before and after the write are
-// therefore ordered as around any in-place op, and views see the write. The position of the write
-// in the record is after all ops that were recorded before the write was found.
+// therefore ordered as around any in-place op, and views see the write. The added op comes after
+// all ops that were recorded before the write was found.
 //
 // The recorder compares counters when an op takes a tensor and when autograd saves one. A counter
 // may also differ without a hidden write:
@@ -27,18 +27,20 @@
 // Note [Held ops]
 // Replay cannot repeat an op that writes into a list of tensors, into tensors inside and outside
 // the region at once, or into a tensor that shares a result's data through .data. Such an op is
-// held: it counts as an op with a side effect. The record copies what the op wrote into the
-// region's own storages, and replay writes the copy back with rematch::restore_content.
+// held, which means that it counts as an op with a side effect. The record copies the content that
+// the op wrote into the region's own storages. Replay writes the copy back with
+// rematch::restore_content.
 //
 // Note [Parts of sparse tensors] A sparse tensor has no storage of its own. It consists of other
-// tensors: values and indices. In the record the storage of its values stands for it, or the
-// storage of its indices if only the indices belong to the region. Parts that the record does not
-// know get the same storage. A part on another storage of the record is linked:
-// - A write to the part then also counts as a write to the sparse tensor, so readers of both are
-//   ordered.
-// - If the part comes from outside the region, no write to it is repeated. Replay makes the sparse
-//   tensor of a copy of the part, and rematch::restore_part writes to this copy what the op wrote.
-// - If the whole sparse tensor comes from outside, it is copied before a part is overwritten.
+// tensors: values and indices. The record assigns the storage of its values to the sparse tensor,
+// or the storage of its indices if only the indices were made in the region. Parts that are new to
+// the record are assigned the same storage. A part that is already on another storage of the record
+// is linked:
+// - A write to the part also counts as a write to the sparse tensor, so reads of both are ordered.
+// - If the part comes from outside the region, recompute must not write to it. Replay builds the
+//   sparse tensor from a copy of the part, and rematch::restore_part brings the copy up to date.
+// - If the whole sparse tensor comes from outside the region, it is copied before a part is
+//   overwritten.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -88,31 +90,30 @@ struct RecordedOp {
   std::int32_t context;                     // see Note [What kernels read]
   OptionalIndex generator_state;            // absent if the op draws no random numbers
   BasicOptionalIndex<std::int16_t> stream;  // absent if the op's device has no streams
-  bool side_effect : 1;  // never repeated, because it writes to a tensor from outside
+  bool side_effect : 1;  // never recomputed, because it writes to an outside tensor
   bool in_place : 1;     // writes to a tensor of the region
   bool side_writes : 1;  // see Note [Side writes]
   bool held_writes : 1;  // see Note [Held ops]
-  bool takes_parts : 1;  // makes a sparse tensor of parts from outside
+  bool takes_parts : 1;  // makes a sparse tensor from outside tensors
 };
-static_assert(sizeof(RecordedOp) == 48, "a step records thousands of ops");
+static_assert(sizeof(RecordedOp) == 48, "keep RecordedOp small: a step records thousands of ops");
 
 struct RecordedValue {
   OptionalIndex op;  // absent if the value comes from outside the region
   std::int32_t storage;
-  // Outside values other than numbers are held for the life of the record. Values of saved ops are
-  // held until their last use.
+  // Values from outside the region, other than numbers, are held for the life of the record. Kept
+  // results are held until their last use.
   at::Tensor kept;
-  std::uint32_t kept_version = 0;  // version of `kept`, if the value's op is saved
-  // The outside tensor that equals this value, or of which this value is a view. The outside tensor
-  // may share a storage with the region's values, as a result of .data does. Absent if the value is
-  // made inside the region.
+  std::uint32_t kept_version = 0;  // version of `kept`, for a kept result
+  // The outside tensor that this value is, or is a view of. Like a result of .data, it may share a
+  // storage with the region's values. Absent if the value was made inside the region.
   OptionalIndex outside;
-  // The tensor's version counter minus the storage's `explained`.
+  // The tensor's version counter minus RecordedStorage::explained.
   std::uint32_t version_offset = 0;
   bool constant = false;    // kept because replay cannot compute it; replay only borrows it
   bool saved = false;       // autograd has saved the value
   bool from_empty = false;  // the value's op leaves the content undefined
-  // A collective may have raised the version counter, so the next check accepts any version.
+  // A collective may have raised the version counter, so the next check must accept any version.
   bool has_any_version = false;
 };
 
@@ -132,15 +133,15 @@ struct RecordedWrite {
   std::int32_t version;  // version of the storage after the write
 };
 
-// A write that an op will make and its schema does not mark. The op is an opaque call, or a
-// collective that returns a handle.
+// A write that an op makes after it was recorded, without a mark in its schema. The op is an opaque
+// call, or a collective that returns a handle.
 struct RecordedWriteAhead {
   std::int32_t op;
   std::int32_t storage;
 };
 
-// A number of the program that an op takes as a tensor. Stored as a scalar, because a held tensor
-// would use memory.
+// A number that the program passed to an op, wrapped in a tensor. Stored as a scalar, because
+// holding the tensor would use memory.
 struct RecordedNumber {
   std::int32_t value;
   c10::Scalar number;
@@ -154,7 +155,7 @@ struct RecordedCopy {
   at::Tensor content;
 };
 
-// A constant that was copied before the op overwrote it.
+// Says that the constant `value` was copied before `op` overwrote it.
 struct RecordedConstantCopy {
   std::int32_t op;
   std::int32_t value;
@@ -182,7 +183,7 @@ struct GeneratorState {
 
 struct Record {
   std::vector<RecordedOp> ops;
-  std::vector<c10::IValue> arguments;  // arguments of all ops, without their tensors
+  std::vector<c10::IValue> arguments;  // arguments of all ops; tensors are left out
   std::vector<RecordedUse> uses;
   std::vector<OptionalIndex>
       outputs;  // the value of each tensor output; absent if the output is undefined
@@ -191,9 +192,9 @@ struct Record {
   std::vector<OutsideTensor> outside_tensors;
   std::vector<RecordedWrite> writes;
   std::vector<RecordedWriteAhead> writes_ahead;
-  // The recorder's own ops: restored hidden writes, and views that an opaque call made. The program
-  // did not run these ops; only replay runs them. is_replay_only() (policies/trace/op_class.h)
-  // knows their names.
+  // Ops that the recorder added: restored hidden writes, and views that an opaque call made. The
+  // program did not run these ops; only replay runs them. See is_replay_only()
+  // (policies/trace/op_class.h).
   std::vector<std::int32_t> hidden_writes;
   std::vector<RecordedCopy> copies;
   std::vector<RecordedConstantCopy> constant_copies;
@@ -202,36 +203,37 @@ struct Record {
   std::vector<KernelContext> contexts;  // contexts that ops ran under; usually one
   std::vector<GeneratorState> generator_states;
   std::vector<c10::Stream> streams;  // streams that ops ran on; usually one
-  Stash* stash = nullptr;  // takes the values that the plan moves to stores; null in a trace
+  Stash* stash = nullptr;            // receives values that the plan stores; null in a trace
   OutsideCheck outside_check = OutsideCheck::kVersions;
   const GatheredTensors* gathered = nullptr;    // null if no tensors are gathered
   RecomputeDifferences* differences = nullptr;  // if null, results are not compared
   std::vector<std::uint64_t> result_hashes;  // hash of each op's results, if results are compared;
                                              // may be shorter than `ops`
 
-  // The number of ops that the program ran. `ops` may also hold ops of the recorder.
+  // The number of ops that the program ran. `ops` also contains the ops that the recorder added.
   std::size_t num_program_ops() const { return ops.size() - hidden_writes.size(); }
-  // The position in `ops` of an op that the program ran; the size of `ops` if there is no such op.
+  // Converts an index among the ops that the program ran into an index in `ops`. Returns the size
+  // of `ops` if the program ran fewer ops.
   std::size_t program_op(std::size_t index) const;
 
-  // The number of ops of the program that ran before the op.
+  // Converts an index in `ops` into an index among the ops that the program ran.
   std::size_t program_index(std::int32_t op) const;
 
-  // Returns whether the record keeps the value itself and not a copy.
+  // Returns whether the record keeps the value itself rather than a copy.
   bool shares_kept(std::int32_t value) const;
 
   // The copied content that `use` reads, or null if the content was not copied.
   const at::Tensor* copy_of(const RecordedUse& use) const;
 
-  // Whether the op makes a sparse tensor of parts that all come from outside. The result is a view,
-  // although no schema says so.
+  // Returns whether the op makes a sparse tensor from outside tensors only. The result is then a
+  // view of them, although the schema does not declare this.
   bool makes_sparse_of_outside(const RecordedOp& op) const;
 
-  // The outside tensor that an op reads, if the op takes a value from outside the region.
+  // Returns the outside tensor that an op reads as `value`.
   at::Tensor outside_argument(std::int32_t value) const;
 
-  // change_since_read() and change_since_saved() return how the outside tensor of a value has
-  // changed, like change_of(): since an op read the value, or since autograd saved the value.
+  // Return how the value's outside tensor has changed, like change_of(), since an op read the value
+  // or since autograd saved it.
   const char* change_since_read(std::int32_t value) const;
   const char* change_since_saved(std::int32_t value) const;
   const char* change_of_gathered(const at::Tensor& held) const;
@@ -240,12 +242,12 @@ struct Record {
   void clear();  // Clears the record and keeps its memory.
 };
 
-// The treatment of the outputs of the op that is about to run. kForever is for outputs that replay
-// cannot compute: results of ops with side effects.
+// Whether the record keeps the outputs of an op. kForever is for outputs that replay cannot
+// compute, because the op has side effects.
 struct Keep {
   enum class What : std::uint8_t { kNothing, kOutputs, kForever };
   What what = What::kNothing;
-  Store store = Store::kDevice;  // where kOutputs keeps them
+  Store store = Store::kDevice;  // where the outputs of kOutputs are kept
 
   static const Keep kNothing;
   static const Keep kOutputs;
@@ -256,16 +258,16 @@ inline constexpr Keep Keep::kNothing = {};
 inline constexpr Keep Keep::kOutputs = {What::kOutputs};
 inline constexpr Keep Keep::kForever = {What::kForever};
 
-// The purpose of a record. The record of a trace is never replayed. Such a record therefore needs
-// no copies of the contents that hidden writes and held ops left.
+// The purpose of a record. The record of a trace is never replayed, so it needs no copies of
+// content that hidden writes and held ops wrote.
 enum class RecordUse : std::uint8_t { kReplay, kTrace };
 
 // Writes a record while its region is open, on one thread.
 //
 // Note [Results of factories] Factories such as torch.empty, in Python and in <torch/torch.h>, turn
 // the result of the op into a variable. A factory uses the result itself if nobody else holds the
-// result or its version counter. Otherwise the factory makes a copy, which the record would not
-// know. So the recorder keeps the result of a factory only after the variable exists.
+// result or its version counter. Otherwise the factory makes a copy, which would be missing from
+// the record. So the recorder keeps the result of a factory only after the variable exists.
 //
 // Note [Identities of dead tensors] A weak reference prevents the reuse of a dead tensor's address,
 // and also the reuse of its TensorImpl's memory. If the recorder kept all weak references to the
@@ -275,7 +277,7 @@ class Recorder {
  public:
   // Starts an empty record. `region` is the region's name in errors.
   void open(Record* record, const std::string* region);
-  // Removes every identity. The record itself stays with its owner.
+  // Removes every identity. The record itself stays valid.
   void close();
 
   // Runs the op through call_next() and appends it. Throws Refused if the op cannot be replayed. If
@@ -283,8 +285,8 @@ class Recorder {
   void run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::Stack* stack,
            std::size_t depth, Keep keep);
 
-  // Applies other treatments to the outputs of the ops that have run. `keep` has one treatment for
-  // each op of the program. Outputs that were not kept stay unkept.
+  // Changes the treatment of ops that have already run. `keep` contains one treatment for each op
+  // of the program. Outputs that were not kept stay unkept.
   void change_keep(const std::vector<Keep>& keep);
 
   void set_use(RecordUse use) { use_ = use; }
@@ -296,18 +298,18 @@ class Recorder {
   bool is_replayed() const { return use_ == RecordUse::kReplay; }
   // Call this before a kernel that is not recorded writes to the tensor.
   void note_write_ahead(const at::Tensor& tensor);
-  // Adds results that the record does not know. `fresh` are results in memory that the call
-  // allocated. `views` are views of `fresh` results and of the region's values.
+  // Returns the results of an opaque call that are new to the record. `fresh` are in memory that
+  // the call allocated. `views` are views of `fresh` tensors and of the region's values.
   struct UnseenResults {
     std::vector<at::Tensor> fresh;
     std::vector<at::Tensor> views;
   };
   UnseenResults unseen_results(const std::vector<at::Tensor>& results) const;
-  // Appends an op that makes `view`, which the record does not know, from `base`, a value of the
+  // Appends an op that makes `view`, which is new to the record, from `base`, a value of the
   // region.
   void append_view(const at::Tensor& base, const at::Tensor& view);
 
-  // The bytes of the storage that stands for the value's tensor.
+  // The bytes of the storage that the record assigned to the value.
   Bytes storage_bytes(std::int32_t value, const at::Tensor& tensor) const;
 
   // Returns the value of a tensor. An unknown tensor is added as an outside value and held.
@@ -332,8 +334,8 @@ class Recorder {
   void copy_constants(std::int32_t storage);
   void copy_constants_before_write(const RecordedOp& op, const RecordedUse& write);
   void drop_kept_values(std::int32_t storage);
-  // Starts an op that only replay runs, not the program. The op reads one tensor; the caller fills
-  // in the other fields.
+  // Returns an op that only replay runs and that reads `tensor`. The caller fills in the other
+  // fields.
   RecordedOp op_not_run(const OpFacts& facts, const at::Tensor& tensor);
   std::int32_t append_own_write(RecordedOp op, std::int32_t value);
   std::uint32_t pending_bumps(std::int32_t storage) const;
@@ -379,9 +381,8 @@ class Recorder {
   OptionalIndex known_storage(const at::Tensor& tensor) const;
   bool is_on(const at::Tensor& tensor, std::int32_t storage) const;
 
-  // See Note [Parts of sparse tensors]. A use of a sparse tensor is on one storage. The functions
-  // below handle the other storages that are written together with the tensor. They are called if
-  // any part is linked.
+  // See Note [Parts of sparse tensors]. The record assigns one storage to each sparse tensor. The
+  // functions below handle its linked parts, which have other storages.
   std::int32_t storage_of_sparse(const at::Tensor& sparse, const std::vector<at::Tensor>& parts,
                                  bool outside);
   void link_parts(std::int32_t value, std::int32_t storage, const at::Tensor& sparse,
@@ -389,8 +390,8 @@ class Recorder {
   void follow_new_parts(std::int32_t value, const at::Tensor& sparse);
   bool writes_part_of_outside(const RecordedOp& op, const RecordedUse& use) const;
   std::vector<std::int32_t> parts_written(const RecordedOp& op, const RecordedUse& use) const;
-  // The storages that an op writes: `own` has the storages of its arguments, and `all` also has the
-  // storages of the arguments' parts.
+  // The storages that an op writes. `own` are the storages of its arguments; `all` also includes
+  // the storages of the arguments' parts.
   struct PartWrites {
     std::vector<std::int32_t> own;
     std::vector<std::int32_t> all;
@@ -410,11 +411,11 @@ class Recorder {
   struct UnsettledWrite {
     std::int32_t storage;
     std::int32_t version;            // version of the storage after the write
-    std::int32_t last_loud_version;  // the version before this write
+    std::int32_t last_loud_version;  // its value before this write
     c10::VariableVersion counter;
     std::uint32_t counter_before;
 
-    // Returns whether the write raised the counter. An op raises the counter by one; a further
+    // Returns whether the write raised the counter. An op raises the counter by one; any further
     // increase has another cause.
     bool is_loud() const {
       return counter.enabled() && counter.current_version() != counter_before;
@@ -486,7 +487,7 @@ class Recorder {
   std::vector<UnsettledWrite> unsettled_;
   std::vector<UnkeptResult> unkept_;
   std::vector<HeldWrite> held_writes_;  // writes of the op that is running
-  bool has_aliases_ = false;     // some outside tensor shares a storage with the region's values
+  bool has_aliases_ = false;     // an outside tensor shares a storage with a value of the region
   KernelContext context_;        // context of the op that ran last
   OptionalIndex context_index_;  // index in the record; absent if no op has run
   std::size_t next_tensor_ = 0;  // index of the next identity to check
@@ -494,9 +495,9 @@ class Recorder {
 };
 
 // Returns the storage version that backward reads, for an outside tensor that was saved at
-// `version`. Autograd does not notice a write that leaves the version counter unchanged, so
-// backward reads the content after that write. A write that raises the counter makes the saved
-// tensor stale. The result is then lower than the storage's version.
+// `version`. Backward reads the content after writes that left the version counter unchanged,
+// because autograd does not notice them. A write that raised the counter makes the saved tensor
+// stale, and the result is lower than the storage's version.
 inline std::int32_t version_for_backward(const RecordedStorage& storage, std::int32_t version) {
   return storage.last_loud_version <= version ? storage.version : version;
 }
@@ -514,15 +515,15 @@ bool contains(const std::vector<Number>& numbers, Number number) {
 
 bool is_written(const RecordedOp& op, const RecordedUse& use);
 
-// Returns whether the use is one of the arguments in Note [Side writes]. The result does not depend
-// on whether this call writes to the argument.
+// Returns whether the use is a side argument (Note [Side writes]), whether or not this call writes
+// to it.
 bool is_side_argument(const OpFacts& facts, const RecordedUse& use);
 
-// Returns the uses that read the present content of the storage, in ops that may be recomputed.
-// Making a view reads no content.
+// Returns the reads of the storage's present content by ops that may be recomputed. Ops that make
+// views are left out, because they read no content.
 std::vector<RecordedUse> reads_of(const Record& record, std::int32_t storage);
 
-// Copies the content that `read` has read, if it read a tensor from outside or a view of one.
+// Copies the content that an op read, if it comes from an outside tensor or a view of one.
 void copy_outside(Record& record, const std::string& region, const RecordedUse& read);
 
 // Returns whether this thread runs the kernel of an intercepted op.

@@ -1,5 +1,5 @@
-// The part of Recorder that finds writes that no op made, and keeps their content. See Note [Writes
-// that no op made].
+// The part of Recorder that finds writes through raw pointers, and keeps their content. See Note
+// [Hidden writes].
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/as_strided.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -62,8 +62,8 @@ const ReplayOnlyOps& replay_only_ops() {
   return ops;
 }
 
-// Ops of Python's torch.library.custom_op raise the versions of the tensors that they write to,
-// before they run. These ops register a kernel for dispatch key ADInplaceOrView. C++ ops have a
+// Ops of Python's torch.library.custom_op raise the versions of the tensors that they write before
+// they run. They are recognized by their kernel for dispatch key ADInplaceOrView; C++ ops use a
 // fallback there.
 bool may_raise_versions_first(const OpFacts& facts) {
   return facts.mutates && !facts.name.starts_with("aten::") &&
@@ -122,8 +122,7 @@ bool Recorder::is_explained(std::int32_t id, const at::Tensor& tensor, const OpF
     storage.explained += static_cast<std::uint32_t>(ahead);
     is_written = !raised_by_next;
   } else if (ahead < 0 && pending == 0) {
-    value.version_offset =
-        offset;  // separate version counter, which writes through other tensors do not raise
+    value.version_offset = offset;  // a separate counter that writes to other tensors do not raise
   }
   const bool reads_content = next == nullptr || !next->returns_alias;
   if (storage.exposed && reads_content) {
@@ -132,7 +131,8 @@ bool Recorder::is_explained(std::int32_t id, const at::Tensor& tensor, const OpF
   return !is_written || is_unwritten_constant(value.storage);
 }
 
-// Counts the versions that the last op raised and that are not settled yet.
+// Returns by how much the last op has raised the storage's version, if settle_writes() has not
+// counted it yet.
 std::uint32_t Recorder::pending_bumps(std::int32_t storage) const {
   std::uint32_t pending = 0;
   for (const UnsettledWrite& write : unsettled_) {
@@ -142,7 +142,7 @@ std::uint32_t Recorder::pending_bumps(std::int32_t storage) const {
 }
 
 // Returns whether the storage belongs to an `empty` whose content no op has read. Hidden writes to
-// this storage need no op, because the record keeps the content of the `empty` at its first read.
+// such a storage need no extra op, because the record keeps its content at the first read.
 bool Recorder::is_unwritten_constant(std::int32_t storage) {
   if (record_->storages[storage].version != 0 || is_content_read(storage)) return false;
   bool any = false;
@@ -216,8 +216,8 @@ void Recorder::append_part_write(std::int32_t value, std::int32_t part, const at
   append_own_write(op, value);
 }
 
-// Appends an op of the recorder that writes to the value. The op's arguments are appended already.
-// Returns the op's index.
+// Appends an op, added by the recorder, that writes to the value. The caller has already appended
+// its arguments. Returns its index.
 std::int32_t Recorder::append_own_write(RecordedOp op, std::int32_t value) {
   const std::int32_t written = record_->values[value].storage;
   RecordedStorage& storage = record_->storages[written];
@@ -255,7 +255,7 @@ void Recorder::drop_kept_values(std::int32_t storage) {
     if (value.storage != storage || !value.op.has_value()) continue;
     const auto id = static_cast<std::int32_t>(i);
     if (record_->stash != nullptr) record_->stash->drop(id);
-    // A copy with its own storage stays valid.
+    // A copied constant has its own storage, so it stays valid.
     if (value.constant && !record_->shares_kept(id)) continue;
     if (!has_fault(Fault::kStaleValue)) value.kept.reset();  // the op has overwritten the content
   }
@@ -306,8 +306,8 @@ void Recorder::note_write_ahead(const at::Tensor& tensor) {
   }
 }
 
-// Notes the tensors that a collective fills after its op has returned a handle. No schema marks
-// these tensors. The program waits for the collective before it reads them.
+// Notes the tensors that a collective writes after its op has returned a handle. Schemas do not
+// mark these writes. The program reads the tensors only after it has waited for the collective.
 void Recorder::note_transfer(const OpFacts& facts, const torch::jit::Stack& stack) {
   if (facts.name.starts_with("c10d::send")) return;
   const std::size_t base = stack.size() - facts.arguments.size();
@@ -380,8 +380,7 @@ bool is_in_kernel() {
 }
 
 void note_pointer_taken(const at::Tensor& tensor, PointerUse use) {
-  // The kernel of a recorded op also takes pointers to its arguments and results, but its writes
-  // are recorded.
+  // Kernels of recorded ops also take pointers, but their writes are already recorded.
   if (innermost_recorder == nullptr || is_in_kernel()) return;
   innermost_recorder->note_pointer_taken(tensor, use);
 }

@@ -29,8 +29,8 @@ bool Record::makes_sparse_of_outside(const RecordedOp& op) const {
   return false;
 }
 
-// A sparse tensor that an op makes is on a storage of the region if any of its parts is. The
-// storage of its values comes first, because the tensor's bytes are mostly those of its values.
+// Chooses the storage of a sparse tensor that an op made. If any part was made in the region,
+// chooses such a part. Prefers the values, because they take most of the bytes.
 std::int32_t Recorder::storage_of_sparse(const at::Tensor& sparse,
                                          const std::vector<at::Tensor>& parts, bool outside) {
   const OptionalIndex of_values = known_storage(parts.front());
@@ -70,8 +70,8 @@ void Recorder::link_parts(std::int32_t value, std::int32_t storage, const at::Te
   }
 }
 
-// An in-place op may give a sparse tensor other parts. Reads and writes of the old and the new
-// values are ordered as if all values were on one storage.
+// An in-place op may have replaced parts of a sparse tensor. Reads and writes of the old and the
+// new values are ordered as if all values were on one storage.
 void Recorder::follow_new_parts(std::int32_t value, const at::Tensor& sparse) {
   if (!is_without_storage(sparse)) return;
   const std::vector<at::Tensor> parts = parts_of(impl_with_data(sparse));
@@ -79,8 +79,7 @@ void Recorder::follow_new_parts(std::int32_t value, const at::Tensor& sparse) {
   link_parts(value, record_->values[value].storage, sparse, parts);
 }
 
-// Returns the parts that the op writes to through the sparse tensor, on other storages than its
-// own.
+// Returns the storages of linked parts that the op writes through the sparse tensor.
 std::vector<std::int32_t> Recorder::parts_written(const RecordedOp& op,
                                                   const RecordedUse& use) const {
   std::vector<std::int32_t> storages;
@@ -112,8 +111,8 @@ Recorder::PartWrites Recorder::part_writes(const RecordedOp& op) const {
   return writes;
 }
 
-// Copies what the op is about to overwrite, like copy_what_is_overwritten() and
-// copy_constants_before_write().
+// Copies parts that the op is about to overwrite, as copy_what_is_overwritten() and
+// copy_constants_before_write() do for other tensors.
 void Recorder::copy_before_part_writes(const RecordedOp& op) {
   const PartWrites writes = part_writes(op);
   for (const LinkedPart& each : linked_parts_) {
@@ -139,13 +138,14 @@ void Recorder::copy_before_part_writes(const RecordedOp& op) {
   }
 }
 
-// Runs after the op, before it is appended. The program sees no version of the other storages rise.
+// Call this after the op has run, before it is appended. Writes to linked parts raise no version
+// counter that the program sees.
 void Recorder::note_part_writes(const RecordedOp& op) {
   const PartWrites writes = part_writes(op);
   const auto index = static_cast<std::int32_t>(record_->ops.size());
   for (const std::int32_t storage : writes.all) {
     const bool is_own = !record_->storages[storage].outside;
-    if (is_own && op.held_writes) continue;  // hold_writes() appends a write
+    if (is_own && op.held_writes) continue;  // hold_writes() records this write
     if (!contains(writes.own, storage)) {
       ++record_->storages[storage].version;
       if (is_own) record_->writes.push_back({index, storage, record_->storages[storage].version});
@@ -165,7 +165,8 @@ void Recorder::note_linked_write(std::int32_t part, std::int32_t op,
     const bool is_on_one_side = storage.outside == record_->storages[part].outside;
     if (each.storage != part || !is_on_one_side || contains(counted, sparse)) continue;
     counted.push_back(sparse);
-    // Views of the parts share the counter of the sparse tensor. The parts themselves do not.
+    // Views of the parts share the sparse tensor's version counter, but the parts themselves do
+    // not.
     const auto tensor = each.sparse.lock();
     const c10::VariableVersion counter =
         tensor.defined() ? tensor->version_counter() : c10::VariableVersion();
@@ -177,8 +178,8 @@ void Recorder::note_linked_write(std::int32_t part, std::int32_t op,
   }
 }
 
-// If a held op has written to a sparse tensor, appends ops that repeat the write for the parts that
-// the region made. Returns whether the tensor is sparse.
+// Restores the parts that the region made, after a held op has written to a sparse tensor. Returns
+// whether the tensor is sparse.
 bool Recorder::restore_own_parts(std::int32_t value, const at::Tensor& tensor) {
   if (!is_without_storage(tensor)) return false;
   const std::vector<at::Tensor> parts = parts_of(impl_with_data(tensor));
@@ -196,8 +197,8 @@ bool Recorder::restore_own_parts(std::int32_t value, const at::Tensor& tensor) {
   return !parts.empty();
 }
 
-// The record has a single storage for all parts of a sparse tensor, except for linked parts, which
-// have their own.
+// All parts of a sparse tensor count to its storage, except for linked parts, which have other
+// storages.
 Bytes Recorder::storage_bytes(std::int32_t value, const at::Tensor& tensor) const {
   const c10::TensorImpl& impl = impl_with_data(tensor);
   if (impl.has_storage()) return {static_cast<std::int64_t>(impl.unsafe_storage().nbytes())};
@@ -213,8 +214,8 @@ Bytes Recorder::storage_bytes(std::int32_t value, const at::Tensor& tensor) cons
   return {bytes};
 }
 
-// Runs after an op that is not repeated was appended. Appends ops that write what it wrote to parts
-// from outside.
+// Call this after appending an op that is never recomputed. Appends ops that restore the outside
+// parts that it wrote.
 void Recorder::restore_outside_parts(const RecordedOp& op) {
   const std::vector<std::int32_t> written = part_writes(op).all;
   for (std::size_t i = 0; i < linked_parts_.size(); ++i) {

@@ -13,8 +13,8 @@
 namespace rematch {
 namespace {
 
-// Returns the program's number that a tensor wraps, such as 1e-5 in `x + 1e-5`. Returns nothing for
-// a complex number, which is held as a tensor.
+// Returns the number that a tensor wraps, such as 1e-5 in `x + 1e-5`. Returns nothing for a complex
+// number, which is held as a tensor.
 std::optional<c10::Scalar> number_in(const at::Tensor& tensor) {
   const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
   if (!impl.is_wrapped_number() || !impl.is_cpu() || impl.numel() != 1 || !impl.has_storage() ||
@@ -78,8 +78,8 @@ void Recorder::note_detached(std::int32_t value, const at::Tensor& tensor) {
   detached_.push_back(std::move(detached));
 }
 
-// Returns the detached tensor that autograd copied to make this tensor. Returns nothing if autograd
-// did not make this tensor by copying.
+// Returns the result of a detach of which autograd made this tensor as a copy. Returns nothing for
+// any other tensor.
 OptionalIndex Recorder::detached_value(const at::Tensor& tensor) {
   const bool is_strided = tensor.layout() == at::kStrided;
   if (tensor.requires_grad() || (is_strided && !tensor.has_storage())) return std::nullopt;
@@ -111,9 +111,9 @@ std::int32_t Recorder::value_of(const at::Tensor& tensor) {
   const void* const address = storage_address(tensor);
   if (record_->storages[value.storage].address == address) return *known;
   if (address != nullptr && is_on(tensor, value.storage)) return *known;
-  // Handles a tensor that was given different data. If the tensor came from outside, backward
-  // rejects its earlier reads as stale. If the tensor is a result that autograd has not saved, its
-  // earlier reads use the old value.
+  // The program has replaced the tensor's data. From now on, the tensor counts as a new outside
+  // value. Earlier reads of an outside tensor become stale; earlier reads of a result use the old
+  // value.
   if (!value.op.has_value() || !value.saved) return add_outside(tensor);
   throw Refused("region " + *region_ + ": " + describe_tensor(tensor) + ", a result of " +
                 record_->ops[*value.op].facts->name +
@@ -122,10 +122,10 @@ std::int32_t Recorder::value_of(const at::Tensor& tensor) {
                 "recomputed; use copy_, or a separate tensor");
 }
 
-// Parameters, gathered tensors and wrapped numbers are held as they are. Other tensors are held
-// without their graph, even if they have none yet, because region and graph would otherwise keep
-// each other alive. An outside tensor on one of the region's own storages is also held without its
-// graph. Code that counts the storage's holders can then distinguish the record from the program.
+// Parameters, gathered tensors and wrapped numbers are held directly. All other tensors are held
+// detached, even if they have no graph yet, because region and graph would otherwise keep each
+// other alive. An outside tensor on one of the region's own storages is held detached too, so that
+// reference counts can distinguish the record from the program.
 std::int32_t Recorder::add_outside(const at::Tensor& tensor) {
   const auto value = static_cast<std::int32_t>(record_->values.size());
   record_->values.push_back({.op = std::nullopt, .storage = storage_of(tensor, /*outside=*/true)});
@@ -187,7 +187,7 @@ void Recorder::change_keep(const std::vector<Keep>& keep) {
   }
 }
 
-// Constants stay, because the plan is not the reason for keeping them.
+// Constants are kept regardless of the plan.
 void Recorder::change_keep_of(std::int32_t value, Keep keep) {
   RecordedValue& recorded = record_->values[value];
   if (!recorded.kept.defined() || recorded.constant) return;
@@ -198,7 +198,7 @@ void Recorder::change_keep_of(std::int32_t value, Keep keep) {
   if (keep == Keep::kNothing) recorded.kept.reset();
 }
 
-// A result that the program did not take has been freed, and no op can read it.
+// If the program dropped the result, the tensor is freed and no op can read it.
 void Recorder::settle_factories() {
   for (const UnkeptResult& result : unkept_) {
     const auto tensor = result.tensor.lock();
@@ -237,7 +237,7 @@ OptionalIndex Recorder::known_storage(const at::Tensor& tensor) const {
   return address == nullptr ? std::nullopt : storages_.find(address);
 }
 
-// Whether the tensor, or one of its parts, is on the storage.
+// Returns whether the tensor, or one of its parts, is on the storage.
 bool Recorder::is_on(const at::Tensor& tensor, std::int32_t storage) const {
   if (known_storage(tensor) == storage) return true;
   if (tensor.has_storage()) return false;

@@ -23,9 +23,8 @@ at::Tensor argument_of(const RecordedOp& op, const RecordedUse& use,
                                  : *argument.toOptionalTensorList().get(*use.item);
 }
 
-// Returns whether the op's result in this argument is independent of the argument's old content.
-// Elements that the op does not write count as never read, because programs fill an `empty` piece
-// by piece in this way.
+// Returns whether the op overwrites this argument without reading it. An op that writes only some
+// elements counts too, because programs fill an `empty` piece by piece.
 bool overwrites(const OpFacts& facts, std::uint16_t argument) {
   if (facts.schema->arguments()[argument].is_out()) return true;
   static const std::array<std::string_view, 20> names = {"aten::bernoulli_",
@@ -51,9 +50,9 @@ bool overwrites(const OpFacts& facts, std::uint16_t argument) {
   return std::find(names.begin(), names.end(), facts.schema->name()) != names.end();
 }
 
-// Returns the outside tensor that an op read, or a view of an outside tensor. The program may have
-// dropped the view, so this function makes the view again. Returns nothing for a number, and for a
-// value of the region.
+// Returns the outside tensor that an op read. If the op read a view of it, makes the view again,
+// because the program may have dropped it. Returns nothing for a number, and for a value of the
+// region.
 at::Tensor outside_now(Record& record, const std::string& region, const RecordedUse& read) {
   const RecordedValue& value = record.values[read.value];
   if (!value.op.has_value()) return value.kept;
@@ -84,7 +83,7 @@ const at::Tensor* Record::copy_of(const RecordedUse& use) const {
   return found == copies.end() ? nullptr : &found->content;
 }
 
-// Decides how the op's writes are replayed. `stack` ends with the op's arguments.
+// Decides how replay treats the op's writes. `stack` ends with the op's arguments.
 void Recorder::classify_writes(RecordedOp& op, const torch::jit::Stack& stack) {
   const OpFacts& facts = *op.facts;
   bool is_held = facts.mutates_list;
@@ -113,8 +112,8 @@ void Recorder::classify_writes(RecordedOp& op, const torch::jit::Stack& stack) {
   op.held_writes = !held_writes_.empty();
 }
 
-// Runs after a held op. Appends ops that write copies of its results back into the region's own
-// storages.
+// Call this after a held op. Appends ops that copy the content that it wrote back into the region's
+// own storages.
 void Recorder::hold_writes() {
   std::vector<std::int32_t> copied;
   for (const HeldWrite& write : std::exchange(held_writes_, {})) {
@@ -130,9 +129,8 @@ void Recorder::hold_writes() {
   }
 }
 
-// Returns a value on the storage that replay computes: `otherwise` if replay computes that value,
-// else another value. Returns `otherwise` also if replay computes no value on the storage. Replay
-// does not compute a view of .data but takes the view from forward's tensor.
+// Returns a value on the storage that replay computes, preferably `otherwise`. Returns `otherwise`
+// if there is none. Replay does not compute a view of .data, but uses the tensor of forward.
 std::int32_t Recorder::value_made_on(std::int32_t storage, std::int32_t otherwise) const {
   const auto is_made = [storage](const RecordedValue& value) {
     return value.storage == storage && value.op.has_value() && !value.outside.has_value();
@@ -143,8 +141,8 @@ std::int32_t Recorder::value_made_on(std::int32_t storage, std::int32_t otherwis
   return static_cast<std::int32_t>(found - record_->values.begin());
 }
 
-// Copies the side arguments that the op only reads. Batch norm in evaluation reads statistics that
-// another pass may write to unnoticed.
+// Copies the side arguments that this call only reads. For example, batch norm in evaluation mode
+// reads statistics that another pass may overwrite unnoticed.
 void Recorder::copy_side_arguments(const RecordedOp& op, const torch::jit::Stack& stack) {
   if (op.facts->side_feeds_results) return;
   const std::size_t base = stack.size() - op.facts->arguments.size();
@@ -156,8 +154,8 @@ void Recorder::copy_side_arguments(const RecordedOp& op, const torch::jit::Stack
   }
 }
 
-// Copies outside tensors that the op is about to overwrite, if an op that may be recomputed has
-// read them. Tensors obtained through .data count as outside tensors.
+// Copies each outside tensor that the op is about to overwrite, if an op that may be recomputed has
+// read it. Tensors obtained through .data count as outside tensors.
 void Recorder::copy_what_is_overwritten(const RecordedOp& op) {
   for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
     const RecordedUse write = record_->uses[i];
@@ -212,9 +210,8 @@ Recorder::VersionCounters Recorder::counters_of_written(const RecordedOp& op,
   return counters;
 }
 
-// Copies constants on a storage that the op is about to write to, because replay cannot compute
-// them. An `empty` that no op has read holds no constant yet, if the op overwrites it without
-// reading it.
+// Copies the constants on a storage that the op is about to overwrite, because replay cannot
+// compute them. Skips an `empty` that no op has read, if this op does not read it either.
 void Recorder::copy_constants_before_write(const RecordedOp& op, const RecordedUse& write) {
   const std::int32_t storage = record_->values[write.value].storage;
   for (const RecordedValue& value : record_->values) {
@@ -233,7 +230,7 @@ void Recorder::note_writes(const RecordedOp& op, const VersionCounters& counters
     if (!is_written(op, use)) continue;
     const std::int32_t written = record_->values[use.value].storage;
     RecordedStorage& storage = record_->storages[written];
-    // hold_writes() explains why such a write does not count here.
+    // hold_writes() counts the writes of held ops.
     if (op.held_writes && !storage.outside) {
       ++counter;
       continue;

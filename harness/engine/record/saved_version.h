@@ -14,8 +14,8 @@ class SavedVersion {
   explicit SavedVersion(const at::Tensor& tensor)
       : counter_(tensor.unsafeGetTensorImpl()->version_counter()), version_(current()) {}
 
-  // Returns whether an op has written to the tensor after construction. Autograd then refuses to
-  // use the saved tensor.
+  // Returns whether an op has written to the tensor after it was saved. Autograd then rejects the
+  // saved tensor.
   bool is_stale() const { return current() != version_; }
 
  private:

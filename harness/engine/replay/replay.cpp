@@ -14,8 +14,8 @@
 namespace rematch {
 namespace {
 
-// Recorded ops run below autograd, where no mode sees them. Grad mode starts enabled, as most
-// recorded ops had it, so a change of context is rarely needed.
+// Recorded ops run below autograd, where no mode sees them. Grad mode starts enabled, because most
+// ops were recorded with it and changes of context cost time.
 struct BelowAutograd {
   UnseenGuard unseen;
   at::AutoGradMode grad_mode{true};
@@ -67,7 +67,7 @@ void Replay::hold_kept_values() {
   }
 }
 
-// Takes over the kept values, and frees the values that the replay does not need.
+// Takes the kept values from the record, and frees those that the replay does not need.
 void Replay::adopt_kept_values() {
   for (std::size_t id = 0; id < record_.values.size(); ++id) {
     const auto value = static_cast<std::int32_t>(id);
@@ -87,7 +87,7 @@ void Replay::adopt_kept_values() {
   }
 }
 
-// Throws Refused if the program shares the constant's storage and wrote to it after the region.
+// Throws Refused if the program wrote to the constant's storage after the region.
 void Replay::check_constant(std::int32_t value) const {
   const RecordedValue& constant = record_.values[value];
   if (!record_.shares_kept(value) || version_of(constant.kept) == constant.kept_version) return;
@@ -173,7 +173,7 @@ void Replay::fill_arguments(const RecordedOp& op, torch::jit::Stack& stack) {
     } else if (kind == Kind::kOptionalTensorList && recorded.isInt()) {
       fill_list(c10::List<std::optional<at::Tensor>>(), recorded.toInt(), position);
     } else if (kind == Kind::kTensor && recorded.isNone()) {
-      stack.emplace_back();  // an optional tensor argument that was not given
+      stack.emplace_back();  // an optional tensor argument without a value
     } else {
       stack.push_back(recorded);
     }
@@ -189,7 +189,8 @@ at::Tensor Replay::argument(const RecordedOp& op, const RecordedUse& use) {
   if (gets_scratch(op, use)) return scratch_like(tensor);
   const at::Tensor* copy = record_.copies.empty() ? nullptr : record_.copy_of(use);
   if (copy == nullptr) return tensor;
-  return op.takes_parts ? content_of(*copy) : *copy;  // rematch::restore_part writes to the part
+  // Copies again, because rematch::restore_part writes to the part.
+  return op.takes_parts ? content_of(*copy) : *copy;
 }
 
 // See Note [Side writes].

@@ -1,10 +1,10 @@
 // Recomputes values of a record. Runs the ops that the replay planner chooses, below autograd, and
-// holds the tensors of the record's values.
+// stores their results.
 //
 // Note [One replay per graph task]
 // A Replay is the state of one backward pass over one region. A second pass (retain_graph, double
-// backward) starts another Replay over the same record, and recomputes the kept values that the
-// first pass used up.
+// backward) starts another Replay of the same record, and recomputes the kept values that the first
+// pass consumed.
 #pragma once
 
 #include <cstdint>
@@ -19,34 +19,33 @@ namespace rematch {
 
 class Replay {
  public:
-  // Which ops to plan. kClosure plans the ops on which the saved tensors depend. kPrefix plans all
-  // of the first `num_ops` ops, as a re-run of the region's forward would, except ops whose results
-  // are kept.
+  // Which ops to recompute. kClosure: the ops on which the saved tensors depend. kPrefix: the first
+  // `num_ops` ops, as in torch.utils.checkpoint, except ops whose results are kept.
   enum class Extent : std::uint8_t { kClosure, kPrefix };
   // kTake moves kept values out of the record, so that they are freed at their last use. kBorrow
   // leaves them in the record, which may still grow.
   enum class KeptValues : std::uint8_t { kTake, kBorrow };
 
   // `skipped` holds indices of the program's ops; kPrefix omits such an op if nothing depends on
-  // it. `region` names the region in errors. `wanted` are the saved tensors that are still alive,
-  // one entry each; duplicates count. Record, region, `wanted` and buffers must outlive the replay.
-  // Earlier content of the buffers is released.
+  // it. `region` names the region in errors. `wanted` contains one entry for each saved tensor that
+  // is still alive; a value that was saved twice has two entries. Record, region, `wanted` and
+  // buffers must outlive the replay. Earlier content of the buffers is released.
   Replay(Record& record, const std::string& region, const std::vector<WantedValue>& wanted,
          Extent extent, std::int32_t num_ops, const std::vector<int>& skipped,
          KeptValues kept_values, ReplayBuffers& buffers);
 
   // Runs every planned op, in recorded order.
   void run_all();
-  // Like the function above, but for a part of forward, and without notifying the observer of ops.
+  // Like run_all(), but for use in forward: the op observer does not see the ops.
   void run_unobserved();
 
-  // Runs the planned ops that `wanted` still needs. `wanted` must be one of the saved tensors for
-  // which the replay was planned.
+  // Runs the ops that `wanted` still needs. `wanted` must be one of the values that were passed to
+  // the constructor.
   void materialize(const WantedValue& wanted);
 
-  // Returns a materialized value to backward. The last reader gets the only reference.
+  // Returns a materialized value. The last reader gets the only reference.
   at::Tensor take(std::int32_t value);
-  // Call this when a planned saved tensor is freed without a demand.
+  // Call this when autograd frees a saved tensor of the replay without having unpacked it.
   void release(std::int32_t value) {
     if (planner_.read(value)) tensors_[value].reset();
   }

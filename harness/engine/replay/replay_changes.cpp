@@ -1,13 +1,12 @@
-// The part of Replay that checks what has changed since forward: outside tensors that ops read, and
-// the stream.
+// The part of Replay that checks that outside tensors and the stream are the same as in forward.
 #include "harness/engine/record/op_stream.h"
 #include "harness/engine/recording.h"
 #include "harness/engine/replay/replay.h"
 
 namespace rematch {
 
-// An op must read the same content from outside tensors as in forward. If the content has changed,
-// this function throws Refused, or returns false if no value needs the op.
+// Returns whether to run the op. If the content of an outside tensor that it reads has changed
+// since forward, returns false if no value needs the op, and throws Refused otherwise.
 bool Replay::may_run(std::int32_t op_index) {
   const RecordedOp& op = record_.ops[op_index];
   for (std::size_t i = op.first_use; i < op.first_use + op.num_uses; ++i) {
@@ -16,8 +15,7 @@ bool Replay::may_run(std::int32_t op_index) {
     const char* change = change_since_read(op, use);
     if (change == nullptr) continue;
     if (extent_ == Extent::kPrefix) {
-      // A re-run of forward also executes ops whose results backward does not need. Drops those
-      // ops.
+      // kPrefix also plans ops whose results backward does not need. Drops these ops.
       planner_.leave_out_unneeded(op_index, wanted_,
                                   [this](std::int32_t value) { tensors_[value].reset(); });
     }
@@ -31,9 +29,10 @@ bool Replay::may_run(std::int32_t op_index) {
   return true;
 }
 
-// A stream does not wait for work that forward ran on another stream. Autograd runs each backward
-// node on the stream of its forward. So this function throws only if a program switches streams in
-// backward, or reads a saved tensor outside backward.
+// Throws Refused if the op would run on a different stream than in forward, because that stream
+// does not wait for forward's work. Autograd runs each backward node on the stream of its forward.
+// So this happens only if a program switches streams in backward, or reads a saved tensor outside
+// backward.
 void Replay::check_stream(const RecordedOp& op) const {
   const c10::Stream& recorded = record_.streams[static_cast<std::size_t>(*op.stream)];
   const c10::Stream current = current_stream(recorded.device());
@@ -52,8 +51,8 @@ const char* Replay::change_since_read(const RecordedOp& op, const RecordedUse& u
   if (change == nullptr && use.version != record_.storages[value.storage].version) {
     change = kChangedInPlace;
   }
-  // No version of a sparse tensor counts writes to its parts, so its readers cannot detect a write
-  // after the region.
+  // Writes to the parts of a sparse tensor do not raise its version, so ops that read it cannot
+  // detect a write after the region.
   const bool is_lost = change == kChangedInPlace && record_.makes_sparse_of_outside(op) &&
                        record_.change_since_read(use.value) != nullptr;
   if (is_lost) return change;
@@ -61,8 +60,8 @@ const char* Replay::change_since_read(const RecordedOp& op, const RecordedUse& u
   return is_only_written && !reads_content(op, use) ? nullptr : change;
 }
 
-// Views and factories read only the sizes of an argument. An op that reads the content of such a
-// view has its own check.
+// Views and factories read only the sizes of an argument. Ops that later read the content of the
+// view are checked separately.
 bool Replay::reads_content(const RecordedOp& op, const RecordedUse& use) const {
   if (op.facts->makes_alike) return use.argument > 0;
   if (!op.facts->returns_alias) return !record_.makes_sparse_of_outside(op);

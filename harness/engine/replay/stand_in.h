@@ -1,14 +1,13 @@
-// Tensors that replace outside tensors while an op is recomputed.
+// Tensors that are passed to a recomputed op in place of outside tensors.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 namespace rematch {
 
-// A small tensor for an op to write to instead of `outside`: see Note [Side writes]. Its content
-// does not matter. On the CPU, the tensor uses memory that no allocator counts, because it lives
-// only while the op runs. On device meta nothing is written, so this function returns `outside`
-// itself.
+// Scratch memory that an op writes instead of `outside`: see Note [Side writes]. Its content does
+// not matter. On the CPU, counting allocators ignore it, because it lives only while the op runs.
+// On device meta nothing is written, so this function returns `outside` itself.
 at::Tensor scratch_like(const at::Tensor& outside);
 
 // A copy of the content of `outside`, with the same strides unless its elements overlap.

@@ -64,8 +64,7 @@ class CudaMover final : public Mover {
   void copy_out(void* host, const void* device, std::size_t bytes) override {
     copy(host, device, bytes, cudaMemcpyDeviceToHost);
   }
-  // The copy also waits for the current stream, because earlier work on it may still use this
-  // memory.
+  // Also waits for the current stream, because earlier work there may still use the device memory.
   void copy_back(void* device, const void* host, std::size_t bytes) override {
     copy(device, host, bytes, cudaMemcpyHostToDevice);
   }

@@ -15,8 +15,8 @@ class HostStore::Block final : public StoredBytes {
  public:
   Block(HostStore& store, Mover* mover, std::size_t bytes)
       : store_(store), mover_(mover), bytes_(bytes), memory_(store.take(mover, bytes)) {}
-  // A copy may still be using the memory. A later copy with the same memory runs after that copy,
-  // because copies run in order.
+  // Does not wait for a copy that still uses the memory. Copies run in order, so a later copy into
+  // the same memory runs after it.
   ~Block() override { store_.give_back(mover_, bytes_, memory_); }
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;

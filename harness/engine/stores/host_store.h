@@ -1,6 +1,6 @@
-// The store of host memory. Blocks have exact sizes and are reused, so the blocks that one step
-// allocates serve all later steps. LibTorch's own cache of pinned memory would round sizes up to
-// powers of two. The store also counts bytes.
+// Stores values in host memory, and counts their bytes. Blocks have exact sizes and are reused, so
+// later steps need no allocations. LibTorch's own cache of pinned memory would round sizes up to
+// powers of two.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,7 +24,7 @@ class HostStore final : public ValueStore {
   HostStore(const HostStore&) = delete;
   HostStore& operator=(const HostStore&) = delete;
 
-  // Takes a free block, or allocates one. Throws what Mover::allocate() throws.
+  // Takes a free block, or allocates a new one, like Mover::allocate().
   std::unique_ptr<StoredBytes> put(const at::Tensor& tensor) override;
   Mark mark() override;
   StoreUse use() const override;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;  // size of a cache line
 
-// Copies synchronously, so a mark is always null.
+// Copies synchronously, so there is nothing to wait for and marks are null.
 class CpuMover final : public Mover {
  public:
   void* allocate(std::size_t bytes) override {

@@ -1,8 +1,8 @@
 // Allocates host memory, and copies between host and device. Each kind of device has its own mover:
 // - CPU: a second allocation and memcpy.
-// - meta: nothing moves, and host memory is an address that nobody reads.
+// - meta: copies nothing, and returns a dummy address as host memory.
 // - CUDA (cuda_mover.cpp): pinned memory and a separate stream.
-// A mover counts nothing.
+// The stores, not the movers, count bytes.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -16,7 +16,7 @@
 namespace rematch {
 
 enum class Move : std::uint8_t {
-  kCopy,  // copies of one storage; on the CPU they are done when the call returns
+  kCopy,  // a copy of one storage; on the CPU it is synchronous
   kJoin,  // work on the stream waits for copies on another stream
 };
 
@@ -24,7 +24,7 @@ enum class Move : std::uint8_t {
 class MoveObserver {
  public:
   virtual ~MoveObserver() = default;
-  // Must call `start`, which issues the move on `stream`. May be called on any thread.
+  // Must call `start`, which enqueues the move on `stream`. May be called on any thread.
   virtual void around(Move move, c10::Stream stream, const std::function<void()>& start) = 0;
 };
 

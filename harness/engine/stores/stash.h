@@ -19,25 +19,25 @@ class Stash {
   Stash(const Stash&) = delete;
   Stash& operator=(const Stash&) = delete;
 
-  // False in the plan's last region, whose values stay where they are.
+  // Closed in the plan's last region, because backward needs its values at once.
   void set_open(bool is_open) { is_open_ = is_open; }
 
-  // Starts to copy the value to the store. Does nothing if the stash is not open, or if the
-  // tensor's bytes cannot be copied. `tensor` is a value of the record, without its graph.
+  // Starts to copy the value to the store. Does nothing if the stash is closed, or if the tensor's
+  // bytes cannot be copied. `tensor` is a detached value of the record.
   void put(std::int32_t value, const at::Tensor& tensor, Store store);
-  // Returns the store that the value was put in; kDevice if it was put in none.
+  // Returns the store that contains the value; kDevice if no store does.
   Store store_of(std::int32_t value) const;
-  // Drops the copy of a value whose own memory is about to be reused, after the copy is done.
+  // Waits for the copy of the value and discards it, because the value is about to be overwritten.
   void drop(std::int32_t value);
   bool empty() const { return values_.empty(); }
 
-  // Ends the copies of forward. wait_until_put() makes the values' own memory free to be reused.
+  // Call this after the last put(). The values' own memory may be reused after wait_until_put().
   void close() { put_ = stores_.mark(); }
   void wait_until_put() { wait(put_); }
   const std::vector<StoredValue>& values() const { return values_; }
 
-  // Gives the values to `bring_back`, which starts to bring them back, and empties the stash.
-  // wait_until_back() makes the values readable.
+  // Calls `bring_back`, which starts the copy back, for each value, and empties the stash. The
+  // values are readable after wait_until_back().
   template <class BringBack>
   void take_back(const BringBack& bring_back) {
     if (values_.empty()) return;
@@ -54,8 +54,8 @@ class Stash {
   const Stores& stores_;
   bool is_open_ = false;
   std::vector<StoredValue> values_;
-  ValueStore::Mark put_;   // the copies of forward
-  ValueStore::Mark back_;  // the copies of backward
+  ValueStore::Mark put_;   // copies to the stores
+  ValueStore::Mark back_;  // copies back
 };
 
 }  // namespace rematch

@@ -18,22 +18,22 @@ namespace rematch {
 
 class StoredValue {
  public:
-  // Starts the copy to the store of kind `store`. `tensor` is a value of the record, without its
-  // graph.
+  // Starts the copy to `values`, the store of kind `store`. `tensor` is a detached value of the
+  // record.
   StoredValue(std::int32_t value, const at::Tensor& tensor, Store store, ValueStore& values);
 
-  // Returns whether the tensor is plain and has data, so that its bytes can be copied.
+  // Returns whether the tensor's bytes can be copied: it is plain and has data.
   static bool is_possible(const at::Tensor& tensor);
 
   std::int32_t value() const { return value_; }
   Store store() const { return store_; }
-  // Returns whether an op has written to the tensor since the copy started. The copy may then be
-  // torn.
+  // Returns whether an op has written to the tensor since the copy started. The copy may then mix
+  // old and new content.
   bool is_stale() const { return version_.is_stale(); }
   std::string describe() const;  // the tensor's description, for messages
 
-  // Starts to bring the value back. Returns a tensor of the same sizes, strides and offset,
-  // with its own storage and version counter. Call this once.
+  // Starts the copy back. Returns a tensor of the same sizes, strides and offset, with its own
+  // storage and version counter. Call this only once.
   at::Tensor restore();
 
  private:

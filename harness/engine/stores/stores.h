@@ -15,7 +15,7 @@ class Stores {
   // The store must not be kDevice.
   ValueStore& operator[](Store store) const { return *stores_[store]; }
 
-  // Marks the copies of all stores.
+  // Marks all copies started so far, in all stores.
   ValueStore::Mark mark() const;
   StoreUse use() const;  // the sum over all stores
   void restart_counts() const;

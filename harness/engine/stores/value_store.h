@@ -1,6 +1,6 @@
-// A place that keeps the bytes of values outside their own memory, from forward to backward. One
-// class for each store of the table in policies/plan/treatment.h; the table says what a store can
-// hold and which memory it takes.
+// A store keeps copies of values in separate memory from forward to backward. Each store in the
+// table of policies/plan/treatment.h is implemented by one class. The table lists what a store can
+// hold, and which memory it uses.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,12 +14,12 @@ namespace rematch {
 
 class MoveObserver;
 
-// The bytes of one value in a store. The destructor gives the memory back to the store, which must
+// The bytes of one value in a store. The destructor returns the memory to the store, which must
 // outlive this object.
 class StoredBytes {
  public:
   virtual ~StoredBytes() = default;
-  // Starts to bring the bytes back. `data` has room for the value's whole storage.
+  // Starts to copy the bytes back. `data` must have room for the value's whole storage.
   virtual void bring_back(void* data) = 0;
 };
 
@@ -37,7 +37,7 @@ class ValueStore {
   using Mark = std::function<void()>;
   virtual Mark mark() = 0;
 
-  // Counts since restart_counts(), and the memory in use.
+  // Memory in use, and bytes copied since restart_counts().
   virtual StoreUse use() const = 0;
   virtual void restart_counts() = 0;
 

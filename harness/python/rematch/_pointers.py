@@ -1,7 +1,7 @@
 """Raw pointers that a recorded step takes into tensors.
 
 A kernel that is called without torch's dispatcher may write through such a pointer, and no version counter changes. The
-record keeps a copy of the content that the kernel may have written. See Note [Writes that no op made] in
+record keeps a copy of the content that the kernel may have written. See Note [Hidden writes] in
 harness/engine/record/record.h."""
 
 from __future__ import annotations
