@@ -15,7 +15,7 @@
 namespace rematch {
 namespace {
 
-// Pairs of a functional op that autograd's formulas run on meta, and the in-place op that they run
+// For each functional op that backward formulas run on meta tensors: the in-place op that they run
 // on tensors with data.
 struct Names {
   const char* functional;
@@ -37,7 +37,8 @@ bool in_first_derivative() {
   return torch::autograd::get_current_graph_task_id() >= 0 && !c10::GradMode::is_enabled();
 }
 
-// Returns whether autograd is running the formula of an op that selects values along a dimension.
+// Returns whether autograd is running the backward of an op that selects values along a dimension,
+// such as topk.
 bool in_value_selection() {
   constexpr std::string_view kOps[] = {"Kthvalue", "Max",       "Median", "Min",
                                        "Mode",     "Nanmedian", "Sort",   "Topk"};
@@ -48,8 +49,8 @@ bool in_value_selection() {
   return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
 }
 
-// Returns whether the buffer has exactly two holders: the boxed stack, and either the formula or
-// the engine's input buffer.
+// Returns whether the buffer has exactly two references: the boxed stack, and either the backward
+// formula or the engine's input buffer.
 bool may_be_written(const at::Tensor& buffer) {
   constexpr std::size_t kHolders = 2;
   return buffer.is_meta() && buffer.is_non_overlapping_and_dense() &&
@@ -60,7 +61,8 @@ bool same_sizes(const c10::IValue& one, const c10::IValue& other) {
   return other.isTensor() && one.toTensor().sizes() == other.toTensor().sizes();
 }
 
-// Returns the strides of the view if reshape would have made an alias. Returns nothing otherwise.
+// Returns the strides of the alias that reshape would make of a real tensor. Returns nothing if
+// reshape would copy, or would make a view.
 std::optional<std::vector<std::int64_t>> alias_strides(const c10::IValue& self,
                                                        const c10::IValue& size) {
   if (!self.isTensor() || !size.isIntList()) return std::nullopt;
@@ -69,7 +71,7 @@ std::optional<std::vector<std::int64_t>> alias_strides(const c10::IValue& self,
   return at::detail::computeStride(tensor.sizes(), tensor.strides(), size.toIntVector());
 }
 
-// Turns the arguments of new_zeros into arguments of zeros.
+// Converts the arguments of new_zeros to arguments of zeros.
 void make_arguments_of_zeros(torch::jit::Stack& stack, std::size_t base) {
   const at::TensorOptions options = stack[base].toTensor().options();
   stack.erase(stack.begin() + static_cast<std::ptrdiff_t>(base));

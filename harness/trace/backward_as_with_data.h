@@ -1,18 +1,18 @@
-// Makes backward on meta run the ops that it runs with real tensors.
+// Makes backward on device meta run the same ops as with real tensors.
 //
 // Note [Backward on meta]
-// Meta tensors count as subclass-like. On them, autograd does not do four things that autograd does
-// on real tensors:
-// - If a gradient has several contributions, autograd adds them into the first contribution if
-//   nobody else holds the first.
+// Autograd treats meta tensors like tensor subclasses, and omits four things that it does with real
+// tensors:
+// - Autograd sums several contributions to a gradient in place, in the first one, if nothing else
+//   refers to it.
 // - Autograd scatters the gradient of an indexing op in place, into fresh zeros.
 // - Autograd runs a reshape that needs no copy as `_reshape_alias`, unless the input is contiguous.
 //   On meta, autograd runs `view` instead.
 // - Autograd scatters the gradient of an op that selects values, such as topk, into `zeros`.
 //   On meta these are `new_zeros` from LibTorch 2.15 on.
-// Without this mode, the memory curve on meta would be one gradient too high at every residual and
-// every gather, and the names of ops would differ. The mode replaces such an op by the op with real
-// tensors, under the conditions that autograd itself checks.
+// Without this mode, memory on meta would be one gradient too high at every residual connection and
+// every gather, and ops would have other names. The mode replaces each such op by the op that runs
+// with real tensors, under the conditions that autograd checks.
 #pragma once
 
 #include <vector>
@@ -32,7 +32,7 @@ class BackwardAsWithData final : public OpMode {
     c10::OperatorHandle on_meta;
     c10::OperatorHandle with_data;
   };
-  std::vector<Pair> in_place_;  // the ops of the first pair add two gradients
+  std::vector<Pair> in_place_;  // the first pair is add and add_, which sum gradients
   Pair reshape_;
   Pair zeros_;
 };

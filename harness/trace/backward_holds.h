@@ -1,6 +1,6 @@
-// Finds the bytes of results of backward's ops that are still held, on a device whose allocator has
-// no memory tags: an accelerator. Does not count memory that kernels allocate and free inside an
-// op, nor the workspaces of libraries.
+// Counts the live bytes of results that ops of backward made. Used on accelerators, whose
+// allocators have no memory tags. Counts neither memory that kernels allocate and free inside an
+// op, nor workspaces of libraries.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,8 +12,8 @@
 
 namespace rematch {
 
-// Bytes that backward has allocated and that are alive. `gradients` is the part that belongs to
-// gradients of parameters.
+// Live bytes that backward has allocated. `gradients` is the part that belongs to gradients of
+// parameters.
 struct BackwardBytes {
   Bytes all;
   Bytes gradients;

@@ -35,7 +35,7 @@ at::Tensor embedding_dense_backward(const at::Tensor& grad, const at::Tensor& /*
   return at::empty({num_weights.expect_int(), grad.size(-1)}, grad.options());
 }
 
-// Returns output, mean and 1 / standard deviation. The statistics are float32 if one of the
+// Returns output, mean and reciprocal standard deviation. The statistics are float32 if one of the
 // parameters is float32.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> native_layer_norm(
     const at::Tensor& input, c10::SymIntArrayRef normalized_shape, const OptionalTensor& weight,
@@ -71,13 +71,13 @@ at::Tensor mse_loss_backward(const at::Tensor& /*grad_output*/, const at::Tensor
   return empty_contiguous_like(self);
 }
 
-// Turns a CPU scalar among meta tensors into a meta tensor.
+// Converts a CPU scalar to a meta tensor, because ops may mix the two.
 at::Tensor scalar_on_meta(const at::Tensor& tensor) {
   if (tensor.is_meta() || tensor.dim() != 0) return tensor;
   return at::empty({}, tensor.options().device(at::kMeta));
 }
 
-// Broadcasts and chooses strides with TensorIterator.
+// Computes the broadcast shape and strides with TensorIterator.
 at::Tensor where(const at::Tensor& condition, const at::Tensor& self, const at::Tensor& other) {
   const at::ScalarType dtype = at::result_type(self, other);
   auto iterator = at::TensorIteratorConfig()

@@ -1,5 +1,5 @@
-// Finds out when the program frees the results of its ops. A storage is held if its reference count
-// exceeds the references that the tracer holds in autograd's place. Independent of the device.
+// Detects when the program frees the results of its ops, on any device. A storage counts as held if
+// it has more references than those of the tracer and its recorder.
 #pragma once
 
 #include <c10/core/Storage.h>
@@ -14,21 +14,20 @@ namespace rematch {
 
 class ProgramHolds {
  public:
-  // Call this after a tensor on this storage has been made. `storage` is the storage's id. Repeated
-  // calls are cheap.
+  // Starts to watch a storage of the program, given its id. Repeated calls are cheap.
   void watch(StorageId storage, const c10::Storage& tensors_storage);
 
-  // note_own_reference() and drop_own_reference() count references that do not belong to the
-  // program: references of saved tensors, and references that the recorder keeps.
+  // Count the references that do not belong to the program: those of saved tensors and of the
+  // recorder.
   void note_own_reference(StorageId storage) { ++entry(storage).own_references; }
   void drop_own_reference(StorageId storage) { --entry(storage).own_references; }
 
-  // Call this after op `op` of forward has run. A storage that nobody else holds counts as freed by
-  // this op.
+  // Call this after op `op` of forward has run. Storages that the program no longer holds count as
+  // freed by this op.
   void look(OpId op);
 
-  // Returns whether something other than the tracer holds the storage: the program, which made it
-  // in forward, or code that got it from autograd. False for a storage that was never watched.
+  // Returns whether the program or a backward formula holds the storage. False for a storage that
+  // is not watched.
   bool is_held(StorageId storage);
 
   // Returns TracedStorage::freed_at of every storage.
@@ -51,12 +50,11 @@ class ProgramHolds {
 // order in which forward makes them.
 class NodeScopes {
  public:
-  // Nodes made after this call belong to this scope. Nodes made outside all scopes belong to the
-  // last scope.
+  // Nodes made after this call belong to this scope, until the next call.
   void enter(ScopeId scope);
 
-  // Call this in backward, on the thread that runs the node. Accumulators of gradients have no such
-  // number. An accumulator belongs to the node that made its gradient.
+  // Call this in backward, on the thread that runs the node. Nodes that accumulate gradients have
+  // no number, so they count to the scope of the node before them.
   std::optional<ScopeId> scope_at_work();
 
  private:

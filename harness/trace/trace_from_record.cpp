@@ -13,7 +13,8 @@ std::string without_overload(const std::string& name) {
   return name.substr(0, name.find('.', after_namespace == std::string::npos ? 0 : after_namespace));
 }
 
-// A value that no op read is a view that an opaque call returned. Only the record knows it.
+// Fills in a view that an opaque call returned and no op read, because the tracer has not seen its
+// tensor.
 void set_view(const Record& record, std::size_t id, TracedValue& view, const Trace& trace) {
   const RecordedOp& op = record.ops[static_cast<std::size_t>(*record.values[id].op)];
   view.shape = record.arguments[op.first_argument + 1].toIntVector();
@@ -34,7 +35,7 @@ void add_values(const Observations& seen, Trace& trace) {
     if (observed.dtype.empty()) {
       set_view(seen.record, i, trace.values.back(), trace);
     } else {
-      // A sparse tensor that an op made has more bytes than the views of its parts.
+      // Takes the maximum, because a sparse tensor has more bytes than each of its parts.
       Bytes& bytes = trace.storages[storage].bytes;
       bytes = std::max(bytes, observed.storage_bytes);
     }
@@ -52,8 +53,8 @@ bool shares_storage(const Trace& trace, const TracedOp& op) {
   return false;
 }
 
-// Traces an op that is never repeated as an op that writes to its own state, which is an outside
-// value.
+// Makes an unrepeatable op write to a state of its own, an outside value, so that plans never
+// recompute the op.
 void add_state(Trace& trace, TracedOp& op) {
   const StorageId state(trace.storages.size());
   const ValueId value(trace.values.size());
@@ -64,8 +65,8 @@ void add_state(Trace& trace, TracedOp& op) {
   op.writes.push_back(state);
 }
 
-// Side arguments that the op only reads: see Note [Side writes] in
-// harness/engine/record/op_facts.h.
+// Lists the side arguments that this call only reads, because the engine copies them: see Note
+// [Side writes] in harness/engine/record/op_facts.h.
 void add_copies(const Record& record, const RecordedOp& recorded, TracedOp& op) {
   if (recorded.side_writes || recorded.facts->side_feeds_results) return;
   for (std::size_t i = 0; i < recorded.num_uses; ++i) {
@@ -90,14 +91,14 @@ void add_ops(const Observations& seen, Trace& trace) {
       if (!is_written(recorded, use)) continue;
       const RecordedValue& value = record.values[use.value];
       if (recorded.held_writes && !record.storages[value.storage].outside) {
-        // The writer is an op that only replay runs.
+        // A later op in the record, which only replay runs, makes this write.
         add_once(op.overwrites, StorageId(value.storage));
         continue;
       }
       if (recorded.side_effect) op.writes.emplace_back(value.storage);
       const bool is_aside = !recorded.side_effect && record.storages[value.storage].outside;
       if (is_aside)
-        // in a replay, the region gives the op scratch memory
+        // in a replay, the op writes to scratch memory instead
         op.overwrites.emplace_back(value.storage);
     }
     for (std::size_t j = 0; j < recorded.num_outputs; ++j) {
@@ -133,12 +134,11 @@ void add_hidden_effects(const Record& record, Trace& trace) {
       const auto& written = facts.silently_written;
       trace.hidden.silent_writers.push_back({facts.name, {written.begin(), written.end()}});
     }
-    // Leaves out the engine's own op of an opaque call, because the engine always keeps its
-    // results.
+    // Skips the engine's own op for opaque calls, because the engine always keeps its results.
     const bool is_ours = facts.name.starts_with("rematch::");
     if (facts.unrepeatable && !is_ours) trace.hidden.kept_ops.push_back(facts.name);
   }
-  trace.hidden = united(trace.hidden, {});  // the lists are then sorted and have no duplicates
+  trace.hidden = united(trace.hidden, {});  // makes the lists sorted and free of duplicates
 }
 
 }  // namespace

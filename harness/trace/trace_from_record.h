@@ -25,8 +25,8 @@ struct ObservedOp {
   std::string group;  // same as TracedOp::group
 };
 
-// One step: the record of its forward, including the loss, and observations that a record does not
-// hold.
+// One step: the record of its forward, including the loss, and what the tracer observed in
+// addition.
 struct Observations {
   Record record;
   // The ids below are indices in the record.

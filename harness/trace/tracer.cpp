@@ -28,7 +28,7 @@ namespace rematch {
 
 namespace {
 
-// Without counting allocators, returns zeros.
+// Returns zeros if the allocators do not count.
 BackwardBytes bytes_tagged_in_backward(c10::Device device) {
   if (!counting_allocators_installed()) return {};
   const MemorySample now = device.is_meta() ? current_meta_memory() : current_cpu_memory();
@@ -38,8 +38,8 @@ BackwardBytes bytes_tagged_in_backward(c10::Device device) {
 
 }  // namespace
 
-// Watches one step in place of the engine, as the thread's op mode, saved-tensor provider and scope
-// listener.
+// Observes one step as the thread's op mode, saved-tensor provider and scope listener, where a
+// Recording would otherwise be.
 class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, public ScopeListener {
  public:
   Tracer() : outer_listener_(scope_listener()) {
@@ -54,8 +54,8 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
   Tracer(const Tracer&) = delete;
   Tracer& operator=(const Tracer&) = delete;
 
-  // `device` is the device of the loss. The memory of backward is measured there, because an op
-  // need not have a tensor argument.
+  // Measures the memory of backward on `device`, the device of the loss, because some ops have no
+  // tensor argument that would name a device.
   void end_forward(c10::Device device) {
     device_ = device;
     holds_.look(num_ops());
@@ -100,10 +100,9 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
 
   std::unique_ptr<torch::autograd::SavedVariableHooks> make() override;
 
-  // Returns nothing for a tensor that is not part of the trace.
+  // Returns nothing for a tensor that the trace leaves out.
   std::optional<PackId> pack(const at::Tensor& tensor) {
-    if (in_backward_)
-      return std::nullopt;  // the graph of a double backward is not part of the trace
+    if (in_backward_) return std::nullopt;  // traces leave out the graph of a double backward
     note_tensor(tensor);
     const std::int32_t value = recorder_.saved_value_of(tensor);
     const Record& record = observations_.record;
@@ -143,7 +142,7 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     path.append(name);
     if (index) path.append(1, '.').append(std::to_string(*index));
     open_paths_.push_back(path);
-    // The engine opens no region without grad mode, so such an opening must not count.
+    // Ignores scopes that open without grad mode, because the engine opens no region for them.
     is_recorded_.push_back(at::GradMode::is_enabled());
     if (is_recorded_.back()) record_opening(std::move(path), index);
     if (outer_listener_ != nullptr) outer_listener_->enter(name, index);
@@ -187,8 +186,8 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
 
   OpId num_ops() const { return OpId(observations_.record.ops.size()); }
 
-  // Excludes gradients that existed before backward. The difference may be negative, because a
-  // program may drop a gradient at once. An optimizer that runs in backward does so.
+  // Excludes gradients that existed before backward. The difference may be negative, because an
+  // optimizer that runs inside backward frees gradients at once.
   BackwardBytes bytes_made() {
     BackwardBytes made = bytes_alive();
     made.gradients = std::max(Bytes{}, made.gradients - gradients_before_);
@@ -200,7 +199,7 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     return has_tags() ? bytes_tagged_in_backward(device_) : backward_holds_.bytes();
   }
 
-  // Counts the memory that a parameter's gradient uses after autograd has stored it.
+  // Counts the memory of a parameter's gradient once autograd has stored it.
   void note_gradient(const at::Tensor& parameter) {
     if (!parameter.grad().defined()) return;
     const at::Tensor gradient = tensor_with_data(parameter.grad());
@@ -240,8 +239,8 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     observations_.backward.push_back(std::move(event));
   }
 
-  // Backward reads the final content of the storage, unless autograd sees a write by the version
-  // counter.
+  // Backward reads the storage's latest content, except for a saved tensor that its version counter
+  // marks as overwritten.
   void note_last_version(PackId pack) {
     std::int32_t& version = observations_.packs[pack].version;
     const RecordedStorage& storage = observations_.record.storages[storage_of(pack).index];
@@ -254,7 +253,8 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
 
   StorageId storage_of(PackId pack) const { return StorageId(value_of(pack).storage); }
 
-  // A formula may drop an unpacked tensor before its last op.
+  // Notes the unpacked tensors that backward formulas have dropped. A formula may drop a tensor
+  // before its last op.
   void note_put_away() {
     std::erase_if(handed_out_, [this](PackId pack) {
       if (!value_of(pack).op.has_value()) return true;
@@ -264,8 +264,8 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     });
   }
 
-  // Call this before a scope opens or closes, because ops that ran so far belong to the scope that
-  // is open.
+  // Assigns the ops that the recorder has added to the open scope. Call this before a scope opens
+  // or closes.
   void note_replay_only_ops(std::size_t num_left = 0) {
     while (observations_.ops.size() + num_left < observations_.record.ops.size()) {
       observations_.ops.push_back({.scope = innermost_scope()});
@@ -281,9 +281,9 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     return static_cast<std::size_t>(last - ops.rbegin());
   }
 
-  // Notes references that belong to the recorder and not to the program. Two kinds of values have
-  // such references: constants, until an op writes to them, and tensors that no op made, on a
-  // storage that an op made.
+  // Counts the references that the recorder itself holds. It holds constants until an op writes to
+  // them. It also holds tensors that share a storage with an op's result, but were not made by an
+  // op.
   void note_kept_by_recorder(OpId id) {
     const Record& record = observations_.record;
     const RecordedOp& op = record.ops[static_cast<std::size_t>(id.index)];
@@ -314,8 +314,8 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     std::uint64_t hash;
   };
 
-  // Skips arguments that the op writes to according to its schema, or is known to write to. Ops of
-  // torch are not hashed.
+  // Hashes the arguments that the op may write without a mark in its schema. Skips ops of torch,
+  // and arguments that are known to be written.
   static std::vector<HashedArgument> hash_unmarked(const OpFacts& facts,
                                                    const torch::jit::Stack& stack) {
     std::vector<HashedArgument> hashed;
@@ -357,7 +357,7 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     }
     ObservedValue& seen = observations_.values[id];
     if (!seen.dtype.empty()) return;
-    // For a DTensor, with_data is this rank's part.
+    // For a DTensor, with_data is the local tensor of this rank.
     const at::Tensor with_data = tensor_with_data(tensor);
     seen.shape = with_data.sizes().vec();
     seen.dtype = dtype_name(tensor.scalar_type());
@@ -375,10 +375,10 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
   Observations observations_;
   Recorder recorder_;
   ProgramHolds holds_;
-  std::set<std::int32_t> kept_by_recorder_;  // the set holds few values
+  std::set<std::int32_t> kept_by_recorder_;  // a std::set, because it contains few values
   NodeScopes node_scopes_;
   IdTable<PackId, SavedVersion> saved_versions_;
-  std::vector<PackId> handed_out_;  // tensors that were unpacked and are not known to be dropped
+  std::vector<PackId> handed_out_;  // unpacked tensors that backward formulas still hold
   std::vector<at::Tensor> parameters_;
   BackwardHolds backward_holds_;
   Bytes gradients_before_;
@@ -387,7 +387,7 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
   ScopeListener* outer_listener_;
   std::vector<std::string> open_paths_;
   std::vector<bool> is_recorded_;     // one entry for each open path
-  std::vector<ScopeId> open_scopes_;  // the open scopes that are recorded
+  std::vector<ScopeId> open_scopes_;  // open scopes that opened with grad mode
   bool in_backward_ = false;
   c10::Device device_{c10::kCPU};
 };
@@ -396,7 +396,8 @@ namespace {
 
 using Tracer = TraceSession::Tracer;
 
-// Saves a tensor as autograd does without hooks, and notifies the tracer of demand and release.
+// Saves a tensor as autograd would without hooks, and tells the tracer when autograd unpacks and
+// frees it.
 class ObservedSave final : public torch::autograd::SavedVariableHooks {
  public:
   explicit ObservedSave(std::shared_ptr<Tracer*> tracer) : tracer_(std::move(tracer)) {}
@@ -409,12 +410,13 @@ class ObservedSave final : public torch::autograd::SavedVariableHooks {
   }
   at::Tensor call_unpack_hook() override {
     if (*tracer_ != nullptr && pack_) (*tracer_)->note_demand(*pack_);
-    // A separate reference, through which the tracer sees when the formula drops the tensor.
+    // Returns a separate reference, so that the tracer can detect when the backward formula drops
+    // it.
     return without_graph(saved_);
   }
 
  private:
-  std::shared_ptr<Tracer*> tracer_;  // the tracer, or null after the tracer has been destroyed
+  std::shared_ptr<Tracer*> tracer_;  // points to null once the tracer is destroyed
   std::optional<PackId> pack_;
   at::Tensor saved_;
 };
@@ -426,7 +428,8 @@ std::unique_ptr<torch::autograd::SavedVariableHooks> TraceSession::Tracer::make(
   return std::make_unique<ObservedSave>(self_);
 }
 
-// Other hooks of the program do not run while a step is traced.
+// Rejects torch.utils.checkpoint around a scope. Other saved-tensor hooks of the program are
+// ignored while a step is traced.
 void TraceSession::Tracer::refuse_checkpoint_around_scope() const {
   const std::optional<HookPair> hooks = hooks_of_program(std::nullopt);
   if (!hooks.has_value() || hooks->id >= 0) return;
@@ -439,10 +442,9 @@ struct TraceSession::Step {
   Tracer tracer;
   OpModeGuard watch{&tracer};
   BackwardThreadsGuard watch_backward{&tracer};
-  BackwardAsWithData
-      as_with_data;  // runs before the tracer, so that the tracer sees the op that really runs
+  BackwardAsWithData as_with_data;  // replaces ops before the tracer sees them
   OpModeGuard accumulate{&as_with_data};
-  std::optional<SavedTensorGuard> save{std::in_place, &tracer};  // the guard is set during forward
+  std::optional<SavedTensorGuard> save{std::in_place, &tracer};  // set only during forward
   std::optional<MemoryTagGuard> tag{std::in_place, MemoryTag::kForward};
 };
 

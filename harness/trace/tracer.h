@@ -1,5 +1,5 @@
-// Records what one training step of a model does, as a Trace: forward ops with their values,
-// storages and scopes, what autograd saves, and the order in which backward demands it.
+// Records one training step of a model as a Trace: the ops of forward with their values, storages
+// and scopes, the tensors that autograd saves, and the order in which backward unpacks them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,14 +13,13 @@ namespace rematch {
 
 // Runs `loss()` and its backward once, without checkpointing, on the device of its tensors. On meta
 // this takes milliseconds for any size. The caller fills in model, dimensions, dtype and
-// parameter_bytes. Backward events carry bytes. On the CPU and on meta, the bytes come from
-// counting allocators (harness/measure/memory.h), and are 0 without them. On an accelerator, they
-// count the results of ops (backward_holds.h). The caller clears the gradients that the run leaves
-// behind.
+// parameter_bytes, and clears the gradients afterwards. Backward events contain bytes. On the CPU
+// and on meta, the bytes come from counting allocators (harness/measure/memory.h), and are 0
+// without them. On an accelerator, they count the results of ops (backward_holds.h).
 Trace record_trace(const std::function<at::Tensor()>& loss);
 
-// Like the function above, for a caller that runs forward and backward itself, each once and on
-// this thread. Run forward before end_forward(), and the backward of its loss before finish().
+// Like record_trace(), for a caller that runs forward and backward itself, each once and on this
+// thread. Run forward before end_forward(), and backward before finish().
 class TraceSession {
  public:
   class Tracer;
