@@ -119,7 +119,7 @@ void use_allocator(const std::string& allocator) {
   const std::string setting =
       allocator == kExpandableName ? std::string(kExpandable) : "expandable_segments:False";
   if (configuration.find(setting) != std::string::npos) return;
-  // If a setting occurs twice, the later one counts.
+  // LibTorch uses the last value of a repeated setting.
   configuration.append(configuration.empty() ? "" : ",").append(setting);
   setenv(allocator_variable(), configuration.c_str(), /*overwrite=*/1);
 }
@@ -142,7 +142,7 @@ std::optional<std::string> cuda_obstacle(bool built_with_cuda,
     return "this build has no CUDA; build preset cuda, or use --device cpu";
   }
   if (device_count > 0)
-    return std::nullopt;  // the runtime's answer is more reliable than a version number
+    return std::nullopt;  // if the runtime finds a device, the driver is new enough
   if (!driver_version) return "no NVIDIA driver is loaded; use --device cpu";
   if (std::atoi(driver_version->c_str()) < kOldestCudaDriver) {
     return "driver " + *driver_version + " is older than CUDA 13 needs (" +

@@ -1,5 +1,4 @@
-// Checks whether the device that a user names can be used on this machine and by this build, and
-// returns the reason if not.
+// Checks whether this machine and this build can use the device that a user names.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -25,25 +24,24 @@ bool names_cuda(std::string_view name);
 // cannot be synchronized.
 c10::Device device_named(const std::string& name);
 
-// Returns the device's name in records: "cpu", "meta" or "cuda", or "cuda-dry" if kernels do not
-// run.
+// Returns the device's name for result files: "cpu", "meta" or "cuda", or "cuda-dry" if kernels do
+// not run.
 std::string device_kind(const std::string& name);
 
-// Returns whether the device computes values, so that losses, bits and times mean something. False
-// on meta and on the dry device.
+// Returns whether the device computes values. On meta and on the dry device, it does not, so
+// losses, bits and times mean nothing.
 bool computes_values(const std::string& name);
 
-// Returns the name of the attention kernel to run on the device. "" selects the default. Rejects an
-// unknown name, and a kernel that does not support the dtype on this device.
+// Returns the name of the attention kernel to run on the device. An empty name selects the default.
+// Rejects an unknown name, and a kernel that does not support the dtype on this device.
 std::variant<std::string, Rejected> usable_attention(std::string_view name,
                                                      const std::string& device,
                                                      std::string_view dtype);
 
-// Returns the allocator's name in a point's identity, such as "cuda_caching". The name says how
-// CUDA's allocator gets memory from the driver. `asked_for` is "caching" (fixed segments),
-// "expandable" (segments that grow), or empty. If `asked_for` is empty, `configuration` decides,
-// the value of LibTorch's variable. Rejects any other word, and any word for a device other than
-// CUDA. Pure.
+// Returns the allocator's name for result files, such as "cuda_caching". `asked_for` says how
+// CUDA's allocator gets memory from the driver: "caching" (fixed segments) or "expandable"
+// (segments that grow). If it is empty, `configuration` decides, the value of LibTorch's
+// environment variable. Rejects any other word, and any word for a device other than CUDA. Pure.
 std::variant<std::string, Rejected> allocator_of(std::string_view device,
                                                  std::string_view asked_for,
                                                  std::string_view configuration);
@@ -51,15 +49,15 @@ std::variant<std::string, Rejected> allocator_of(std::string_view device,
 // Makes this process and its children use the named allocator.
 void use_allocator(const std::string& allocator);
 
-// The variable that configures LibTorch's allocator, and its value. The variable is
-// PYTORCH_CUDA_ALLOC_CONF, or PYTORCH_ALLOC_CONF if only PYTORCH_ALLOC_CONF is set.
+// The environment variable that configures LibTorch's allocator, and its value. This is
+// PYTORCH_CUDA_ALLOC_CONF, or PYTORCH_ALLOC_CONF if only the latter is set.
 const char* allocator_variable();
 std::string allocator_configuration();
 
-// The oldest driver that runs CUDA 13.
+// The oldest NVIDIA driver that runs CUDA 13.
 inline constexpr int kOldestCudaDriver = 580;
 
-// Returns why CUDA cannot be used, given what is installed. Pure.
+// Returns why CUDA cannot be used; nothing if it can. Pure.
 std::optional<std::string> cuda_obstacle(bool built_with_cuda,
                                          const std::optional<std::string>& driver_version,
                                          int device_count);

@@ -57,7 +57,7 @@ class AdamW final : public Optimizer {
   }
 
  private:
-  // The tensor lists of one call of the fused op.
+  // The arguments of one call of the fused op.
   struct Lists {
     std::vector<at::Tensor> values;
     std::vector<at::Tensor> gradients;
@@ -92,7 +92,7 @@ class AdamW final : public Optimizer {
     update(lists);
   }
 
-  // Updates one parameter at a time, so that only one float32 gradient exists at a time.
+  // Updates a single parameter, so that no more than one float32 gradient exists at a time.
   void step_through_master(std::size_t index) {
     const at::Tensor& gradient = parameters_[index].grad();
     if (!gradient.defined()) return;

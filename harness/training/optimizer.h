@@ -1,5 +1,5 @@
-// The optimizer of a measured step: AdamW through LibTorch's fused op, or none. Deliberately not a
-// library of optimizers.
+// The optimizer of a measured step: AdamW through LibTorch's fused op, or none. Measurements need
+// no others.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,9 +14,9 @@ namespace rematch {
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  // Allocates the state that would otherwise be allocated in the first step.
+  // Allocates the optimizer's state, which the first step would otherwise allocate.
   virtual void prepare() = 0;
-  // The tensors that the optimizer holds between steps, without the parameters.
+  // The tensors that the optimizer keeps between steps, except the parameters.
   virtual std::vector<at::Tensor> state() const = 0;
   // Runs one update from the parameters' gradients. Parameters without a gradient stay unchanged.
   virtual void step() = 0;

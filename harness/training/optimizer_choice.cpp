@@ -32,7 +32,7 @@ std::string to_string(const OptimizerChoice& choice) {
   if (choice.kind == OptimizerKind::kNothing) return std::string(kNothingName);
   const double rate = choice.settings.learning_rate;
   if (rate == AdamWSettings{}.learning_rate) return std::string(kAdamWName);
-  std::array<char, 32> digits{};  // the shortest text from which the same number is read back
+  std::array<char, 32> digits{};  // the shortest text that parses to the same number
   const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), rate);
   std::string text(kRateOpening);
   return text.append(digits.data(), end).append(")");

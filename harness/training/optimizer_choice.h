@@ -1,4 +1,5 @@
-// The optimizer of a run, with its settings, as text. No LibTorch, so every command can read it.
+// The optimizer of a run and its settings, as text. Does not need LibTorch, so every command can
+// parse it.
 #pragma once
 
 #include <optional>
@@ -20,7 +21,7 @@ struct AdamWSettings {
 };
 
 struct OptimizerChoice {
-  // The constructor is implicit, because a kind alone is a choice: it has default settings.
+  // Implicit, because a kind without settings means the default settings.
   OptimizerChoice(OptimizerKind chosen = OptimizerKind::kAdamW) : kind(chosen) {}
   OptimizerKind kind;      // kAdamW or kNothing; the other kinds exist only in predictions
   AdamWSettings settings;  // settings of kAdamW

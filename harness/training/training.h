@@ -1,5 +1,5 @@
-// One training process: a model, its data and its optimizer. A training runs steps under a plan. A
-// pass observes a step through a StepListener. The step itself is the same in all passes.
+// A model with its data and its optimizer, which runs training steps under a plan. A StepListener
+// observes the steps without changing them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,22 +20,23 @@
 
 namespace rematch {
 
-// Called at the moments of a step, in this order. The batch is made before before_step() is called.
+// Observes a step. The functions are called in the order of their declaration.
 class StepListener {
  public:
   virtual ~StepListener() = default;
-  // Makes the batch, which is not part of the step. A listener may put guards around it.
+  // Must return make(), and may hold guards meanwhile. Making the batch is not part of the step.
   virtual Batch batch(const std::function<Batch()>& make) { return make(); }
   virtual void before_step() {}
-  // Runs forward, while recording is on. A listener may put guards around it.
+  // Must return loss(), which runs forward, and may hold guards meanwhile. The step is being
+  // recorded.
   virtual at::Tensor forward(const std::function<at::Tensor()>& loss) { return loss(); }
-  virtual void after_forward(const at::Tensor& /*loss*/) {}  // called when recording has ended
+  virtual void after_forward(const at::Tensor& /*loss*/) {}  // called after recording
   virtual void after_backward() {}
-  virtual void after_optimizer() {}  // called while gradients still exist
+  virtual void after_optimizer() {}  // called before gradients are cleared
 };
 
-// Whether every run must give the same bits. On a GPU this excludes the fastest kernels of some
-// ops. The CPU's kernels always repeat their bits.
+// Whether repeated runs must give equal bits. On a GPU this excludes the fastest kernels of some
+// ops. CPU kernels are always deterministic.
 enum class Determinism : std::uint8_t { kRepeatableBits, kFastest };
 
 struct TrainingSettings {
@@ -50,20 +51,20 @@ struct TrainingSettings {
 
 class Training {
  public:
-  // Builds the model and seeds every generator. Throws what make_model and make_data throw.
+  // Builds the model and seeds every random generator. Throws like make_model and make_data.
   explicit Training(const TrainingSettings& settings);
 
-  // Sets the plan of the following steps. A plan without regions records nothing.
+  // Sets the plan of the following steps. With a plan without regions, steps are not recorded.
   void use_plan(const Plan& plan, Schedule schedule);
 
   // Runs forward, loss, backward and optimizer on the data of step `index`. Gradients are cleared
-  // afterwards. With a layout, ranks that have different data take turns at the source's batches,
-  // and sums of gradients over ranks count as part of the optimizer. Returns the loss with what is
-  // left of its graph after backward, because a detach would be an op of the step.
+  // afterwards. With a parallel layout, data-parallel ranks take the batches in turn, and
+  // all-reduces of gradients count as part of the optimizer. Returns the loss without detaching it,
+  // because detach would be another op of the step.
   at::Tensor step(std::int64_t index, StepListener& listener);
 
-  // Makes this rank's input of step `index`. Making the input is not part of the step: no observer
-  // sees its ops.
+  // Makes this rank's batch of step `index`. Its ops are not part of the step, so they are hidden
+  // from observers.
   Batch batch(std::int64_t index);
 
   // Runs forward once and returns the loss with its graph.
@@ -71,17 +72,17 @@ class Training {
 
   const std::vector<NamedTensor>& parameters() const { return model_->parameters(); }
   std::vector<at::Tensor> parameter_tensors() const;
-  std::vector<at::Tensor> frozen_tensors() const;  // weights that are not trained
+  std::vector<at::Tensor> frozen_tensors() const;  // weights that do not train
   Optimizer& optimizer() { return *optimizer_; }
   void clear_gradients();
-  // After backward, sums gradients over ranks where that is required. step() includes this.
+  // Sums gradients over ranks after backward, if the layout requires it. step() calls this itself.
   void finish_gradients();
 
-  // Host memory of the plan in use. Absent if the plan offloads nothing. Peak and copied bytes
-  // count from restart_host_counts() on.
+  // Host memory that the plan's offloaded values use. Absent if the plan offloads nothing. Peak and
+  // copied bytes count from restart_host_counts() on.
   std::optional<HostMemory> host_memory() const;
   void restart_host_counts() const;
-  // Calls Checkpoint::observe_moves() for the plan in use.
+  // Calls observe_moves() of the current plan's Checkpoint.
   void observe_moves(MoveObserver* observer) const;
 
  private:
@@ -98,7 +99,7 @@ class Training {
   std::optional<Checkpoint> checkpoint_;
 };
 
-// Thrown if a loss is not finite. The point is then useless in every comparison.
+// Thrown if a loss is not finite, because the measured point cannot be compared with others.
 struct LossNotFinite : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -106,7 +107,8 @@ struct LossNotFinite : std::runtime_error {
 // Throws LossNotFinite, which names the step, if the loss is not finite.
 void require_finite(double loss, std::int64_t step);
 
-// The position of a pass over a point. If the point fails, its reason names this position.
+// Where a measurement is: its pass, step and phase. The error of a failed point names this
+// position.
 struct PassPosition {
   std::string pass = "building the model";
   std::int64_t step = -1;
@@ -120,7 +122,7 @@ struct PassPosition {
   }
 };
 
-// Keeps `position` up to date. Passes derive from this class to observe more.
+// Keeps `position` up to date. Base class of the listeners of all passes.
 class Watching : public StepListener {
  public:
   explicit Watching(PassPosition& position) : position_(position) {}
@@ -135,8 +137,8 @@ class Watching : public StepListener {
   PassPosition& position_;
 };
 
-// Steps before any measurement. The first step allocates the optimizer's state. The second step is
-// the first to allocate in the same way as all later steps.
+// Number of steps before any measurement. The first step also allocates the optimizer's state; from
+// the second step on, all steps allocate alike.
 inline constexpr int kWarmUpSteps = 2;
 
 void warm_up(Training& training, std::int64_t first_step, int num_steps, PassPosition& position);
