@@ -1,8 +1,8 @@
-// Stand-in for libcupti. The stand-in delivers what the stand-in runtime recorded, in CUPTI's own
-// records and with its buffer protocol. Like CUPTI, it links a launch to the caller's external id
-// only while the launching call is traced. The launching call is cudaLaunchKernel for the program's
-// kernels and the driver's cuLaunchKernelEx for kernels of libraries. The stand-in loses or
-// withholds a record only if a test plants that fault.
+// Stand-in for libcupti. Delivers what the stand-in runtime recorded, in CUPTI's record types and
+// with CUPTI's buffer protocol. Like CUPTI, it links a launch to the caller's external id only
+// while calls of the launching function are traced. This function is cudaLaunchKernel for the
+// program's kernels, and the driver's cuLaunchKernelEx for kernels of libraries. Records are lost
+// or delayed only if a test asks for this fault.
 #include <cupti.h>
 
 #include <bitset>
@@ -26,7 +26,7 @@ struct Link {
   std::uint64_t id;
 };
 
-// The fault that a test planted for a kernel's record.
+// Whether a kernel's record is delivered, or which fault a test planted.
 enum class Fate { kDelivered, kLost, kWithheld, kUnfinished };
 
 struct Entry {
@@ -42,9 +42,9 @@ struct Session {
   std::mutex mutex;
   bool has_subscriber = false;
   std::set<CUpti_ActivityKind> kinds;
-  std::bitset<kMaxCalls> runtime_calls, driver_calls;  // the calls that are traced
+  std::bitset<kMaxCalls> runtime_calls, driver_calls;  // functions whose calls are traced
   std::vector<Entry> entries;
-  std::vector<Entry> withheld;  // records that are held back until a forced flush
+  std::vector<Entry> withheld;  // records that only a forced flush delivers
   CUpti_BuffersCallbackRequestFunc request = nullptr;
   CUpti_BuffersCallbackCompleteFunc complete = nullptr;
 };
@@ -64,7 +64,7 @@ CUpti_ActivityKind kind_of(const DryCudaRecord& record) {
 }
 
 struct Call {
-  const char* name;  // name of the call, as records spell it
+  const char* name;  // the function's name in DryCudaRecord::call
   CUpti_ActivityKind kind;
   CUpti_CallbackId id;
 };
@@ -94,7 +94,7 @@ Entry entry_of(const DryCudaRecord& record) {
   for (const Call& call : kCalls) {
     if (std::string_view(call.name) == record.call) return {record, {}, call.kind, call.id, false};
   }
-  std::abort();  // the stand-in runtime has a call that this table lacks
+  std::abort();  // the stand-in runtime implements a function that kCalls lacks
 }
 
 Fate fate_of(const DryCudaRecord& record) {
@@ -121,7 +121,7 @@ void listen(const DryCudaRecord* record) {
   session.entries.push_back(std::move(entry));
 }
 
-// Returns 0 if this library never writes such a record.
+// Returns 0 for record kinds that this stand-in never writes.
 std::size_t size_of(CUpti_ActivityKind kind) {
   switch (kind) {
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
@@ -140,7 +140,7 @@ std::size_t size_of(CUpti_ActivityKind kind) {
   }
 }
 
-// Writes records into buffers. Requests one buffer at a time, when it has a record to write.
+// Writes records into buffers. Requests a buffer only when there is a record to write.
 class Writer {
  public:
   template <class Record>
@@ -261,7 +261,7 @@ CUptiResult cuptiGetTimestamp(uint64_t* timestamp) {
 CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t id, const char** name) {
   const auto kind = domain == CUPTI_CB_DOMAIN_DRIVER_API ? CUPTI_ACTIVITY_KIND_DRIVER
                                                          : CUPTI_ACTIVITY_KIND_RUNTIME;
-  *name = "a call that does nothing on the device";
+  *name = "a function that starts no work on the device";
   for (const Call& call : kCalls) {
     if (call.kind == kind && call.id == id) *name = call.name;
   }
@@ -335,8 +335,8 @@ CUptiResult cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelationKind 
   return CUPTI_SUCCESS;
 }
 
-// Records of calls lie in the buffers of their threads. They are therefore delivered regardless of
-// a fault of the kernel's record.
+// CUPTI keeps records of host calls in separate buffers, one per thread. So a call's record is
+// delivered even if its kernel's record is lost or withheld.
 CUptiResult cuptiActivityFlushAll(uint32_t flag) {
   const bool is_forced = (flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0;
   std::vector<Entry> delivered;

@@ -29,44 +29,44 @@ struct DryCudaRecord {
   uint32_t grid[3];
   uint32_t block[3];
   uint64_t shared_bytes;  // dynamic
-  uint64_t bytes;         // bytes that a copy or a set moved
-  uint64_t stream;        // 0 is the default stream
+  uint64_t bytes;         // bytes that a copy or memset wrote
+  uint64_t stream;        // handle; 0 is the default stream
   uint64_t thread;        // launching thread, numbered from 0 in the order of first launches
-  uint64_t start_ns;      // time on a clock on which each record takes 1000 ns; never 0
+  uint64_t start_ns;      // on a simulated clock, where each operation takes 1000 ns; never 0
   uint64_t end_ns;
   uint32_t correlation;  // position among all records, including records that were not kept
 };
 
-// Records are kept only after the first call of dry_cuda_reset(). Each call discards the earlier
-// records.
+// Discards all records. Operations are recorded only after the first call.
 void dry_cuda_reset(void);
 size_t dry_cuda_size(void);
 const struct DryCudaRecord* dry_cuda_record(
     size_t index);  // the pointer is valid until the next reset
 
-// Number of times the host has waited, in cudaDeviceSynchronize and similar functions.
+// How many times the host has waited for the device, in cudaDeviceSynchronize and similar
+// functions.
 uint64_t dry_cuda_synchronizations(void);
-// The time at which all recorded work has ended.
+// The time on the simulated clock at which all recorded work has ended.
 uint64_t dry_cuda_clock_ns(void);
 
-// Device memory in use, including the memory of contexts, rounded as the driver rounds it.
+// Device memory in use, including that of CUDA contexts, rounded as by the driver.
 uint64_t dry_cuda_allocated_bytes(int device);
 uint64_t dry_cuda_peak_bytes(int device);
 
 // After `calls_before` calls of `function`, makes the next call return `code` without any effect.
 // Later calls work as usual. Examples: ("cudaMalloc", 0, 2) or ("cublasCreate_v2", 0, 3).
 //
-// Three names are not functions; they damage CUPTI's record of a kernel. Kernels count from the
-// first recorded kernel, and any code except 0 works:
+// Three further names plant a fault in CUPTI's record of a kernel. `calls_before` then counts
+// recorded kernels, and `code` may be any number except 0:
 //   cupti.lost_record        the record does not exist
 //   cupti.withheld_record    only a forced flush delivers the record
 //   cupti.unfinished_record  like a withheld record, and without an end
 void dry_cuda_plant_failure(const char* function, unsigned calls_before, int code);
 
-// These functions serve the other stand-ins. dry_cuda_launch() records a library's kernel as
-// launched through the driver. dry_cuda_listen() sets the function that receives records.
-// dry_cuda_planted() returns the planted code or 0. dry_cuda_missing() prints once per function
-// that it has no stand-in, and returns `code`.
+// For the other stand-ins. dry_cuda_launch() records a kernel of a library as a launch through the
+// driver. dry_cuda_listen() sets the function that receives records. dry_cuda_planted() returns the
+// error code planted for this call, or 0. dry_cuda_missing() reports on stderr, once per function,
+// that there is no stand-in, and returns `code`.
 uint32_t dry_cuda_launch(const char* name, const uint32_t grid[3], const uint32_t block[3],
                          uint64_t shared_bytes, void* stream);
 typedef void (*DryCudaListener)(const struct DryCudaRecord*);

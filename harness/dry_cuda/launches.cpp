@@ -1,5 +1,5 @@
-// Kernels, as nvcc's start-up code registers them, and their launches. Launches are checked as the
-// runtime checks them, and recorded.
+// Registers kernels, as nvcc's start-up code asks for. Checks launches like the real runtime, and
+// records them.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -16,10 +16,10 @@ namespace {
 constexpr std::size_t kKernelsOfLibTorch = 60000;
 constexpr std::uint64_t kMaxThreads = 1024;
 constexpr unsigned kMaxDepth = 64;
-constexpr unsigned kMaxBlocksAcross = 65535;  // limit for the second and third dimension
+constexpr unsigned kMaxBlocksAcross = 65535;  // limit of a grid's second and third dimension
 
 struct Kernel {
-  const char* symbol;  // the pointer is to the program's data, which is never freed
+  const char* symbol;  // points into the program's data, which is never freed
   std::size_t shared_bytes = kSharedBytesUnasked;
 };
 
@@ -75,7 +75,7 @@ struct Configuration {
   cudaStream_t stream;
 };
 
-// The configurations pushed by kernel<<<...>>> and not yet popped by the launch.
+// Launch configurations that kernel<<<...>>> has pushed and the launch has not popped yet.
 thread_local std::vector<Configuration> configurations;
 
 }  // namespace
@@ -152,8 +152,7 @@ cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute which, 
   return cudaSuccess;
 }
 
-// Register counts and occupancy are guesses. The real figures are in the device code, which the
-// stand-in does not read.
+// Register counts and occupancy are guesses, because the stand-in does not read the device code.
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
   constexpr int kRegisters = 32;
   *attributes = {};

@@ -43,7 +43,7 @@ def needed_by(library):
 
 
 def imports_of(library):
-    """Returns [function, version or ""] for every symbol that another library must define."""
+    """Returns [function, version or ""] for every symbol that the library imports."""
     lines = output("nm", "-D", "--undefined-only", library).splitlines()
     return [(line.split()[-1] + "@").split("@")[:2] for line in lines if line.strip()]
 
@@ -87,7 +87,7 @@ def version_script(library, versions):
             text += f"{version} {{ global: {' '.join(name + ';' for name in names)} }};\n"
     if text and "" not in versions:
         return text + "DRY_CUDA { global: dry_cuda_*; local: *; };\n"
-    return text or "{ global: *; };\n"  # exports functions without a version under their plain names
+    return text or "{ global: *; };\n"  # functions without a version
 
 
 def main():

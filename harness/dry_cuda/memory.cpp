@@ -1,5 +1,6 @@
-// Device memory is address space: pages that the program cannot access, as on a device. Small
-// copies go to a shadow behind these pages, which uses no memory until it is written.
+// Device memory is only reserved address space, which the program cannot access, as on a real
+// device. The content of small copies is stored in shadow pages behind it, which use no memory
+// until they are written.
 #include <cuda_runtime_api.h>
 #include <sys/mman.h>
 
@@ -19,11 +20,12 @@ namespace {
 
 constexpr std::size_t kMib = std::size_t{1} << 20;
 constexpr std::size_t kGranule = 2 * kMib;  // granularity of cudaMalloc, as cudaMemGetInfo shows it
-constexpr std::size_t kContextBytes = 520 * kMib;  // about as much as a context takes on an H100
+// About as much as a CUDA context takes on an H100.
+constexpr std::size_t kContextBytes = 520 * kMib;
 
 struct Allocation {
   std::size_t bytes;
-  std::size_t mapped_bytes;  // number of mapped bytes; 0 for host memory
+  std::size_t mapped_bytes;  // bytes of address space; 0 for host memory
   int device;
 };
 
@@ -43,7 +45,7 @@ struct Memory {
 };
 
 // Device variables by their host symbols. nvcc's start-up code registers them before main(), so
-// they must not depend on the settings.
+// this must not read the settings.
 struct Variables {
   std::mutex mutex;
   std::unordered_map<const void*, Variable> by_symbol;
@@ -72,7 +74,8 @@ Allocations::iterator find(const void* address) {
   return number_of(address) < found->first + found->second.bytes ? found : all.end();
 }
 
-// The host address of the bytes behind an address, and how many bytes are left there.
+// The host memory that stores the content of an address, and the number of bytes from there to the
+// end of the allocation.
 struct Place {
   char* bytes;
   bool is_device;
@@ -89,13 +92,12 @@ Place place_of(const void* address) {
           found->first + found->second.bytes - number_of(address)};
 }
 
-// Address of the next allocation. Each allocation lies above all earlier allocations, as with a
-// real driver. LibTorch's allocator makes some choices by address; increasing addresses make them
-// reproducible.
+// Address of the next allocation. Addresses only increase, as with a real driver, because
+// LibTorch's allocator makes some choices by address, which must be reproducible.
 std::uintptr_t next_address = std::uintptr_t{1} << 45;
 
-// Maps twice the bytes, with the second half readable and writable. Returns null if the system has
-// no free addresses.
+// Maps inaccessible pages, followed by shadow pages of the same size. Returns null if no address
+// space is free.
 char* map_pages(std::size_t mapped_bytes) {
   void* const wanted = reinterpret_cast<void*>(next_address);
   void* const pages =
@@ -252,8 +254,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
   attributes->device = cudaInvalidDeviceId;
   const std::lock_guard lock(memory().mutex);
   const auto found = find(address);
-  if (found == memory().allocations.end())
-    return cudaSuccess;  // the address belongs to memory that CUDA did not allocate
+  if (found == memory().allocations.end()) return cudaSuccess;  // not memory that CUDA allocated
   const bool is_host = found->second.mapped_bytes == 0;
   attributes->type = is_host ? cudaMemoryTypeHost : cudaMemoryTypeDevice;
   attributes->device = found->second.device;

@@ -1,6 +1,6 @@
-// Stand-in for libnccl. Each rank has only its own end of a communicator, and no data moves. A
-// collective is one kernel whose name states the element type and count. Collectives of one kind
-// between ncclGroupStart and ncclGroupEnd share one kernel, as in NCCL.
+// Stand-in for libnccl. A communicator knows only its own rank, and no data moves. A collective is
+// one kernel whose name states the element type and count. Collectives of one kind between
+// ncclGroupStart and ncclGroupEnd share one kernel, as in NCCL.
 #include <nccl.h>
 
 #include <cstdint>
@@ -49,7 +49,7 @@ std::string reduction_name(ncclRedOp_t reduction) {
   return reduction <= ncclAvg ? kNames[reduction] : "PreMulSum";
 }
 
-// One call, with the elements of this rank's input.
+// A collective call. `count` is the number of elements in this rank's input.
 struct Call {
   std::string kind;
   std::size_t count;
@@ -63,8 +63,8 @@ struct Group {
 };
 thread_local Group group;
 
-// Names a kernel like "ncclDevKernel_AllReduce_Sum_f32_n4096_r2". NCCL's own names give algorithm
-// and protocol in place of elements and ranks.
+// Names a kernel like "ncclDevKernel_AllReduce_Sum_f32_n4096_r2". The names of NCCL's own kernels
+// contain algorithm and protocol instead of elements and ranks.
 void launch(const Call& call) {
   char name[128];
   std::snprintf(name, sizeof name, "ncclDevKernel_%s_n%zu_r%d", call.kind.c_str(), call.count,
@@ -74,7 +74,8 @@ void launch(const Call& call) {
   dry_cuda_launch(name, grid, block, 0, call.stream);
 }
 
-// Merges consecutive calls of one kind on one communicator and stream into one kernel.
+// Launches the calls of a group. Consecutive calls of the same kind, communicator and stream share
+// a kernel.
 void launch_group() {
   std::vector<Call> kernels;
   for (const Call& call : group.calls) {
@@ -94,7 +95,7 @@ ncclResult_t add(const char* function, std::string kind, std::size_t count, nccl
                  void* stream) {
   if (const int code = dry_cuda_planted(function)) return static_cast<ncclResult_t>(code);
   if (comm == nullptr) return ncclInvalidArgument;
-  if (count == 0) return ncclSuccess;  // NCCL launches no kernel in this case
+  if (count == 0) return ncclSuccess;  // NCCL launches no kernel for 0 elements
   group.calls.push_back({std::move(kind), count, comm, stream});
   if (group.depth == 0) launch_group();
   return ncclSuccess;
@@ -219,7 +220,7 @@ ncclResult_t ncclSend(Buffer, std::size_t count, ncclDataType_t type, int, ncclC
                       void* stream) {
   return add("ncclSend", typed("SendRecv", type), count, comm, stream);
 }
-// The matching send in the same group launches one kernel for both, which counts the elements sent.
+// Launches nothing, because the matching send in the same group launches one kernel for both.
 ncclResult_t ncclRecv(void*, std::size_t, ncclDataType_t, int, ncclComm_t, void*) {
   return ncclSuccess;
 }

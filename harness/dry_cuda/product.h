@@ -8,7 +8,7 @@
 
 namespace dry_cuda {
 
-// The values of cudaDataType that have a name here.
+// The values of cudaDataType that kernel names can express.
 enum class DataType : int {
   kFloat32 = 0,
   kFloat64 = 1,
@@ -42,7 +42,7 @@ inline const char* name_of(DataType type) {
   return "other";
 }
 
-// An (m x k) times (k x n) product, `batch` times.
+// `batch` products of an m x k matrix with a k x n matrix.
 struct ProductSizes {
   std::int64_t m, n, k, batch;
 };

@@ -1,4 +1,4 @@
-// Records of the operations requested of the device, their clock, and planted failures.
+// The records of device operations, their simulated clock, and planted failures.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -177,7 +177,7 @@ int dry_cuda_planted(const char* function) {
 int dry_cuda_missing(const char* function, int code) {
   const std::lock_guard lock(log().mutex);
   if (log().missing.emplace(function).second) {
-    std::fprintf(stderr, "dry_cuda: %s is not imitated; the call returns %d\n", function, code);
+    std::fprintf(stderr, "dry_cuda: no stand-in for %s; the call returns %d\n", function, code);
   }
   return code;
 }

@@ -14,16 +14,15 @@ struct CUstream_st {
 };
 struct CUevent_st {
   bool is_timed;
-  std::uint64_t recorded_at_ns;  // time of the event; 0 if it was never recorded
+  std::uint64_t recorded_at_ns;  // 0 if the event was never recorded
 };
 
 namespace dry_cuda {
 
-// Reads a number from the environment. Ends the program with a line on stderr if the text is not a
-// number.
+// Reads a number from the environment. If the text is not a number, prints an error and exits.
 std::size_t setting(const char* name, std::size_t fallback);
 
-// Stores the error for cudaGetLastError(), per thread, and returns it.
+// Stores the error for this thread's cudaGetLastError(), and returns it.
 cudaError_t report(int code);
 
 int current_device();
@@ -31,8 +30,8 @@ void set_current_device(int device);
 int device_of(cudaStream_t stream);  // default streams belong to the current device
 
 void count_synchronization();
-// Adds thread, times and correlation. Keeps the record if recording is on, and passes it to the
-// listener.
+// Fills in thread, times and correlation. Stores the record if recording is on, and passes it to
+// the listener.
 std::uint32_t add_record(DryCudaRecord record);
 
 }  // namespace dry_cuda

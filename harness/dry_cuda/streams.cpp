@@ -1,5 +1,5 @@
-// Streams, events, errors, and the addresses of the driver's functions. Work ends when it is
-// launched, so every stream and event is always ready.
+// Streams, events, errors, and the addresses of the driver's functions. Work completes as soon as
+// it is launched, so every stream and event is always ready.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
@@ -11,7 +11,7 @@ namespace {
 thread_local cudaError_t last_error = cudaSuccess;
 thread_local int device_of_thread = 0;
 
-// Smaller handles denote the default streams.
+// CUDA reserves smaller handles for default streams.
 constexpr std::uintptr_t kFirstHandle = 16;
 
 }  // namespace
@@ -32,8 +32,8 @@ int missing_driver_function() {
   return dry_cuda_missing("a function of the driver", cudaErrorNotSupported);
 }
 
-// Returns the function of libcuda's stand-in. LibTorch looks up all driver functions that it may
-// call at once, so a missing function gets a placeholder.
+// Looks up a driver function in the stand-in for libcuda. Returns a placeholder for a missing
+// function, because LibTorch looks up all functions at once and may never call some of them.
 void* driver_function(const char* name) {
   static void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   void* const made_up = driver == nullptr ? nullptr : dlsym(driver, name);

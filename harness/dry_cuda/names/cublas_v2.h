@@ -1,4 +1,4 @@
-// Declares a name that LibTorch's CUDA headers use. No downloaded package has CUDA's own header.
+// Declares what LibTorch's CUDA headers use of this NVIDIA header, which is not downloaded.
 #pragma once
 
 struct cublasContext;

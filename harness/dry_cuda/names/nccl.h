@@ -1,6 +1,6 @@
-// Names of NCCL: only the names that LibTorch's NCCL backend header uses and nccl.cpp implements.
-// The build defines DRY_NCCL_MINOR and DRY_NCCL_PATCH of the NCCL that LibTorch needs. The backend
-// depends on the layout of ncclConfig_t, so nccl.cpp rejects another size.
+// Declares the part of NCCL that LibTorch's NCCL backend header uses and nccl.cpp implements. The
+// build sets DRY_NCCL_MINOR and DRY_NCCL_PATCH to the NCCL version that LibTorch needs. The backend
+// depends on the layout of ncclConfig_t, so nccl.cpp rejects a config of another size.
 #pragma once
 
 #include <climits>
