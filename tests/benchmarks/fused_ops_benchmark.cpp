@@ -1,6 +1,6 @@
-// Times forward and backward of each fused op against the ATen ops that it replaces, taking turns,
-// on the CPU. Large sizes come from a block of a 1B model at 512 tokens, and exceed the caches.
-// Small sizes come from the small presets.
+// Compares forward and backward of each fused op with the ATen ops that it replaces, on the CPU.
+// The two sides run in turns. Large sizes come from a block of a 1B model at 512 tokens, and exceed
+// the caches. Small sizes come from the small presets.
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/chunk.h>
@@ -36,7 +36,7 @@ using Tensors = std::vector<at::Tensor>;
 struct Case {
   std::string name;
   std::function<at::Tensor(const Tensors&, Ops)> run;
-  std::function<Tensors(at::ScalarType)> make_inputs;  // sets requires_grad where needed
+  std::function<Tensors(at::ScalarType)> make_inputs;  // inputs that get a gradient require grad
   int repetitions = 1;
 };
 

@@ -29,7 +29,7 @@ namespace rematch::benchmarks {
 namespace {
 
 constexpr int kNumRegions = 8;
-constexpr int kOpsInRegion = 48;  // about as many as a Llama block
+constexpr int kOpsInRegion = 48;  // about as many ops as a Llama block has
 constexpr int kNumOps = kNumRegions * kOpsInRegion;
 constexpr int kNumSweeps = 804;
 constexpr int kNumElements = 4;
@@ -112,7 +112,7 @@ void op_cost(benchmark::State& state, Schedule schedule) {
   report("per saved tensor",
          {{1, sigmoid_kept}, {-1, sigmoid_plain}, {-1, add_recorded}, {1, add_plain}},
          kLimitNanoseconds);
-  report("per recomputed op, minus the op run without grad",
+  report("per recomputed op, minus the time of the op without grad",
          {{1, sigmoid_again},
           {-1, sigmoid_plain},
           {-1, add_recorded},

@@ -1,7 +1,7 @@
-"""The ways to step the model of package_model.py that scripts/compare_with_pytorch --package compares.
+"""The arms that scripts/compare_with_pytorch --package compares: ways to checkpoint the model of package_model.py.
 
-An arm is `none`, or a level and a way: `attn_only/remat`. The level says what a layer keeps for backward. The way says
-which code keeps it: package rematch under one of its schedules, torch.utils.checkpoint, or torch_remat."""
+An arm is `none` or LEVEL/WAY, such as `attn_only/remat`. The level says what a layer keeps for backward. The way says
+which code implements the level: package rematch under one of its schedules, torch.utils.checkpoint, or torch_remat."""
 
 import functools
 import pathlib
@@ -15,13 +15,14 @@ from fronts.remat import saved_region  # noqa: E402
 
 SCHEDULES = ("whole_region", "on_demand")
 POLICIES = ("full", "attn_only", "save_mm")
-# The ops of these policies on a CPU, as a user of selective checkpointing lists them.
+# The ops that these policies save on a CPU, as a list for create_selective_checkpoint_contexts.
 aten = torch.ops.aten
 SAVED_OPS = {"full": [], "attn_only": [aten._scaled_dot_product_flash_attention_for_cpu.default],
              "save_mm": [aten.mm.default, aten.addmm.default, aten.bmm.default]}
-# Names of modules in a layer. The level with such a name keeps the tensors that backward needs from the module.
+# Modules of a layer. The level named after a module keeps the tensors that backward needs from that module.
 MODULES = ("attention", "feed_forward")
-# The call that torch_remat keeps, as a path from the layer. torch_remat has no lists of ops, so save_mm is missing.
+# The call whose results torch_remat keeps, as a path from the layer. torch_remat cannot select ops, so save_mm is
+# missing.
 REMAT_REGIONS = {"full": None, "attn_only": "attention.mix", "attention": "attention", "feed_forward": "feed_forward"}
 
 
@@ -58,7 +59,7 @@ def use_checkpoint(model, level, keeps_generator):
 
 
 class GeneratorState:
-    """Saves and restores the CPU's generator for torch_remat, which repeats no random draws by itself."""
+    """Saves and restores the CPU's generator for torch_remat, which does not reproduce random draws by itself."""
 
     def snapshot(self):
         return torch.get_rng_state()
@@ -78,7 +79,7 @@ def use_remat(model, level, keeps_generator):
 
 
 def keep_region(torch_remat, layer, path):
-    """Makes the call of a module, or of a method of a module, a region that is not recomputed."""
+    """Wraps a module's forward, or another method of a module, in a region that is not recomputed."""
     owner, _, method = path.partition(".")
     owner, method = layer.get_submodule(owner), method or "forward"
     setattr(owner, method, saved_region(torch_remat, getattr(owner, method), path))

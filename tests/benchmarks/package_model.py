@@ -1,4 +1,4 @@
-"""The Llama of torch's own modules that scripts/compare_with_pytorch --package steps."""
+"""A Llama built from torch's own modules. scripts/compare_with_pytorch --package times and counts its steps."""
 
 import torch
 

@@ -3,10 +3,10 @@ package rematch, torch.utils.checkpoint or torch_remat.
 
     package_server.py [--count] MODEL THREADS "" ARM
 
-package_model.py has the MODELs and package_arms.py the ARMs. Requests and answers are as in step_server.py, plus `peak
-0`, the bytes that a step adds at its highest op boundary, and `bits 0`, a digest of a step's loss and gradients. With
---count the server answers only `ops` and `peak`, because counting replaces the allocator and would distort times. Times
-are CPU time of the process, which other processes disturb less than wall-clock time."""
+package_model.py defines the MODELs and package_arms.py the ARMs. Requests and answers are as in step_server.py, plus
+`peak 0`, the bytes that a step adds at its highest op boundary, and `bits 0`, a digest of a step's loss and gradients.
+With --count the server answers only `ops` and `peak`, because counting replaces the allocator and would distort times.
+Times are CPU time of the process, which other processes disturb less than wall-clock time."""
 
 import gc
 import hashlib

@@ -1,6 +1,6 @@
-// Times predictions, each of one step of one policy. The engine predicts 32 layers of llama3_8b on
-// meta tensors; the simulator predicts 80 layers from the trace. A separate row times parameters,
-// trace and plans, which a model needs only once.
+// Times predictions. Each predicts one step under one policy. The engine predicts 32 layers of
+// llama3_8b on meta tensors; the simulator predicts 80 layers from the trace. A separate row times
+// parameters, trace and plans, which a model needs only once.
 #include <ATen/Parallel.h>
 #include <benchmark/benchmark.h>
 

@@ -10,13 +10,13 @@
 namespace rematch::benchmarks {
 
 struct Row {
-  std::string target;  // the table's target that this row belongs to: "step", "schedules"
+  std::string target;  // the group of the row in the table: "step", "schedules"
   std::string what;
   std::string unit;  // "x" for a ratio, "ns", "ms", "s", "MiB"
   Estimate measured;
   std::optional<double> limit;  // maximum
   std::string note;
-  bool strictly = false;  // must be below the limit, not equal to it
+  bool strictly = false;  // whether a value equal to the limit fails
 };
 
 void add_row(Row row);

@@ -1,5 +1,5 @@
-// Compares on_demand with whole_region for the same plan. First times steps, taking turns. Then
-// counts the executed ops and peak bytes of one step, with counting allocators.
+// Compares on_demand with whole_region for the same plan. First times steps of both schedules in
+// turns. Then counts the executed ops and peak bytes of one step, with counting allocators.
 #include <ATen/Parallel.h>
 #include <benchmark/benchmark.h>
 
@@ -43,7 +43,8 @@ void times(benchmark::State& state, const std::string& model) {
   }
 }
 
-// Must run after the times, because counting allocators stay installed for the rest of the process.
+// Must run after all timing, because counting allocators stay installed for the rest of the
+// process.
 void exact(benchmark::State& state, const std::string& model) {
   using testing::ModelStep;
   for (auto _ : state) {

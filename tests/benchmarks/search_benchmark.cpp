@@ -93,7 +93,7 @@ void memory(benchmark::State& state) {
   constexpr double kKibibytesInMebibyte = 1024;
   constexpr double kLimitMebibytes = 1024;
   const double mebibytes = static_cast<double>(usage.ru_maxrss) / kKibibytesInMebibyte;
-  add_row({"search", "most memory of all searches", "MiB", {mebibytes, {}}, kLimitMebibytes, {}});
+  add_row({"search", "peak memory of all searches", "MiB", {mebibytes, {}}, kLimitMebibytes, {}});
 }
 
 void add_search(const char* name, Kind kind, const std::vector<int>& layers) {

@@ -1,9 +1,9 @@
 // Measures the overhead of checkpointing where the engine's share is largest: a dispatch-bound step
 // (dim 16, 4 tokens, 8 layers). Each row gives the time of forward and backward under a policy,
 // divided by the time without a policy. The overhead is recomputation plus the engine.
-// scripts/gpu/keep_all.json records every block and recomputes nothing, so its row shows the engine
-// alone. The last rows compare a step in which every block runs one op more than its plan has with
-// a step that follows the plan.
+// scripts/gpu/keep_all.json records every block and recomputes nothing, so its row shows the cost
+// of the engine alone. The last rows compare a step in which every block runs one op more than its
+// plan has with a step that follows the plan.
 #include <benchmark/benchmark.h>
 
 #include <memory>
@@ -86,7 +86,7 @@ void step_overhead(benchmark::State& state) {
              {}});
   }
   add_row({"dispatch_bound",
-           "engine alone: everything kept",
+           "engine alone: keeps everything",
            "x",
            turns.ratio(engine, none),
            kEngineLimit,

@@ -1,4 +1,4 @@
-"""Does in Python PyTorch what step_server.cpp does: same arguments, requests, answers, models and weights
+"""The counterpart of step_server.cpp in Python PyTorch: same arguments, requests, answers, models and weights
 (tests/parity). Policies have no schedule, because torch.utils.checkpoint has only one.
 
     step_server.py [--count] MODEL THREADS DIMENSION=VALUE,... POLICY ...

@@ -45,7 +45,8 @@ class Turns {
   int repetitions_;
   int num_sweeps_ = 0;
   std::vector<std::function<void()>> arms_;
-  std::vector<std::vector<double>> samples_;  // [arm][sweep], nanoseconds of one run
+  // nanoseconds of one run, indexed by arm, then by sweep
+  std::vector<std::vector<double>> samples_;
 };
 
 }  // namespace rematch::benchmarks

@@ -1,6 +1,6 @@
-// libFuzzer's entry to every reader of files. For any bytes, a reader must return a value that can
-// be used and written again, or throw FormatError with a one-line message. Any other outcome ends
-// the run.
+// libFuzzer's entry point for every reader of files. For any bytes, a reader must return a value
+// that can be used and written again, or throw FormatError with a one-line message. Any other
+// outcome ends the run.
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -104,7 +104,7 @@ void require_one_line(const std::string& message) {
     misbehaved("a message of " + std::to_string(message.size()) + " bytes: " + message);
   }
   if (message.empty() || message.find('\n') != std::string::npos) {
-    misbehaved("a message that is not one line: " + message);
+    misbehaved("the message is not one line: " + message);
   }
 }
 
