@@ -42,7 +42,7 @@ void run_all(at::Device device) {
 
 }  // namespace
 
-TEST_CASE("collectives on meta run the same ops without a group, with the same layouts") {
+TEST_CASE("on meta, collectives need no group and have the ops and layouts of real collectives") {
   std::vector<OpSeen> on_cpu;
   {
     const SlowGroup group(kGroup);
@@ -65,13 +65,13 @@ TEST_CASE("a collective's result is complete when the call returns") {
 }
 
 // In the first exchange 1 + 3 rows arrive and 2 + 2 rows are sent.
-TEST_CASE("an uneven exchange on meta has as many rows as arrive") {
+TEST_CASE("an uneven all-to-all on meta returns as many rows as would arrive") {
   const at::Tensor x = at::empty({4, 5}, at::TensorOptions().device(at::kMeta));
   CHECK(collectives::all_to_all(x, {1, 3}, {2, 2}, kGroup).sizes() == at::IntArrayRef{4, 5});
   CHECK(collectives::all_to_all(x, {0, 9}, {4, 0}, kGroup).sizes() == at::IntArrayRef{9, 5});
 }
 
-TEST_CASE("arguments that the real ops refuse are refused on meta") {
+TEST_CASE("collectives on meta reject the arguments that real collectives reject") {
   const at::Tensor x = at::empty({3, 4}, at::TensorOptions().device(at::kMeta));
   CHECK_THROWS_WITH(collectives::reduce_scatter(x, 2, kGroup),
                     Catch::Contains("2 ranks do not divide dimension 0 of [3, 4]"));

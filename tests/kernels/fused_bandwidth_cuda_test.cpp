@@ -226,7 +226,7 @@ double seconds_of(const Timed& kernel) {
   return least / kLaunches;
 }
 
-TEST_CASE("the table of memory bandwidth used by the fused kernels", "[.bandwidth]") {
+TEST_CASE("prints the memory bandwidth that each fused kernel reaches", "[.bandwidth]") {
   REMATCH_NEEDS_GPU();
   const auto card = cuda_device();
   const DeviceSheet* const sheet = sheet_of_card(card->name);
@@ -262,7 +262,7 @@ TEST_CASE("every kernel in the bandwidth table launches and is timed", "[device]
 
 // The copies must exceed a cache of 128 MiB, so that the cache cannot keep a launch's tensors until
 // they are used again.
-TEST_CASE("the launches at the models' shapes move more bytes than caches hold", "[device]") {
+TEST_CASE("launches at the models' shapes move more bytes than a card's cache holds", "[device]") {
   REMATCH_NEEDS_CUDA();
   std::vector<std::string> names;
   for (const Group& group : kernels_of_models()) {

@@ -143,7 +143,7 @@ TEMPLATE_TEST_CASE("the CUDA kernel of rope rotates each pair", "", float, doubl
   }
 }
 
-// Tests more rows than one block of partial sums has, with gaps between rows. The widths give a
+// Tests more rows than one block of partial sums covers, with gaps between rows. The widths give a
 // thread one access, two, three, and so many that it keeps no row in registers.
 TEMPLATE_TEST_CASE("the CUDA kernels of rms_norm compute the right values", "", float, double,
                    __nv_bfloat16) {

@@ -41,7 +41,8 @@ void check_finite_differences(const OpCase& op);
 void check_meta(const OpCase& op, at::ScalarType dtype);
 // Checks that output and gradients repeat their bits, with one thread and with several.
 void check_bits(const OpCase& op, at::ScalarType dtype);
-// Checks that a second derivative is rejected, but only when it is requested.
+// Checks that computing a second derivative throws an error. First derivatives under create_graph
+// still work.
 void check_second_derivative(const OpCase& op);
 // Checks that there is no graph without grad mode, and that a gradient does not depend on which
 // other inputs need gradients.

@@ -57,7 +57,7 @@ void check_if_allowed(const Start& start, const Dimensions& changes, const char*
   check_meta_runs_the_same_ops(std::get<ModelSpec>(spec));
 }
 
-TEST_CASE("meta runs the ops of the CPU if any one extent is at its minimum") {
+TEST_CASE("meta and CPU run the same ops if any one extent is at its minimum") {
   for (const Start& start : starts()) {
     for (const DimensionEntry& entry : dimensions_of(start.preset)) {
       if (entry.is_option) continue;
@@ -67,7 +67,7 @@ TEST_CASE("meta runs the ops of the CPU if any one extent is at its minimum") {
   }
 }
 
-TEST_CASE("meta runs the ops of the CPU with several extents at their minimum", "[property]") {
+TEST_CASE("meta and CPU run the same ops if several extents are at their minimum", "[property]") {
   for (const Start& start : starts()) {
     for (std::uint32_t seed = 0; seed < testing::num_seeds(12); ++seed) {
       std::mt19937 dice(seed);

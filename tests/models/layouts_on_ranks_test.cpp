@@ -104,8 +104,8 @@ double mean_over(at::Tensor value, const ModelSpec& spec) {
 }
 
 // Returns the largest value in the gradients of a parameter and of its module's other parameters. A
-// bias sums the same terms as the weight beside it. They may cancel in the bias, but their rounding
-// errors do not.
+// bias sums the same terms as the weight of its module. The terms may cancel in the bias, but their
+// rounding errors do not.
 double largest_of_module(const Gradients& gradients, const Model& model, std::size_t index) {
   const auto module_of = [&](std::size_t each) {
     const std::string& name = model.parameters()[each].name;
@@ -193,7 +193,8 @@ bool equal_bits(const Gradients& left, const Gradients& right) {
                     [](const at::Tensor& a, const at::Tensor& b) { return a.equal(b); });
 }
 
-// The plans include the save lists of torchtitan and Megatron, and both rules for collectives.
+// The plans include the save lists of torchtitan and Megatron, and plans that keep and that
+// re-issue collectives.
 std::vector<Plan> plans_of(const Trace& trace) {
   std::vector<Plan> plans;
   for (const char* policy :

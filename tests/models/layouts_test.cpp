@@ -87,7 +87,7 @@ std::vector<LayoutCase> small_cases() {
           {"ltx_small", "fsdp=3", {{"layers", 2}, {"fused_ops", 1}}}};
 }
 
-// Concatenates the pieces of a parameter that the ranks hold to the whole parameter.
+// Concatenates the pieces of a parameter that the ranks hold. Returns the whole parameter.
 at::Tensor put_together(const std::vector<at::Tensor>& pieces, const at::Tensor& whole,
                         bool are_flat) {
   if (are_flat) return at::cat(pieces).narrow(0, 0, whole.numel()).view(whole.sizes());
@@ -254,7 +254,7 @@ TEST_CASE("each of 64 ranks holds a sixty-fourth of a model with 70 billion para
   };
   const std::int64_t whole = elements(*make_model(spec_of({"llama3_70b", "", {}}, 0), at::kMeta));
   const std::int64_t of_rank = elements(*make_model(spec_of(which, 63), at::kMeta));
-  // tp does not split the embedding and head (2 x 128,256 x 8192) and the 161 norms of 8192
+  // tp splits neither the embedding and head (2 x 128,256 x 8192) nor the 161 norms of 8192
   // weights.
   const std::int64_t left_whole = 2LL * 128'256 * 8192 + 161 * 8192;
   CHECK(of_rank == (whole - left_whole) / 64 + left_whole / 8);

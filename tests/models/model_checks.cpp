@@ -30,7 +30,8 @@ Step record_step(const ModelSpec& spec, at::Device device) {
   CHECK(loss.scalar_type() == at::kFloat);
   {
     const OpModeGuard guard(&backward);
-    BackwardAsWithData as_with_data;  // above the list, which then sees the op that really runs
+    // on meta, runs the ops that backward runs with data, and the list records those
+    BackwardAsWithData as_with_data;
     const OpModeGuard above(&as_with_data);
     loss.backward();
   }

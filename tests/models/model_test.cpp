@@ -129,7 +129,7 @@ class ScopeNames final : public ScopeListener {
 
   std::vector<std::string> outermost;
   std::set<std::string> all;     // paths
-  std::set<std::string> single;  // names without their path
+  std::set<std::string> single;  // last component of each path
 
  private:
   std::vector<std::string> open_;
@@ -155,7 +155,7 @@ TEST_CASE("CPU and meta run the same ops with the same layouts") {
   }
 }
 
-TEST_CASE("each parameter has one name and remains the same object after a step") {
+TEST_CASE("each parameter has one name, and a step does not replace its tensor") {
   for (const std::string& preset : testing::small_presets()) {
     const ModelSpec spec = spec_of(preset, {{"layers", 2}});
     const auto model = make_model(spec, at::kCPU);
@@ -198,7 +198,8 @@ TEST_CASE("models open exactly the scopes of scope/names.h") {
 }
 
 TEST_CASE(
-    "the top-level scopes are embed, blocks by index, head, loss, and blocks open their parts") {
+    "the top-level scopes are embed, blocks by index, head and loss, and blocks contain scopes for "
+    "their parts") {
   const std::vector<std::string> order = {"embed", "blocks.0", "blocks.1", "head", "loss"};
   const std::map<std::string, std::vector<std::string>> parts = {
       {"llama_small",

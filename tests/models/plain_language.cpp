@@ -152,8 +152,8 @@ class PlainLanguage {
   }
 
   at::Tensor mixture(const at::Tensor& x, const std::string& name) const {
-    const bool before_experts = spec_.family == ModelFamily::kMoe;  // this family scores by
-                                                                    // sigmoid, before the experts
+    // this family applies the scores, which are sigmoids, to the input of the experts
+    const bool before_experts = spec_.family == ModelFamily::kMoe;
     const at::Tensor logits = x.mm(get(name + "router.gate.weight").t());
     const at::Tensor scores = before_experts ? logits.sigmoid() : logits.softmax(-1);
     const at::Tensor least =

@@ -32,8 +32,8 @@ def compile_library():
 
 
 class Counting:
-    """Replaces the CPU allocator for the rest of the process, so a process can have only one counter. Make it before
-    the first tensor."""
+    """Replaces the CPU allocator for the rest of the process, so a process can have only one counter. Construct the
+    counter before the first tensor."""
 
     def __init__(self):
         compile_library()

@@ -72,8 +72,8 @@ def rotary_frequencies(head_dim, theta):
 
 
 def make_rotary_table(axes):
-    """`axes` holds pairs of positions and frequencies. Computes angles in double, as C++ does. Uses math, because
-    numpy's vectorized cosine rounds differently."""
+    """`axes` holds pairs of positions and frequencies. Computes angles in double, as C++ does. Calls module math,
+    because numpy's vectorized cosine rounds differently."""
     num_tokens = len(axes[0][0])
     angles = [
         positions[token] * frequency

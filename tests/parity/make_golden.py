@@ -30,7 +30,8 @@ WIDTH = 100
 BYTES = ("after_forward_bytes", "peak_bytes", "after_backward_bytes")
 MAX_STEPS = 5
 RANKS = 2
-# Views cost nothing. torch_remat runs views of its own, and the engine runs views in saved regions again.
+# Ops that the counts leave out, because they cost nothing and differ: torch_remat runs views of its own, and the engine
+# runs views in saved regions again.
 VIEWS = (
     "aten::as_strided",
     "aten::split.Tensor",

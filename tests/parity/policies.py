@@ -44,7 +44,7 @@ class Stretch:
 
 
 class Regions:
-    """Which layers are checkpointed, how many form a region, and which ops are kept inside."""
+    """A policy: which layers are checkpointed, how many layers form a region, and which ops a region keeps."""
 
     def __init__(self, chosen=every_block, save=(), run=1, is_root=False, early_stop=True):
         self.chosen = chosen

@@ -1,5 +1,5 @@
 """The policy remat(save=[...]) of policies/catalogue, as a user of torch_remat writes it: one checkpoint around each
-block, and a region around each call that is not to run again. Needs torch_remat 0.2.2."""
+block, and a region around each call that must not run again. Needs torch_remat 0.2.2."""
 
 import torch_remat
 

@@ -46,8 +46,9 @@ void check_close(const at::Tensor& found, const at::Tensor& expected, double tol
   CHECK(at::allclose(found.cpu().to(at::kDouble), expected, tolerance, tolerance));
 }
 
-// Compares with the CPU's kernel in double on the same rounded inputs, and checks that the bits
-// repeat. `tolerance` is relative and absolute: a few roundings of the dtype for values of about 1.
+// Compares with the CPU's kernel in double on the same rounded inputs, and checks that a second run
+// gives the same bits. `tolerance` is relative and absolute: a few roundings of the dtype for
+// values of about 1.
 void check_inputs(const Inputs& inputs, at::ScalarType dtype, double tolerance) {
   const Inputs rounded = inputs.to(dtype, at::kCPU).to(at::kDouble, at::kCPU);
   const Result expected = attend(rounded);
@@ -93,7 +94,7 @@ TEST_CASE("each CUDA attention backend agrees with the CPU", "[gpu]") {
 }
 
 // The masks broadcast over queries and heads, over heads, over the batch, or not at all. A row of
-// 21 keys is not aligned. A head width of 10 suits no fused kernel.
+// 21 keys is not aligned. No fused kernel supports a head width of 10.
 TEST_CASE("masked attention on CUDA agrees with the CPU", "[gpu]") {
   REMATCH_NEEDS_GPU();
   std::vector<Inputs> cases;

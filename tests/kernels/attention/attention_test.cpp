@@ -100,7 +100,7 @@ TEST_CASE("attention satisfies the checks of fused ops") {
   }
 }
 
-TEST_CASE("composed attention satisfies the same checks with a different kernel") {
+TEST_CASE("attention composed from ATen ops satisfies the checks of fused ops") {
   const WithBackend math(AttentionBackend::kMath);
   for (const Case& shape : cases()) {
     CAPTURE(shape.heads, shape.kv_heads, shape.tokens, shape.head_dim, shape.causal);
@@ -124,7 +124,7 @@ std::string names_of(c10::DeviceType device, c10::ScalarType dtype) {
   return names;
 }
 
-TEST_CASE("a device lists the backends for a dtype, and names parse to backends") {
+TEST_CASE("each device has a list of attention backends per dtype, and names parse to backends") {
   CHECK(names_of(at::kCPU, at::kBFloat16) == "flash math ");
   CHECK(names_of(at::kCUDA, at::kFloat) == "efficient math ");
   CHECK(names_of(at::kCUDA, at::kBFloat16) == "flash cudnn efficient math ");
@@ -134,7 +134,8 @@ TEST_CASE("a device lists the backends for a dtype, and names parse to backends"
   CHECK_FALSE(attention_backend_from_string("xformers").has_value());
 }
 
-TEST_CASE("outputs and gradients are bitwise equal to the results of LibTorch's flash op") {
+TEST_CASE(
+    "attention's output and gradients are bitwise equal to those of LibTorch's flash attention") {
   for (const Case& shape : cases()) {
     CAPTURE(shape.heads, shape.kv_heads, shape.tokens, shape.head_dim, shape.dtype);
     const Tensors inputs = leaves(shape);
@@ -154,7 +155,7 @@ TEST_CASE("outputs and gradients are bitwise equal to the results of LibTorch's 
   }
 }
 
-TEST_CASE("the statistics have the same layout on meta as on the CPU") {
+TEST_CASE("attention's log-sum-exp has the same layout on meta as on the CPU") {
   for (const Case& shape : cases()) {
     CAPTURE(shape.heads, shape.tokens, shape.dtype, shape.transposed);
     const Tensors inputs = leaves(shape);

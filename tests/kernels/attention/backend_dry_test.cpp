@@ -51,7 +51,7 @@ TEST_CASE("on sm_90 LibTorch chooses cuDNN in bfloat16, and flash in determinist
   use_attention_backend(kFlash);
 }
 
-TEST_CASE("the first attention op lets LibTorch choose, and later ops keep the choice",
+TEST_CASE("LibTorch chooses the attention backend at the first op, and later ops keep this choice",
           "[device]") {
   REMATCH_NEEDS_CUDA();
   use_attention_backend(kMath);
@@ -62,14 +62,15 @@ TEST_CASE("the first attention op lets LibTorch choose, and later ops keep the c
   attention(q, q, q, /*causal=*/true);
   CHECK(attention_backend_in_use() == kFlash);
   let_libtorch_choose_attention();
-  use_attention_backend(kMath);  // overrides LibTorch's choice
+  use_attention_backend(kMath);  // from now on, LibTorch no longer chooses
   attention(q, q, q, /*causal=*/true);
   CHECK(attention_backend_in_use() == kMath);
   use_attention_backend(kFlash);
 }
 
-// If query heads share key heads, LibTorch runs float32 matmuls. The op here runs a fused kernel.
-TEST_CASE("each backend launches its own kernels", "[device]") {
+// If query heads share key heads, LibTorch runs float32 matmuls. rematch::attention runs a fused
+// kernel.
+TEST_CASE("each attention backend launches its own kernels", "[device]") {
   REMATCH_NEEDS_CUDA();
   for (const auto& [backend, kernel] : std::vector<std::pair<AttentionBackend, const char*>>{
            {kFlash, "flash_fwd"}, {kEfficient, "fmha_cutlassF"}, {kMath, "dry_gemm"}}) {

@@ -39,7 +39,7 @@ void check_masked(bool same_bits_for_any_threads) {
 
 TEST_CASE("masked attention satisfies the checks of fused ops") { check_masked(true); }
 
-TEST_CASE("composed masked attention satisfies the same checks") {
+TEST_CASE("masked attention composed from ATen ops satisfies the checks of fused ops") {
   const WithBackend math(AttentionBackend::kMath);
   check_masked(false);
 }
@@ -58,7 +58,7 @@ TEST_CASE("a masked key has no gradient and no influence") {
   CHECK(at::equal(std::get<0>(masked_attention(q, k, v, mask)), out));
 }
 
-TEST_CASE("masked attention refuses mismatched shapes") {
+TEST_CASE("masked attention rejects mismatched shapes") {
   const at::Tensor q = at::randn({1, 4, 8, 16});
   const at::Tensor mask = at::randn({1, 1, 1, 8});
   CHECK_THROWS_WITH(masked_attention(q, q, q, at::randn({1, 1, 1, 7})),

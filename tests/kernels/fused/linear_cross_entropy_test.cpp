@@ -58,7 +58,7 @@ TEST_CASE("large logits do not overflow in any chunk") {
   }
 }
 
-TEST_CASE("linear_cross_entropy never allocates the whole logits") {
+TEST_CASE("linear_cross_entropy never allocates the logits of all classes at once") {
   install_counting_allocators();
   const std::int64_t tokens = 4096;
   const std::int64_t classes = 8192;
@@ -72,7 +72,7 @@ TEST_CASE("linear_cross_entropy never allocates the whole logits") {
   CHECK(peak.count - before.count < tokens * classes * std::int64_t{sizeof(float)} / 8);
 }
 
-TEST_CASE("linear_cross_entropy refuses mismatched shapes") {
+TEST_CASE("linear_cross_entropy rejects mismatched shapes") {
   const at::Tensor x = at::randn({3, 8});
   const at::Tensor weight = at::randn({5, 8});
   const at::Tensor target = at::zeros({3}, at::TensorOptions().dtype(at::kLong));

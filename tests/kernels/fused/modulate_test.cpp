@@ -55,7 +55,7 @@ TEST_CASE("modulate accepts chunks of one table, and a transposed x") {
       modulate_case({random({3, 24, 5}).transpose(1, 2), table[1], table[4]}, /*narrow=*/false));
 }
 
-TEST_CASE("modulate refuses mismatched shapes") {
+TEST_CASE("modulate rejects mismatched shapes") {
   const at::Tensor x = at::randn({2, 5, 8});
   const at::Tensor table = at::randn({2, 1, 8});
   CHECK_THROWS_WITH(fused::modulate(x, table, at::randn({2, 5, 8}), at::kFloat),

@@ -38,7 +38,7 @@ OpCase rms_norm_case(at::Tensor x, bool has_weight) {
 }
 
 // Tests widths below, at and between vector lengths, and more rows than one block of partial sums
-// has.
+// covers.
 TEST_CASE("rms_norm satisfies the checks of fused ops") {
   for (const auto& sizes : std::vector<std::vector<std::int64_t>>{
            {1}, {5, 1}, {3, 7}, {2, 4, 16}, {70, 33}, {2, 50, 96}}) {
@@ -61,7 +61,7 @@ TEST_CASE("rms_norm of an empty tensor is empty and gives its weight a zero grad
   CHECK(at::equal(weight.grad(), at::zeros({8})));
 }
 
-TEST_CASE("rms_norm refuses mismatched shapes") {
+TEST_CASE("rms_norm rejects mismatched shapes") {
   const at::Tensor x = at::randn({3, 8});
   CHECK_THROWS_WITH(fused::rms_norm(x, at::randn({7}), kEps), Catch::Contains("must be [8]"));
   CHECK_THROWS_WITH(fused::rms_norm(x, at::randn({8}).to(at::kDouble), kEps),

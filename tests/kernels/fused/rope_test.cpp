@@ -70,7 +70,7 @@ TEST_CASE("rope preserves lengths and its backward inverts the rotation") {
   CHECK((x.grad() - x).abs().max().item<float>() < 1e-5);
 }
 
-TEST_CASE("rope refuses mismatched shapes") {
+TEST_CASE("rope rejects mismatched shapes") {
   const at::Tensor x = at::randn({2, 6, 3, 32});
   const Table table = random_table(6, 16);
   CHECK_THROWS_WITH(fused::rope(x, table.cosine, random_table(5, 16).sine),

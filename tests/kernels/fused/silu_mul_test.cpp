@@ -41,7 +41,7 @@ TEST_CASE("silu_mul has the right limits where the exponential overflows") {
   CHECK(std::abs(of(-1e4)) < 1e-30);
 }
 
-TEST_CASE("silu_mul refuses mismatched shapes") {
+TEST_CASE("silu_mul rejects mismatched shapes") {
   CHECK_THROWS_WITH(fused::silu_mul(at::randn({3, 8}), at::randn({8})),
                     Catch::Contains("the same shape and dtype") && Catch::Contains("[3, 8]"));
   CHECK_THROWS_WITH(fused::silu_mul(at::randn({8}), at::randn({8}).to(at::kDouble)),

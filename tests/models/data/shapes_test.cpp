@@ -43,14 +43,14 @@ TEST_CASE("the data of a step depends only on the seed and the step") {
     CAPTURE(i);
     CHECK(data->batch(5).tensors[i].equal(again->batch(5).tensors[i]));
     CHECK_FALSE(data->batch(5).tensors[i].equal(data->batch(6).tensors[i]));
-    if (i != 3) {  // the text has few words, so two batches may have the same words
+    if (i != 3) {  // the vocabulary is small, so two batches may contain the same words
       CHECK_FALSE(
           data->batch(5).tensors[i].equal(make_shape_data(spec, 2, at::kCPU)->batch(5).tensors[i]));
     }
   }
 }
 
-TEST_CASE("each video shows one coloured shape that moves by one place per frame") {
+TEST_CASE("each video shows one coloured shape that moves by one pixel per frame") {
   const auto data = make_shape_data(small_spec(1), 1, at::kCPU);
   for (std::int64_t step = 0; step < 20; ++step) {
     CAPTURE(step);
@@ -81,7 +81,7 @@ TEST_CASE("the text describes the video") {
     for (std::int64_t right = 0; right < left; ++right) {
       const bool same_colour = batch.tensors[3][left][1].equal(batch.tensors[3][right][1]);
       const auto highest = [&](std::int64_t row) {
-        // a shape may cover the centre of no place, or of one place
+        // a shape may be so small that it covers the centre of one pixel or of none
         const at::Tensor video = batch.tensors[0][row];
         return video.amax({1, 2, 3}) + video.amin({1, 2, 3});
       };
@@ -93,7 +93,7 @@ TEST_CASE("the text describes the video") {
 
 TEST_CASE("noise is close to a standard normal, and flow time is inside (0, 1)") {
   const Batch batch = make_shape_data(small_spec(64), 3, at::kCPU)->batch(0);
-  const at::Tensor noise = batch.tensors[1];  // the noise consists of 73728 random numbers
+  const at::Tensor noise = batch.tensors[1];  // the noise has 73728 random numbers
   CHECK(noise.mean().item<double>() == Approx(0.0).margin(0.02));
   CHECK(noise.pow(2).mean().item<double>() == Approx(1.0).margin(0.03));
   // The fourth moment of a normal is 3. The fourth moment of a sum of eight uniforms is 3 - 6 / 5 /
@@ -107,7 +107,7 @@ TEST_CASE("noise is close to a standard normal, and flow time is inside (0, 1)")
 
 // The velocity is noise - latents. In channel 0 it is 1 and 3, so the mean is 2 and the squared
 // error is 1. In channel 1 it is always 5, so the error is 0. The loss is (1 + 0) / 2.
-TEST_CASE("the best constant predictor is the mean of each channel") {
+TEST_CASE("the best constant prediction of the velocity is the mean of each channel") {
   std::vector<Batch> batches;
   for (const float velocity : {1.0F, 3.0F}) {
     const at::Tensor noise = at::full({1, 2, 1, 2, 2}, 5.0F);

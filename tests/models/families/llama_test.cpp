@@ -43,7 +43,8 @@ TEST_CASE("freezing the first layers does not change the loss or the other gradi
 }
 
 // Each block has 7 linears, and each adapter has 2 matrices.
-TEST_CASE("only the low-rank adapters train, as if added to their frozen weights") {
+TEST_CASE(
+    "only the low-rank adapters are trained, and they act as if added to the frozen weights") {
   check_against_plain_language(reduced({{"adapter_rank", 3}}));
   const auto model = make_model(reduced({{"adapter_rank", 3}}), at::kMeta);
   CHECK(model->parameters().size() == 2 * 7 * 2);

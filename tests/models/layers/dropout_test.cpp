@@ -18,7 +18,7 @@ TEST_CASE("dropout with rate zero returns its input and draws nothing") {
 }
 
 // With 40000 draws the dropped fraction has a standard deviation of 0.0023.
-TEST_CASE("dropout drops its share and scales the rest, in values and in gradients") {
+TEST_CASE("dropout zeroes the given fraction and scales the rest, in values and in gradients") {
   at::manual_seed(1);
   const at::Tensor x = at::ones({200, 200}).requires_grad_(true);
   const at::Tensor y = dropout(x, 0.3);

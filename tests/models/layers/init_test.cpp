@@ -9,7 +9,7 @@
 using namespace rematch;
 
 // Expects the first outputs of SplitMix64 for seed 0, and FNV's published test vectors.
-TEST_CASE("the hashes equal the published hashes") {
+TEST_CASE("the hash functions reproduce their published test vectors") {
   CHECK(splitmix64(0) == 0xE220A8397B1DCDAFULL);
   CHECK(splitmix64(0x9E3779B97F4A7C15ULL) == 0x6E789E6AA1B965F4ULL);
   CHECK(fnv1a64("") == 0xCBF29CE484222325ULL);
@@ -17,7 +17,7 @@ TEST_CASE("the hashes equal the published hashes") {
   CHECK(fnv1a64("foobar") == 0x85944171F73967E8ULL);
 }
 
-TEST_CASE("units are exact multiples of 2^-23 in [-1, 1)") {
+TEST_CASE("hashes map to exact multiples of 2^-23 in [-1, 1)") {
   CHECK(hash_to_signed_unit(0) == -1.0F);
   CHECK(hash_to_signed_unit(~0ULL) == 1.0F - 0x1p-23F);
   CHECK(hash_to_signed_unit(1ULL << 63) == 0.0F);
@@ -25,7 +25,7 @@ TEST_CASE("units are exact multiples of 2^-23 in [-1, 1)") {
 
 // The expected values were computed in Python, as ((splitmix64((fnv1a64(name) + i) mod 2^64) >> 40)
 // - 2^23) * 2^-23, and then rounded to float32.
-TEST_CASE("parameters are bitwise equal to the formula in another language") {
+TEST_CASE("initial parameters are bitwise equal to values computed in Python") {
   Parameters parameters(at::kFloat, at::kCPU);
   const at::Tensor weight =
       parameters.add("blocks.3.attention.wq.weight", {2, 3}, uniform_by_fan_in(3));
@@ -43,7 +43,7 @@ TEST_CASE("parameters are bitwise equal to the formula in another language") {
   CHECK(parameters.list()[1].tensor.is_same(norm));
 }
 
-TEST_CASE("bfloat16 parameters equal the float32 parameters after rounding") {
+TEST_CASE("initial bfloat16 parameters equal the float32 parameters after rounding") {
   Parameters wide(at::kFloat, at::kCPU);
   Parameters narrow(at::kBFloat16, at::kCPU);
   const at::Tensor expected = wide.add("w", {100}, uniform_by_fan_in(7)).value().to(at::kBFloat16);
@@ -52,7 +52,7 @@ TEST_CASE("bfloat16 parameters equal the float32 parameters after rounding") {
 
 // A uniform variable in [-a, a] has mean 0 and mean square a^2 / 3. With 100000 draws the error is
 // a few tenths of a percent.
-TEST_CASE("values are uniform in their range") {
+TEST_CASE("initial values are uniform in their range") {
   const at::Tensor values = at::empty({100'000});
   fill_by_hash(values, "name", uniform_by_fan_in(4));  // uniform in [-0.5, 0.5]
   CHECK(values.abs().max().item<float>() <= 0.5F);

@@ -63,7 +63,7 @@ TEST_CASE("the error for a malformed layout says what is allowed") {
   }
 }
 
-TEST_CASE("a layout is part of a spec's dimensions, except for sizes of one") {
+TEST_CASE("a spec's dimensions include the sizes of its layout that are not one") {
   const ModelSpec plain = spec_of("llama_small", "tp=1");
   CHECK(plain.dimensions == std::get<ModelSpec>(make_spec("llama_small", {})).dimensions);
   CHECK(world_size(plain) == 1);
@@ -79,7 +79,7 @@ TEST_CASE("a layout is part of a spec's dimensions, except for sizes of one") {
 }
 
 // With tp=2,ulysses=2,fsdp=3, rank 7 is 1 x 4 + 1 x 2 + 1: position 1 along every axis.
-TEST_CASE("tp varies fastest among ranks, and fsdp slowest") {
+TEST_CASE("consecutive ranks differ first in tp and last in fsdp") {
   ModelSpec spec = spec_of("llama_small", "tp=2,ulysses=2,fsdp=3", {{"kv_heads", 4}});
   spec.rank = 7;
   const std::vector<RankGroup> groups = rank_groups(spec);
@@ -136,7 +136,7 @@ TEST_CASE("the error for an indivisible size gives the numbers") {
         "routes");
 }
 
-TEST_CASE("a layout that a model does not support is refused") {
+TEST_CASE("a layout that a model does not support is rejected") {
   CHECK(refusal("llama_small", "sp") ==
         "sp needs tp: it splits the tokens over tp's ranks; write tp=2,sp");
   CHECK(refusal("llama_small", "ep=2") ==

@@ -62,7 +62,7 @@ TEST_CASE("the error for a value out of range gives the range") {
   CHECK(reject("llama_small", {{"vocab", 255}}).find("256 to") != std::string::npos);
 }
 
-TEST_CASE("contradictory dimensions are refused") {
+TEST_CASE("contradictory dimensions are rejected") {
   CHECK(reject("llama_small", {{"heads", 5}}) == "heads 5 does not divide dim 128");
   CHECK(reject("llama_small", {{"kv_heads", 3}}) == "kv_heads 3 does not divide heads 4");
   CHECK(reject("llama_small", {{"dim", 12}}).starts_with("dim / heads = 3 is odd"));
@@ -82,14 +82,14 @@ TEST_CASE("an option that is off does not appear in the spec") {
             .starts_with("model 'wan_small' has no dimension 'adapter_rank'"));
 }
 
-TEST_CASE("contradictory frozen layers and adapters are refused") {
+TEST_CASE("contradictory frozen layers and adapters are rejected") {
   CHECK(reject("llama_small", {{"frozen_layers", 9}}) == "frozen_layers 9 is more than layers 8");
   CHECK(reject("llama_small", {{"frozen_layers", 1}, {"adapter_rank", 4}})
             .find("cannot be combined") != std::string::npos);
   accept("llama_small", {{"frozen_layers", 8}});
 }
 
-TEST_CASE("contradictory experts and latent heads are refused") {
+TEST_CASE("contradictory experts and latent heads are rejected") {
   for (const char* preset : {"moe_small", "deepseek_small"}) {
     CHECK(reject(preset, {{"experts", 4}, {"top_k", 5}}) == "top_k 5 is more than experts 4");
     CHECK(reject(preset, {{"expert_ffn", 20}}).starts_with("expert_ffn 20 is not a multiple of 8"));
@@ -101,7 +101,7 @@ TEST_CASE("contradictory experts and latent heads are refused") {
   CHECK(reject("deepseek_small", {{"dense_layers", 7}}) == "dense_layers 7 is more than layers 6");
 }
 
-TEST_CASE("each family has one spelling") {
+TEST_CASE("family names convert to families and back") {
   for (const ModelFamily family : model_families()) {
     CHECK(from_string<ModelFamily>(to_string(family)) == family);
   }
@@ -111,14 +111,15 @@ TEST_CASE("each family has one spelling") {
   CHECK_FALSE(trains_on_text(ModelFamily::kLtx));
 }
 
-TEST_CASE("a dtype other than float32 and bfloat16 is refused") {
+TEST_CASE("a dtype other than float32 and bfloat16 is rejected") {
   CHECK(reject("llama_small", {}, "float16") ==
         "unknown dtype 'float16'; allowed are float32, bfloat16");
   const auto spec = make_spec("llama_small", {}, "bfloat16");
   CHECK(std::get<ModelSpec>(spec).dtype == "bfloat16");
 }
 
-TEST_CASE("tokens alone give a grid close to a cube; a grid alone gives tokens") {
+TEST_CASE(
+    "a video's grid follows from its tokens, close to a cube, or its tokens follow from its grid") {
   struct Grid {
     std::int64_t tokens, frames, height, width;
   };
@@ -133,7 +134,7 @@ TEST_CASE("tokens alone give a grid close to a cube; a grid alone gives tokens")
   CHECK(accept("wan_small", {{"frames", 3}, {"height", 2}, {"width", 5}}).at("tokens") == 30);
 }
 
-TEST_CASE("tokens that contradict the grid are refused") {
+TEST_CASE("tokens that contradict the grid are rejected") {
   CHECK(reject("wan_small", {{"tokens", 100}, {"frames", 3}}) ==
         "tokens 100 is not frames x height x width = 192; give one of the two");
   CHECK(accept("wan_small", {{"tokens", 192}, {"frames", 3}}).at("tokens") == 192);
@@ -163,7 +164,7 @@ TEST_CASE("LTX's autoencoder makes fewer tokens from a video") {
   CHECK(std::get<Rejected>(text).message.find("trains on text") != std::string::npos);
 }
 
-TEST_CASE("an impossible video is refused") {
+TEST_CASE("an impossible video is rejected") {
   for (const char* text :
        {"", "77", "77x480", "77x480x832x1", "77x480x", "x480x832", "77x-480x832", "77*480*832",
         "77x480x832 ", "0x480x832", "77x480x99999999999999999999"}) {

@@ -1,10 +1,10 @@
-"""Writes choices.json beside this file: random inputs to the planners of PyTorch 2.11.0, and their choices.
+"""Writes choices.json beside this file: random inputs to the planners of PyTorch 2.11.0, and the planners' choices.
 tests/policies/planners/choices_test.cpp compares rematch's planners with it. Needs a Python with torch==2.11.0, numpy,
 scipy, pulp and pwlf:
 
     DIR/bin/python tests/parity/planners/make_choices.py
 
-sac_milp and the choice of ops stop at a gap of 5 %. Keys with "exact" hold their answers without that gap."""
+sac_milp and the choice of ops stop at a gap of 5 %. Keys with "exact" hold the optimal answers."""
 
 import json
 import logging
@@ -24,7 +24,7 @@ logging.disable(logging.WARNING)
 
 
 class Solver:
-    """Makes PyTorch's programs continue to the optimum if `exact`, instead of stopping at a gap of 5 %."""
+    """If `exact`, makes PyTorch's integer programs continue to the optimum. Otherwise they stop at a gap of 5 %."""
 
     def __init__(self, exact):
         self.exact = exact
@@ -104,7 +104,7 @@ def tradeoffs(dice):
             continue
         try:
             fit = estimator._get_sac_tradeoff_pwlf_stats(stats, estimator._get_greedy_order_meta(stats))
-        except Exception:  # PyTorch's piecewise-linear fit needs more points
+        except Exception:  # PyTorch's piecewise-linear fit fails if there are too few points
             continue
         points = [list(point) for point in fit.tradeoff_curve.items()]
         found.append({"memory_bytes": stats.memory, "runtimes_ms": stats.runtimes,
