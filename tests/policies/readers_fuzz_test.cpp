@@ -99,7 +99,7 @@ std::string misbehaviour(const std::function<void()>& read) {
   return "";
 }
 
-TEST_CASE("files with damaged bytes are read, or refused in one line", "[property]") {
+TEST_CASE("files with damaged bytes are read, or rejected with a one-line error", "[property]") {
   for (const Format& format : formats()) {
     const std::string text = format.sample.dump(1);
     for (std::uint32_t seed = 0; seed < num_seeds(600); ++seed) {
@@ -110,7 +110,7 @@ TEST_CASE("files with damaged bytes are read, or refused in one line", "[propert
   }
 }
 
-TEST_CASE("files with wrong values are read, or refused in one line", "[property]") {
+TEST_CASE("files with wrong values are read, or rejected with a one-line error", "[property]") {
   for (const Format& format : formats()) {
     int read = 0;
     int refused = 0;
@@ -131,7 +131,8 @@ TEST_CASE("files with wrong values are read, or refused in one line", "[property
   }
 }
 
-TEST_CASE("damaged selectors and policy calls are parsed, or refused in one line", "[property]") {
+TEST_CASE("damaged selectors and policy calls are parsed, or rejected with a one-line error",
+          "[property]") {
   const std::vector<std::string> texts = {"*.attention::matmul#2",
                                           "attention_forward",
                                           "blocks.3.ffn::aten::addmm",

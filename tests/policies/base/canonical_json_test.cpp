@@ -15,7 +15,7 @@ std::string canonical_text(const std::string& text) {
   return canonical_json(parse_json(text, "test"));
 }
 
-TEST_CASE("the RFC's example has the RFC's canonical form") {
+TEST_CASE("the example of RFC 8785 gets the canonical form of RFC 8785") {
   CHECK(canonical_text(R"({
     "numbers": [333333333.33333329, 1E30, 4.50, 2e-3, 0.000000000000000000000000001],
     "string": "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/",
@@ -67,14 +67,14 @@ TEST_CASE("doubles are spelled as in ECMAScript") {
   }
 }
 
-TEST_CASE("equal numbers of different types are spelled alike") {
+TEST_CASE("equal numbers of different types have the same text") {
   CHECK(canonical_json(Json(3)) == "3");
   CHECK(canonical_json(Json(3.0)) == "3");
   CHECK(canonical_json(Json(-7)) == "-7");
   CHECK(canonical_json(Json(std::uint64_t{1} << 53)) == "9007199254740992");
 }
 
-TEST_CASE("a value without an exact JSON form is refused") {
+TEST_CASE("a value without an exact JSON form is rejected") {
   CHECK_THROWS_AS(canonical_json(Json(std::numeric_limits<double>::infinity())),
                   std::invalid_argument);
   CHECK_THROWS_AS(canonical_json(Json(std::numeric_limits<double>::quiet_NaN())),

@@ -80,7 +80,7 @@ TEST_CASE("the error for malformed JSON gives the line and the column") {
   CHECK_NOTHROW(read_json_file(path));
 }
 
-TEST_CASE("a file larger than the limit is refused before it is parsed") {
+TEST_CASE("a file larger than the limit is rejected before it is parsed") {
   const ScratchFolder folder;
   put(folder.file("a.json"), "[1, 2, 3]");
   CHECK_NOTHROW(read_json_file(folder.file("a.json"), Bytes{9}));
@@ -96,7 +96,7 @@ TEST_CASE("an object with very many keys reads in linear time") {
   CHECK(parse_json(text + "}", "many").size() == 100000);
 }
 
-// Elements of other lists, and of a list within the list, are not offered.
+// The consumer gets neither elements of other lists nor elements of nested lists.
 TEST_CASE(
     "the elements of a list are passed to the consumer one by one, and the rest of the document is "
     "stored") {
@@ -228,7 +228,9 @@ TEST_CASE("a process that is killed while it writes leaves no temporary file") {
   CHECK(get(folder.file("a.json")) == "old");
 }
 
-TEST_CASE("writing through a link replaces its target and never a device") {
+TEST_CASE(
+    "writing to a link replaces the link's target, and writing to a device does not replace the "
+    "device") {
   const ScratchFolder folder;
   put(folder.file("target.json"), "old");
   std::filesystem::create_symlink("target.json", folder.file("link.json"));
@@ -239,7 +241,7 @@ TEST_CASE("writing through a link replaces its target and never a device") {
   CHECK(std::filesystem::is_character_file("/dev/null"));
 }
 
-TEST_CASE("a device that refuses the text causes an error") {
+TEST_CASE("an error while writing to a device is reported") {
   CHECK_THROWS_WITH(write_file_atomically("/dev/full", "text"),
                     Contains("No space left on device"));
 }

@@ -51,7 +51,7 @@ TEST_CASE("text wraps at spaces and keeps long words whole") {
   CHECK(wrap("step of 105 ms", 11) == std::vector<std::string>{"step of", "105 ms"});
   CHECK(wrap("of rank s", 8) ==
         std::vector<std::string>{"of rank",
-                                 "s"});  // breaks here, because "rank s" is no number with a unit
+                                 "s"});  // may break, because "rank s" is not a number with a unit
   CHECK(wrap("", 10).empty());
   CHECK(wrap("  spaced   out ", 20) == std::vector<std::string>{"spaced out"});
 }

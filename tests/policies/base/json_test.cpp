@@ -13,7 +13,7 @@ TEST_CASE("a reader accepts its own kind and major version, and any minor versio
   CHECK_NOTHROW(require_schema(Json{{"schema", "rematch.plan/1.27"}}, "plan"));
 }
 
-TEST_CASE("another kind, another major version or a missing schema is refused") {
+TEST_CASE("another kind, another major version or a missing schema is rejected") {
   for (const char* schema :
        {"rematch.plan/2.0", "rematch.plan/10.0", "rematch.trace/1.0", "rematch.plan/1",
         "rematch.plan/1.", "rematch.plan/1.x", "plan/1.0", ""}) {

@@ -56,7 +56,7 @@ TEST_CASE("joined parts have a separator only between them") {
 }
 
 // A cell of a CSV line may be empty, including the first one.
-TEST_CASE("an empty part keeps the separators around it") {
+TEST_CASE("joining keeps the separators around an empty part") {
   CHECK(joined(std::vector<std::string>{"", "a", "", "b"}, ",") == ",a,,b");
 }
 
@@ -84,7 +84,7 @@ TEST_CASE("edit distance counts typing mistakes") {
   CHECK(edit_distance("abc", "abc") == 0);
   CHECK(edit_distance("kitten", "sitting") == 3);
   CHECK(edit_distance("fulL", "full") == 1);
-  CHECK(edit_distance("flul", "full") == 1);  // a swap of two letters counts once
+  CHECK(edit_distance("flul", "full") == 1);  // a swap of two letters is one edit
   CHECK(edit_distance("ab", "ba") == edit_distance("ba", "ab"));
 }
 
@@ -100,7 +100,7 @@ TEST_CASE("the nearest known name is found if a name is near enough") {
   CHECK_FALSE(nearest_name("full", std::vector<std::string_view>{}).has_value());
 }
 
-TEST_CASE("a short word with a different letter is no misspelling") {
+TEST_CASE("a short word that differs in a letter does not count as a misspelling") {
   CHECK_FALSE(nearest_name("cp", {"tp", "sp"}));
   CHECK_FALSE(nearest_name("gpu", {"cpu", "meta"}));
   CHECK_FALSE(nearest_name("v100", {"h100", "l40s"}));

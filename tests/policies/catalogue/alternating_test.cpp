@@ -1,4 +1,4 @@
-// Every-second-matmul policies: tests which matmuls are kept, by call order.
+// Tests which matmuls are kept by the policies that keep every second matmul in call order.
 #include <set>
 
 #include "policies/base/rejected.h"
@@ -22,7 +22,7 @@ TEST_CASE("the first, third, fifth and seventh of a Llama block's matmuls are ke
   CHECK(decisions(plan_of("sac_titan_all", toy).types.at(0), kMm) == "SSSSSSS");
 }
 
-TEST_CASE("counting starts anew in each region, so root counts over the whole model") {
+TEST_CASE("matmuls are counted from 1 in each region, so root counts over the whole model") {
   const Plan plan = plan_of("ops_root", toy_llama({.layers = 2}));
   REQUIRE(plan.types.size() == 1);
   CHECK(decisions(plan.types[0], kMm).substr(0, 14) == "SrSrSrSrSrSrSr");
@@ -40,7 +40,9 @@ TEST_CASE("fused attention is kept by its class, but not by literal names") {
 }
 
 // addmm is in torchtitan's list and is not counted. The older lists contain only aten::mm.
-TEST_CASE("on biased linears torchtitan keeps all matmuls and the older lists keep none") {
+TEST_CASE(
+    "in a model of biased linears, torchtitan's list keeps all matmuls, and the older lists keep "
+    "none") {
   const Trace biased = toy_biased();
   CHECK(decisions(plan_of("sac_titan", biased).types.at(0), "aten::addmm") == "SSSSSSS");
   CHECK(decisions(plan_of("sac_titan_2024", biased).types.at(0), "aten::addmm") == "rrrrrrr");
@@ -49,7 +51,7 @@ TEST_CASE("on biased linears torchtitan keeps all matmuls and the older lists ke
   CHECK_THAT(std::get<Rejected>(resolved).message, Catch::Contains("aten::addmm"));
 }
 
-// Builds a chain of ops. No model here runs most of them.
+// Builds a chain of the given ops. The models of this project do not run most of these ops.
 Trace chain_of(const std::vector<std::string>& names) {
   TraceBuilder builder("listed");
   ValueId x = builder.outside({8, 8}, "float32", /*needs_grad=*/true);
@@ -224,7 +226,7 @@ TEST_CASE("an exclusion matches any part of the module path and only mm") {
   CHECK(decisions(biased.types.at(0), "aten::addmm") == "SSSSSSS");
 }
 
-TEST_CASE("an unknown key or model is refused, and the error suggests a known name") {
+TEST_CASE("an unknown key or model is rejected, and the error suggests a known name") {
   CHECK_THAT(rejection_of("sac_modalities(aten.mmm)"), Catch::Contains("did you mean 'aten.mm'"));
   CHECK_THAT(rejection_of("sac_modalities()"), Catch::Contains("needs at least one key"));
   CHECK_THAT(rejection_of("sac_titan_2025(lama3)"), Catch::Contains("did you mean 'llama3'"));

@@ -47,7 +47,7 @@ Treatment treatment_of(const RegionType& type, std::string_view op) {
   return found->treatment;
 }
 
-TEST_CASE("a policy decides about collectives by their kind") {
+TEST_CASE("a policy keeps or issues collectives again, depending on their kind") {
   const Trace trace = sequence_parallel();
   struct Row {
     const char* policy;
@@ -100,7 +100,7 @@ TEST_CASE("gathered parameters are dropped after forward under every policy but 
   CHECK(treatment_of(held, "aten::mm") == Treatment::kRecompute);
 }
 
-TEST_CASE("without checkpointing a block is a region that only gathers again") {
+TEST_CASE("under policy none, each block is a region that only gathers its parameters again") {
   const Trace trace = toy_sharded();
   const Plan none = plan_of("none", trace);
   REQUIRE(none.regions.size() == 4);
@@ -111,7 +111,7 @@ TEST_CASE("without checkpointing a block is a region that only gathers again") {
   CHECK(plan_of("no_reshard(none)", trace).regions.empty());
 }
 
-TEST_CASE("unselected blocks gather again, in forward order") {
+TEST_CASE("blocks without checkpointing gather again, in forward order") {
   const Plan plan = plan_of("nth_last(2)", toy_sharded());
   REQUIRE(plan.regions.size() == 4);
   REQUIRE(plan.types.size() == 2);
@@ -135,7 +135,7 @@ TEST_CASE("a policy on parts of blocks warns that gathered parameters are held")
   }));
 }
 
-TEST_CASE("a rule for collectives warns if the model has no collectives") {
+TEST_CASE("policies such as keep_collectives warn if the model has no collectives") {
   TraceBuilder build("alone");
   ValueId x = build.outside({4, 4}, "float32", true);
   for (int layer = 0; layer < 2; ++layer) {
@@ -153,7 +153,7 @@ TEST_CASE("a rule for collectives warns if the model has no collectives") {
   }
 }
 
-TEST_CASE("a rule for collectives takes one named policy") {
+TEST_CASE("policies such as keep_collectives take exactly one policy by name") {
   CHECK_THAT(rejection_of("keep_collectives()"), Catch::Contains("takes one policy"));
   CHECK_THAT(rejection_of("keep_collectives(full,none)"), Catch::Contains("takes one policy"));
   CHECK_THAT(rejection_of("no_reshard(ful)"), Catch::Contains("unknown policy"));

@@ -22,7 +22,7 @@ inline Policy policy_of(std::string_view text) {
   return std::get<Policy>(std::move(parsed));
 }
 
-// Returns the rule as read from a user's own policy file.
+// Writes the policy to a policy file, and returns the policy that is read from this file.
 inline Policy from_file(const Policy& policy) {
   const ScratchFolder folder;
   const std::string path = folder.file("policy.json");

@@ -62,7 +62,7 @@ TEST_CASE("a layer with two regions is listed once") {
         "nth_last(2), 4 layers: checkpoints 1 3, keeps 0 2");
 }
 
-TEST_CASE("layers of several block lists are distinguished") {
+TEST_CASE("the description names the block list of each layer if there are several lists") {
   testing::TraceBuilder build("two_lists");
   ValueId x = build.outside({4, 4}, "float32", true);
   for (const char* list : {"encoder", "decoder"}) {
@@ -92,7 +92,7 @@ TEST_CASE("the JSON of a plan has its layers, ops and totals", "[golden]") {
                                            json["held_bytes"]["outside_regions"].get<int>());
 }
 
-TEST_CASE("describing a plan of another model is refused") {
+TEST_CASE("describing a plan of another model is rejected") {
   const Plan plan = plan_of("full", testing::toy_llama({.layers = 4}));
   CHECK_THROWS_AS(describe_json(plan, testing::toy_llama({.layers = 3})), std::invalid_argument);
 }

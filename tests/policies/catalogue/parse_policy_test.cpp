@@ -120,7 +120,7 @@ TEST_CASE("the catalogue lists the named policies") {
                                  "remat_titan(save=[PATTERN,...],recompute=[PATTERN,...])"});
 }
 
-TEST_CASE("a policy knows whether it is meant to have no effect") {
+TEST_CASE("only policies whose text asks for no effect may have no effect") {
   for (const char* text : {"none", "full", "nth_last(1)", "nth_first(1)", "skip_nth(1)",
                            "segments(1)", "skip_list([])", "only_list([])"}) {
     CAPTURE(text);
@@ -211,7 +211,7 @@ TEST_CASE("commas inside brackets do not split a list of policies") {
         std::vector<std::string>{"none", "skip_list([0,2])", "skip_list([1,3])", "nth_last(2)"});
 }
 
-TEST_CASE("lists of policies with holes, repeats and open brackets are rejected") {
+TEST_CASE("lists of policies with empty entries, repeats or unclosed brackets are rejected") {
   const auto message = [](std::string_view text) {
     const auto list = parse_policies(text);
     return std::holds_alternative<Rejected>(list) ? std::get<Rejected>(list).message : "";

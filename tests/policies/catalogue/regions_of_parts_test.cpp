@@ -19,8 +19,8 @@ std::vector<std::string> first_scopes(const Plan& plan) {
   return scopes;
 }
 
-// Attention has four matmuls. This is an even number, so the parity of the feed-forward does not
-// change.
+// Attention has four matmuls. The number is even, so the same matmuls of the feed-forward are kept
+// whether or not counting restarts there.
 TEST_CASE("attention and feed-forward are separate regions, each with its own policy") {
   const Trace toy = toy_llama({.layers = 1});
   Plan plan = plan_of("sac_split(attn: sac_titan, ffn: sac_titan)", toy);
@@ -67,7 +67,7 @@ TEST_CASE("compiled torchtitan splits only blocks with experts") {
   CHECK(decisions(eager.types.at(eager.regions[3].type), kMm) == "SrS");
 }
 
-TEST_CASE("sac_split refuses a policy that cannot apply to a part of a block") {
+TEST_CASE("sac_split rejects a policy that cannot apply to a part of a block") {
   CHECK_THAT(rejection_of("sac_split(attn: segments(2), ffn: full)"),
              Catch::Contains("cannot govern attention"));
   CHECK_THAT(rejection_of("sac_split(attn: sac_titan, ffn: sac_titan_even)"),

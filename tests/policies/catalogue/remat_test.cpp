@@ -164,7 +164,7 @@ TEST_CASE("a part of a saved region cannot be recomputed") {
         policy.name +
             ": *.attention::matmul#2 lies in *.attention::any, and recompute skips the whole saved "
             "region; save only the parts of it that must not run again");
-  // an exception may cover the whole region or no part of it
+  // `recompute` may name a whole saved region, or a region that is not saved
   CHECK(plan_sha256(plan_of("remat(save=[attention,ffn],recompute=[att*])", trace)) ==
         plan_sha256(plan_of("remat(save=[ffn])", trace)));
   CHECK(plan_sha256(plan_of("remat(save=[ffn],recompute=[attention])", trace)) ==

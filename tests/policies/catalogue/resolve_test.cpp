@@ -59,7 +59,7 @@ TEST_CASE("a plan names its model, its trace and its policy") {
   CHECK(plan.trace_sha256 == trace_sha256(trace));
 }
 
-TEST_CASE("none has no regions, and full has one region of the same type per block") {
+TEST_CASE("policy none has no regions, and policy full has one region of the same type per block") {
   CHECK(resolved("none", toy_llama()).regions.empty());
   const Trace trace = toy_llama({.layers = 4});
   const Plan plan = resolved("full", trace);

@@ -15,7 +15,7 @@
 namespace rematch {
 namespace {
 
-// Every entry, with arguments that reach all of its selectors.
+// Returns a call of every catalogue entry, with arguments that cover all of its selectors.
 std::vector<std::string> catalogue_calls() {
   std::vector<std::string> calls;
   for (const CatalogueEntry& entry : catalogue()) {
@@ -81,7 +81,7 @@ std::vector<std::string> names_in(std::string pattern) {
   return names;
 }
 
-TEST_CASE("the policies of the catalogue match only scopes that models open") {
+TEST_CASE("policies of the catalogue name only scopes that models open") {
   std::set<std::string> matched;
   for (const std::string& call : catalogue_calls()) {
     CAPTURE(call);

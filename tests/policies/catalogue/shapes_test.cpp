@@ -41,7 +41,7 @@ Plan of(const char* policy, const Trace& trace) {
 
 const std::vector<std::string> kAllBlocks = {"blocks.0", "blocks.1", "blocks.2", "blocks.3"};
 
-TEST_CASE("shapes with regions at the same scopes keep their plans") {
+TEST_CASE("combining shapes with regions at the same scopes does not change their plans") {
   const std::vector<Trace> traces = {toy_llama(), toy_biased()};
   const std::vector<Plan> plans = {of("full", traces[0]), of("save_mm", traces[1])};
   const Plan plan = combined(traces, plans);

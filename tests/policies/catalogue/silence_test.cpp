@@ -1,6 +1,6 @@
 // Tests each input that a system silently accepts, or answers with a crash far from its cause.
-// Here, such input is rejected with a correction, or gets a warning. Comments that mention
-// the system describe what it does.
+// Here, such input is rejected with a correction, or gets a warning. Comments describe what the
+// system itself does.
 #include "policies/base/rejected.h"
 #include "policies/catalogue/warnings.h"
 #include "tests/policies/catalogue/decisions.h"
@@ -53,9 +53,9 @@ TEST_CASE("the error for an unknown mode lists the system's modes") {
       {{"titan:selectiv", "titan has no mode 'titan:selectiv'; did you mean"},
        {"titen:full", "unknown policy 'titen:full'; did you mean 'titan:full'?"},
        {"titan(memory_policy=fulll)", "titan has no mode"},
-       {"fastvideo:FULL", "did you mean 'fastvideo:full'?"},  // the system's error message says
-                                                              // that FULL is allowed
-       // The system does not checkpoint.
+       // FastVideo's own error message allows FULL
+       {"fastvideo:FULL", "did you mean 'fastvideo:full'?"},
+       // In torchtune, this typing error turns checkpointing off.
        {"torchtune(ac_mode=selectiv)", "silently checkpoints nothing"},
        {"torchtune(ac_mod=full)", "torchtune has no mode"},
        {"modalities:op", "known: modalities:none, modalities:full, modalities:selective_layer"},
@@ -66,9 +66,9 @@ TEST_CASE("the error for an unknown mode lists the system's modes") {
        {"automodel:selectve", "automodel has no mode"}});
 }
 
-TEST_CASE("settings that cancel each other or need another setting are refused") {
+TEST_CASE("settings that cancel each other or need another setting are rejected") {
   check_refused({
-      // With these settings the system checkpoints nothing.
+      // With these settings, torchtune checkpoints nothing.
       {"torchtune(enable_activation_checkpointing=true,ac_mode=full)",
        "checkpoints nothing; give one of them"},
       {"torchtune(enable_activation_checkpointing=true,ac_mode=selective,ac_option=2)",
@@ -79,22 +79,22 @@ TEST_CASE("settings that cancel each other or need another setting are refused")
       {"titan(full_recompute_save_ops=matmul)", "need memory_policy=full"},
       {"modalities:selective_op()", "needs save_ops_keys"},
       {"modalities:selective_op", "needs save_ops_keys"},
-      // In the system, this setting ends in an AttributeError about another variant's parameters.
+      // In modalities, this setting raises an AttributeError about another variant's parameters.
       {"modalities:selective_layer", "ac_freq=N from 1"},
       {"modalities:selective_layer(ac_freq=0)", "a whole number from 1"},
       {"modalities:selective_layer(ac_freq=two)", "a whole number from 1"},
       {"megatron(recompute_granularity=full)", "megatron has no mode"},
       {"megatron(recompute_granularity=selective,recompute_num_layers=2)", "megatron has no mode"},
       {"deepspeed:contiguous_memory_optimization", "needs partition_activations"},
-      // The system parses this flag and never reads it.
+      // FastVideo parses this flag and never reads it.
       {"fastvideo(selective_checkpointing=0.5)", "never reads it"},
   });
 }
 
-TEST_CASE("an N below 1 is refused, because systems divide by N or loop forever") {
+TEST_CASE("an N below 1 is rejected, because systems divide by N or loop forever") {
   check_refused(
-      {{"fastvideo(type=block_skip,n_layer=0)", "from 1"},   // the system raises ZeroDivisionError
-       {"fastvideo(type=block_skip,n_layer=-2)", "from 1"},  // the system treats -2 as 2
+      {{"fastvideo(type=block_skip,n_layer=0)", "from 1"},   // FastVideo raises ZeroDivisionError
+       {"fastvideo(type=block_skip,n_layer=-2)", "from 1"},  // FastVideo treats -2 as 2
        {"diffusers(every=0)", "from 1"},
        {"diffusers(every=-2)", "from 1"},
        {"titan(selective_ac_option=-1)", "from 1"},
@@ -102,12 +102,12 @@ TEST_CASE("an N below 1 is refused, because systems divide by N or loop forever"
        {"torchtune(ac_mode=selective,ac_option=-1)", "from 1"},
        {"megatron(recompute_granularity=full,recompute_method=uniform,"
         "recompute_num_layers=0)",
-        "from 1"},  // the system loops endlessly
+        "from 1"},  // Megatron-LM loops endlessly
        {"megatron(recompute_granularity=full,recompute_method=block,"
         "recompute_num_layers=-1)",
         "from 1"},
        {"deepspeed(activation_checkpoint_interval=-1)", "from 1"}});
-  // In these settings, zero has a meaning.
+  // These settings accept 0: torchtitan and torchtune checkpoint every layer, DeepSpeed none.
   for (const char* all : {"titan(selective_ac_option=0)",
                           "torchtune(ac_mode=selective,"
                           "ac_option=0)"}) {
@@ -117,35 +117,36 @@ TEST_CASE("an N below 1 is refused, because systems divide by N or loop forever"
 }
 
 TEST_CASE(
-    "an N beyond the number of layers is refused, because systems silently accept such an N") {
+    "an N beyond the number of layers is rejected, because systems silently accept such an N") {
   check_refused_by_model(
-      {{"titan(selective_ac_option=5)", "use 1 to 4"},  // the system checkpoints no block
+      {{"titan(selective_ac_option=5)", "use 1 to 4"},  // torchtitan checkpoints no block
        {"torchtune(ac_mode=selective,ac_option=5)",
-        "use 1 to 4"},                                           // the system checkpoints no block
-       {"modalities:selective_layer(ac_freq=5)", "use 1 to 4"},  // the system checkpoints no block
-       {"fastvideo(type=block_skip,n_layer=5)", "use 1 to 4"},   // the system checkpoints block 0
-       {"diffusers(every=5)", "use 1 to 4"},                     // the system checkpoints block 0
-       // the system checkpoints all except block 0
+        "use 1 to 4"},                                           // torchtune checkpoints no block
+       {"modalities:selective_layer(ac_freq=5)", "use 1 to 4"},  // modalities checkpoints no block
+       {"fastvideo(type=block_skip,n_layer=5)", "use 1 to 4"},   // FastVideo checkpoints block 0
+       {"diffusers(every=5)", "use 1 to 4"},                     // diffusers checkpoints block 0
+       // diffusers checkpoints all except block 0
        {"diffusers(skip_every=5)", "use 1 to 4"},
        {"megatron(recompute_granularity=full,recompute_method=block,recompute_num_layers=5)",
-        "use 1 to 4"},  // the system checkpoints all blocks
+        "use 1 to 4"},  // Megatron-LM checkpoints all blocks
        {"megatron(recompute_granularity=full,recompute_method=uniform,recompute_num_layers=5)",
-        "use 1 to 4"},  // the system makes a single segment
+        "use 1 to 4"},  // Megatron-LM makes a single segment
        {"deepspeed(activation_checkpoint_interval=5)", "use 1 to 4"}});
 }
 
-TEST_CASE("names without a match are refused, because systems silently ignore them") {
+TEST_CASE("names without a match are rejected, because systems silently ignore them") {
   check_refused_by_model({{"diffusers(skip_layers=[0,4])", "layer 4 does not exist"},
                           {"megatron(recompute_modules=[moe])", "no scope in a chosen block"},
                           {"megatron(recompute_modules=[moe_act])", "toy_llama has no moe_act"},
                           {"modalities:selective_op(ops.aten.max.default)", "nothing in its"}});
   check_refused({
       {"megatron(recompute_modules=[moe_layer])",
-       "unknown module 'moe_layer'"},  // the system itself advises this value
-      // the system raises KeyError in forward
+       "unknown module 'moe_layer'"},  // Megatron-LM itself advises this value
+      // modalities raises KeyError in forward
       {"modalities:selective_op(ops.aten.addmm.default)", "unknown key"},
       {"titan:selective_2025(llama5)", "unknown model"},
-      // An op packet instead of an overload silently never matches in a function policy.
+      // In PyTorch, a policy function that compares ops with an op packet such as aten.mm silently
+      // matches nothing. It must compare with an overload.
       {"full_except(aten.mm)", "selector 'aten.mm'"},
       {"titan(memory_policy=full,full_recompute_save_ops=atn_fwd)", "selector 'atn_fwd'"},
   });
@@ -156,7 +157,7 @@ TEST_CASE("names without a match are refused, because systems silently ignore th
   CHECK(is_warned("megatron(recompute_modules=[mlp,moe])", toy, "toy_llama has no moe"));
 }
 
-TEST_CASE("a model without layers is refused, because systems silently accept such a model") {
+TEST_CASE("a model without layers is rejected, because systems silently accept such a model") {
   TraceBuilder builder("flat");
   const ValueId x = builder.outside({4, 4}, "float32", /*needs_grad=*/true);
   {
@@ -172,8 +173,8 @@ TEST_CASE("a model without layers is refused, because systems silently accept su
   }
 }
 
-// The lists contain aten::mm, but linears with a bias are aten::addmm.
-TEST_CASE("a list that keeps or counts nothing is refused or warned about") {
+// These policies list aten::mm, but linears with a bias run aten::addmm.
+TEST_CASE("a list that keeps or counts nothing is rejected or warned about") {
   const Trace biased = toy_biased();
   for (const char* policy : {"fastvideo:ops", "modalities:selective_op(ops.aten.mm.default)"}) {
     CAPTURE(policy);
@@ -190,7 +191,7 @@ TEST_CASE("a mode with a misleading name warns and suggests the intended mode") 
                   "ac_option is ignored, as in torchtune"));
 }
 
-// Not restoring a generator has no effect if no random numbers are drawn.
+// Restoring the generator matters only if the model draws random numbers.
 TEST_CASE("a warning about a system's generator needs a model with random draws") {
   Trace toy = toy_llama();
   CHECK_FALSE(is_warned("fastvideo:full", toy, "generator"));
@@ -198,7 +199,7 @@ TEST_CASE("a warning about a system's generator needs a model with random draws"
   CHECK(is_warned("fastvideo:full", toy, "does not restore the generator"));
 }
 
-TEST_CASE("a plan that equals full or none is refused or warned about") {
+TEST_CASE("a plan that equals full or none is rejected or warned about") {
   const Trace toy = toy_llama();
   CHECK(is_warned("fastvideo:block_skip", toy, "so the mode equals full"));
   CHECK(is_warned("titan:flux", toy, "recomputes whole blocks"));
@@ -225,7 +226,7 @@ TEST_CASE(
     CAPTURE(policy);
     CHECK(layers(policy) == std::vector<int>{1, 3});
     CHECK(is_warned(policy, toy, "saves nothing at the usual peak"));
-    // the counter is never reset, so a second model shifts the phase
+    // the layer counter is never reset, so in a second model counting may start at another layer
     CHECK(is_warned(policy, toy, "counter"));
   }
   for (const char* policy : {"fastvideo(type=block_skip,n_layer=2)", "diffusers(every=2)",
@@ -236,7 +237,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("unsupported settings are refused, never replaced") {
+TEST_CASE("unsupported settings are rejected, never replaced") {
   check_refused(
       {{"titan:memory_budget", "a compiler's graph"},
        {"titan(memory_policy=auto_perf_maxing)", "a search, not a policy"},

@@ -18,7 +18,7 @@ struct SpellingRow {
   bool early_stop = true;
 };
 
-// Returns whether this is an expectation that no model meets.
+// Returns whether this expectation is a pitfall: it names no scope or op that could meet it.
 bool is_pitfall(const Policy::Expectation& expected) {
   return expected.scopes.empty() && expected.ops.empty();
 }
@@ -145,7 +145,8 @@ TEST_CASE("a list is read in the syntax of the system's own configuration") {
         std::vector<std::string>{"ffn"});
 }
 
-TEST_CASE("every row parses to its policy or is refused with its reason") {
+TEST_CASE(
+    "every row of the table of systems parses to its policy, or is rejected with its reason") {
   for (const SystemEntry& entry : system_entries()) {
     CAPTURE(entry.spelling);
     CHECK_FALSE(entry.description.empty());
@@ -269,7 +270,7 @@ TEST_CASE("systems and values have aliases") {
              Catch::Contains("ffn stands for experts too"));
 }
 
-TEST_CASE("the error for a refused mode says what is known about the mode") {
+TEST_CASE("the error for a rejected mode says what is known about the mode") {
   CHECK(is_refused_mode("titan:SelectiveAC"));
   CHECK(is_refused_mode("modalities(ac_variant=selective_op)"));
   CHECK_FALSE(is_refused_mode("titan:full"));

@@ -94,7 +94,7 @@ TEST_CASE("every other pitfall of a supported spelling is a warning on use") {
     if (entry.pitfall.shown == PitfallShown::kInList) continue;
     const std::string text = typed(entry);
     CAPTURE(text);
-    // A pitfall may apply only to draws, biases or experts.
+    // A pitfall may concern only models with random draws, biases or experts.
     Trace toy =
         entry.pitfall.concern == Policy::Concern::kExperts ? toy_three_kinds() : toy_biased();
     toy.ops[5_op].draws_random = true;
@@ -104,8 +104,8 @@ TEST_CASE("every other pitfall of a supported spelling is a warning on use") {
   }
 }
 
-// At first, the model has no biases, experts or random draws. Then it has one of these three. The
-// warning of the system veomni depends on the plan.
+// The first model has no biases, experts or random draws. The second model has one of these three.
+// The warning of the system veomni depends on the plan.
 TEST_CASE("a pitfall that cannot apply to the model gives no warning") {
   Trace draws = toy_llama();
   draws.ops[5_op].draws_random = true;

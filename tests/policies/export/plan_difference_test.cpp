@@ -32,7 +32,8 @@ TEST_CASE("the first differing op is reported with its layer") {
   CHECK(kept->num_ops == 4);  // one op in each of four layers
 }
 
-TEST_CASE("plans may differ only in the inputs that they copy to the host") {
+TEST_CASE(
+    "a difference is reported even if plans differ only in the inputs that they copy to the host") {
   const Trace trace = toy_llama({.layers = 4});
   const auto difference =
       difference_of(trace, plan_of("offload_inputs(full)", trace), plan_of("full", trace));
@@ -41,7 +42,7 @@ TEST_CASE("plans may differ only in the inputs that they copy to the host") {
   CHECK(difference->first == "blocks.0: the plan keeps its inputs on the host, the mode does not");
 }
 
-TEST_CASE("plans may differ only in early stop") {
+TEST_CASE("a difference is reported even if plans differ only in early stop") {
   const Trace trace = toy_llama({.layers = 4});
   const auto difference =
       difference_of(trace, plan_of("full", trace), plan_of("full_nostop", trace));

@@ -57,7 +57,7 @@ TEST_CASE("recompute does not read a result that only a saved part reads") {
         Modules{{"blocks.0", {{"first", false}, {"second", true}}}});
 }
 
-TEST_CASE("a plan that is not made of regions is refused with its layers") {
+TEST_CASE("the error for a plan that torch_remat cannot express gives the layers") {
   const Trace trace = toy_llama({.layers = 4});
   CHECK(
       remat_refusal(trace, plan_of("full", trace)) ==
@@ -71,7 +71,7 @@ TEST_CASE("a plan that is not made of regions is refused with its layers") {
   CHECK_THAT(remat_refusal(trace, plan_of("remat(save=[ffn])", trace), Schedule::kOnDemand),
              Catch::Contains("the plan was made for schedule on_demand"));
   CHECK_THAT(remat_refusal(trace, plan_of("none", trace)), Catch::Contains("checkpoints nothing"));
-  // Saved regions cannot express a plan in which a single layer differs.
+  // Saved regions apply to all layers, so they cannot express a plan in which one layer differs.
   Plan mixed = plan_of("remat(save=[attention])", trace);
   RegionType other = mixed.types[0];
   for (PlannedOp& op : other.ops) {
@@ -85,7 +85,7 @@ TEST_CASE("a plan that is not made of regions is refused with its layers") {
         "rematch::attention (op 17)");
 }
 
-TEST_CASE("a recompute that would repeat random draws is refused") {
+TEST_CASE("a recompute that would repeat random draws is rejected") {
   TraceBuilder builder("draws");
   const ValueId x = builder.outside({8, 8}, "float32", /*needs_grad=*/true);
   {

@@ -41,9 +41,10 @@ TEST_CASE("each target has lines that reproduce the plan, or states the differen
   testing::check_golden("export/configs.txt", text);
 }
 
-// Every mode that the table of systems has is found again from its plan. Modes that were only
-// proposed, and older lists of torchtitan, cannot be written in a configuration.
-TEST_CASE("export writes a mode wherever the table of systems has one") {
+// Resolves each mode of the table of systems to a plan, and exports the plan. The export must give
+// the mode back. Modes that no release contains, and older lists of torchtitan, have no
+// configuration.
+TEST_CASE("export finds the mode of a plan if a release of the system has the mode") {
   const std::set<std::string_view> not_in_a_release = {
       "diffusers(every=2)",
       "diffusers(skip_every=2)",
@@ -86,7 +87,7 @@ TEST_CASE("export writes a mode wherever the table of systems has one") {
   CHECK(num_written > 30);
 }
 
-TEST_CASE("values of a mode stand in its configuration") {
+TEST_CASE("the configuration of a mode contains the values of its arguments") {
   const auto written = [](const char* spelling) { return filled_mode(spelling)->configuration; };
   CHECK(written("titan(selective_ac_option=3)").ends_with("selective_ac_option = \"3\""));
   CHECK(written("megatron(recompute_modules=[mlp])").empty());

@@ -39,7 +39,7 @@ TEST_CASE("the file of a plan with a save list equals the approved file", "[gold
                                                         *find_call_place("torch"), "save_mm"));
 }
 
-TEST_CASE("every system except megatron has a place for calling a plan's file", "[golden]") {
+TEST_CASE("every system except megatron says where to call apply() of a plan's file", "[golden]") {
   const Trace trace = toy_llama({.layers = 2});
   const Plan plan = plan_of("save_mm", trace);
   const TorchRegions regions = regions_of(trace, plan);
@@ -86,7 +86,7 @@ TEST_CASE("saved ops are found by their index among all ops of the module") {
   CHECK(kind.ops.size() == static_cast<std::size_t>(num_seen));
 }
 
-TEST_CASE("a plan that torch.utils.checkpoint cannot run is refused with the region") {
+TEST_CASE("the error for a plan that torch.utils.checkpoint cannot run gives the region") {
   const Trace trace = toy_llama({.layers = 4});
   const Plan full = plan_of("full", trace);
   CHECK_THAT(refusal(trace, plan_of("segments(2)", trace)),
@@ -128,7 +128,7 @@ Trace two_draws() {
   return builder.finish();
 }
 
-TEST_CASE("a kept draw before a recomputed draw is refused, but a kept draw after it is not") {
+TEST_CASE("a kept draw before a recomputed draw is rejected, but a kept draw after it is not") {
   const Trace trace = two_draws();
   Plan plan = plan_of("full", trace);
   REQUIRE(plan.types.size() == 1);
@@ -141,7 +141,7 @@ TEST_CASE("a kept draw before a recomputed draw is refused, but a kept draw afte
   CHECK(regions_of(trace, plan).kinds[0].saved == std::vector<std::size_t>{2});
 }
 
-TEST_CASE("a region that writes to a tensor from outside is refused") {
+TEST_CASE("a region that writes to a tensor from outside is rejected") {
   testing::TraceBuilder builder("counts");
   const ValueId weight = builder.parameter({4, 4});
   const ValueId counter = builder.outside({4, 4});
@@ -155,7 +155,7 @@ TEST_CASE("a region that writes to a tensor from outside is refused") {
              Catch::Contains("aten::add_.Tensor (op 0) writes to a tensor from outside"));
 }
 
-TEST_CASE("a region with a hidden effect is refused for every target") {
+TEST_CASE("a region with a hidden effect is rejected for every target") {
   const std::string op = "rematch::attention";
   const Trace plain = toy_llama({.layers = 2});
   Trace keeping = plain;

@@ -52,7 +52,8 @@ TEST_CASE("a search for whole modules finds plans with parts of blocks and save 
   CHECK(has_saves);
 }
 
-// Each layer has a mask for its product, twice. Keeping only the first mask would pay off.
+// Each layer draws two masks. Keeping only the first mask would be the best plan, but torch would
+// then draw another second mask.
 TEST_CASE("no random draw is kept before a draw that runs again") {
   TraceBuilder builder("draws");
   ValueId x = builder.parameter({64, 64});

@@ -71,12 +71,12 @@ TEST_CASE("plans with equal treatments have the same hash") {
   same.regions[1].layers.clear();
   CHECK(plan_sha256(same) == hash);
 
-  same.types.push_back(same.types[0]);  // the second region's own copy of the type
+  same.types.push_back(same.types[0]);  // gives the second region its own copy of the type
   same.types[1].ops[1].reason = "other words";
   same.regions[1].type = 1;
   CHECK(plan_sha256(same) == hash);
   std::swap(same.types[0], same.types[1]);
-  same.types.insert(same.types.begin(), RegionType{});  // a type that no region uses
+  same.types.insert(same.types.begin(), RegionType{});  // adds a type that no region uses
   same.regions[0].type = 1;
   same.regions[1].type = 2;
   CHECK(plan_sha256(same) == hash);
@@ -242,7 +242,7 @@ TEST_CASE("the error for a malformed plan gives the place of the mistake") {
   }
 }
 
-TEST_CASE("the plan schema refuses whatever the reader refuses") {
+TEST_CASE("the plan schema rejects whatever the reader rejects") {
   const Json bad = read_json_file(testing::in_tree("tests/policies/plan/bad_plan.json"));
   CHECK(testing::schema_error(bad, "plan").has_value());
   CHECK_THROWS_WITH(plan_from_json(bad), Contains("types[0].ops[0].treatment"));
@@ -260,7 +260,7 @@ TEST_CASE("a plan cannot keep a value in a store that cannot hold it") {
   }
 }
 
-// The table of a build in which host memory would keep rounded values.
+// Returns the table of stores of a hypothetical build whose host memory keeps rounded values.
 std::array<StoreTraits, kStores.size()> with_inexact_host() {
   auto stores = kStores;
   stores.at(1).is_exact = false;
@@ -278,7 +278,7 @@ TEST_CASE("a plan is inexact if one of its stores does not keep bits") {
   Plan input = small_plan();
   input.types[0].stored_inputs[Store::kHost] = {{0, 0}};
   CHECK(inexact_store(input, inexact) == "offload");
-  kept.other_shapes = {input};  // every shape counts
+  kept.other_shapes = {input};  // one inexact shape makes the plan inexact
   CHECK(inexact_store(kept, inexact) == "offload");
 }
 

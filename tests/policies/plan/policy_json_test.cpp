@@ -40,7 +40,7 @@ TEST_CASE("a hand-written policy file is read correctly") {
   CHECK_FALSE(policy.early_stop);
 }
 
-TEST_CASE("the error for a policy file gives the place and what to write") {
+TEST_CASE("the error for a malformed policy file gives the path of the mistake and what to write") {
   struct Row {
     std::string rest;
     std::string message;
@@ -103,7 +103,7 @@ TEST_CASE("a policy file is read, or rejected with one line that contains its pa
   CHECK_THAT(message_of(folder.file("none.json")), Contains("No such file or directory"));
 }
 
-TEST_CASE("the policy schema refuses whatever the reader refuses") {
+TEST_CASE("the policy schema rejects a file that the reader rejects") {
   const Json bad = read_json_file(testing::in_tree("tests/policies/plan/bad_policy.json"));
   CHECK(testing::schema_error(bad, "policy").has_value());
   CHECK_THROWS_WITH(policy_from_json(bad), Contains("blocks.nth_last"));

@@ -21,7 +21,7 @@ TEST_CASE("a random policy reads back unchanged and fits the schema", "[property
 TEST_CASE("the text of a random selector parses to the same selector", "[property]") {
   check_property("selector to text and back", [] {
     Selector selector = *arbitrary_selector();
-    // Any path of the letters that patterns may contain.
+    // Generates a path from characters that patterns may contain.
     selector.scope_pattern = *rc::gen::container<std::string>(rc::gen::element('a', '9', '_', '*'));
     const auto read = parse_selector(to_string(selector));
     RC_ASSERT(std::holds_alternative<Selector>(read));

@@ -112,7 +112,7 @@ TEST_CASE("each nested scope has its own results") {
 }
 
 // An op with two outputs counts once. Each instance counts from 1.
-TEST_CASE("results are counted by op in each instance of the scope") {
+TEST_CASE("results are numbered by op, separately in each instance of the scope") {
   TraceBuilder build("instances");
   ValueId x = build.outside(kShape);
   for (int layer = 0; layer < 2; ++layer) {
@@ -153,7 +153,7 @@ TEST_CASE("the result of each part of a Llama is its last product") {
 }
 
 // The oracle compares each op with each op after it.
-TEST_CASE("results agree with a comparison of every pair of ops", "[property]") {
+TEST_CASE("results of scopes equal those found by comparing every pair of ops", "[property]") {
   for (std::uint32_t seed = 0; seed < num_seeds(40); ++seed) {
     const Trace trace = random_trace(seed);
     for (const std::string pattern : {"*.attention", "*.ffn", "blocks.*", "*core"}) {

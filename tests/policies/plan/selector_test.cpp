@@ -42,7 +42,7 @@ std::size_t num_picked(std::string_view text, const Trace& trace) {
 
 using Names = std::vector<std::string>;
 
-TEST_CASE("an op in PyTorch's spelling is parsed, and default means that overload only") {
+TEST_CASE("an op in PyTorch's spelling is parsed, and .default means only the default overload") {
   struct Row {
     const char* text;
     Selector selector;
@@ -93,7 +93,7 @@ TEST_CASE("an ATen op is parsed without its namespace") {
       {"blocks.3::mm", {"blocks.3", "aten::mm", {}}},
       {"embed::mm", {"embed", "aten::mm", {}}},
       {"embedding", {"", "embedding", {}}},        // selects the class, not the op aten::embedding
-      {"xformers::mm", {"", "xformers::mm", {}}},  // an op of another library
+      {"xformers::mm", {"", "xformers::mm", {}}},  // selects an op of another library
   };
   for (const Row& row : rows) {
     CAPTURE(row.text);
@@ -120,7 +120,7 @@ TEST_CASE("every form of selector is parsed and printed unchanged") {
       {"blocks.*::_c10d_functional::wait_tensor#1",
        {"blocks.*", "_c10d_functional::wait_tensor", 1}},
       {"embed::embedding", {"embed", "embedding", {}}},
-      // the op, although a class has the same name
+      // "aten::" selects the op, although a class has the same name
       {"aten::embedding", {"", "aten::embedding", {}}},
       {"embed::aten::embedding", {"embed", "aten::embedding", {}}},
       {"mylib::fast_op", {"", "mylib::fast_op", {}}},
@@ -130,7 +130,8 @@ TEST_CASE("every form of selector is parsed and printed unchanged") {
       {"*.attention.qkv::result#3", {"*.attention.qkv", "result", 3}},
       {"result", {"", "result", {}}},
       {"ffn::result", {"ffn", "result", {}}},
-      {"aten::result", {"", "aten::result", {}}},  // an op with that name
+      // "aten::" selects an op named result, not the result of a scope
+      {"aten::result", {"", "aten::result", {}}},
   };
   for (const Row& row : rows) {
     CAPTURE(row.text);
@@ -214,7 +215,7 @@ TEST_CASE(
 }
 
 // The third matmul of each ffn is w2, and of each attention wv.
-TEST_CASE("the n-th is counted separately in each matching scope") {
+TEST_CASE("the number after # counts ops separately in each matching scope") {
   const Trace trace = toy_llama({.layers = 2});
   CHECK(picked("*.ffn::matmul#3", trace) ==
         Names{"blocks.0.ffn aten::mm", "blocks.1.ffn aten::mm"});
@@ -224,14 +225,14 @@ TEST_CASE("the n-th is counted separately in each matching scope") {
         Names{"blocks.0.ffn aten::mm", "blocks.1.ffn aten::mm"});
 }
 
-TEST_CASE("a nested matching scope belongs to the outer instance") {
+TEST_CASE("a matching scope inside a matching scope belongs to the outer scope") {
   const Trace trace = toy_llama({.layers = 2});
   // The pattern `*` matches blocks.0 and blocks.0.ffn. The outer one is the instance, so w1 is its
   // fifth matmul.
   CHECK(picked("*::matmul#5", trace) == picked("blocks.*::matmul#5", trace));
 }
 
-TEST_CASE("without a pattern the n-th is counted in each top-level scope") {
+TEST_CASE("without a pattern, the number after # counts ops separately in each top-level scope") {
   const Trace trace = toy_llama({.layers = 2});
   CHECK(picked("matmul#1", trace) ==
         Names{"blocks.0.attention aten::mm", "blocks.1.attention aten::mm", "head aten::mm"});

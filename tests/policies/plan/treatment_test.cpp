@@ -6,7 +6,8 @@
 namespace rematch {
 namespace {
 
-TEST_CASE("every store has the row of its enumerator and words of its own") {
+TEST_CASE(
+    "the table of stores is indexed by enumerator, and each store has a unique word and letter") {
   std::set<std::string_view> words = {to_string(Treatment::kRecompute)};
   std::set<char> letters = {'r'};
   for (std::size_t row = 0; row < kStores.size(); ++row) {
@@ -29,7 +30,7 @@ TEST_CASE("a kept value takes its own bytes in exactly one memory") {
   }
 }
 
-TEST_CASE("a value is moved if it is kept anywhere but on the device") {
+TEST_CASE("a kept value counts as moved unless it is kept on the device") {
   CHECK_FALSE(Treatment::kRecompute.is_kept());
   CHECK(Treatment::kSave.is_kept());
   CHECK_FALSE(Treatment::kSave.is_moved());

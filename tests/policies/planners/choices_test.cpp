@@ -123,7 +123,7 @@ double height_at(const std::vector<FittedLine>& lines, double share) {
 
 // PyTorch finds the knee of its two lines by a random search. Even if the second line rises less
 // than the first, the planner uses the higher of the two lines.
-TEST_CASE("a module's tradeoff has the lines of PyTorch's estimator", "[parity]") {
+TEST_CASE("a module's tradeoff has the same lines as in PyTorch's estimator", "[parity]") {
   for (const Json& choice : read_choices("tradeoffs")) {
     CAPTURE(choice.dump());
     std::vector<FittedLine> theirs;
@@ -195,8 +195,8 @@ TEST_CASE("sac_discards finds the optimum of PyTorch's program for modules", "[p
 }
 
 // Ten times 0.03 adds up to more than 0.3, but 0.03 can be subtracted from 0.3 ten times. The
-// program must therefore test in only one way whether an item just fits.
-TEST_CASE("best_knapsack decides in only one way whether an item fits, even if rounding matters") {
+// program must therefore use one formula everywhere to test whether an item fits.
+TEST_CASE("best_knapsack tests consistently whether an item fits, even if rounding matters") {
   const std::vector<KnapsackItem> items(10, {0.03, 3.0});
   CHECK(best_knapsack(items, 0.3).size() == 9);
 }

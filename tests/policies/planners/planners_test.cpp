@@ -31,7 +31,7 @@ std::int64_t num_saves(const Plan& plan) {
 // The source is 0 and the sink is 3. The edges from the source to nodes 1 and 2 have capacities 5
 // and 4. The edge from 1 to 2 has capacity 1. The edges from 1 and 2 to the sink have capacities 3
 // and 2, and these two edges are the minimum cut.
-TEST_CASE("a minimum cut takes the smallest edges") {
+TEST_CASE("a minimum cut has the least total capacity") {
   MinCut cut(4);
   cut.add_edge(0, 1, 5);
   cut.add_edge(0, 2, 4);
@@ -46,7 +46,7 @@ TEST_CASE("a minimum cut takes the smallest edges") {
   CHECK(row.source_side(0, 2) == std::vector<bool>{true, false, false});
 }
 
-TEST_CASE("a zero memory budget recomputes all, and a larger budget saves more") {
+TEST_CASE("with memory budget 0 everything is recomputed, and larger budgets save more") {
   const Trace trace = small_llama();
   const Profile profile = testing::made_up_profile(trace, 1);
   for (const KnapsackSolver solver : {KnapsackSolver::kDp, KnapsackSolver::kIlp}) {
@@ -65,7 +65,7 @@ TEST_CASE("a zero memory budget recomputes all, and a larger budget saves more")
   }
 }
 
-TEST_CASE("planners refuse budgets outside 0 to 1") {
+TEST_CASE("planners reject budgets outside 0 to 1") {
   const Trace trace = small_llama();
   const Profile profile = testing::made_up_profile(trace, 1);
   for (const double budget : {-0.1, 1.1, std::nan("")}) {
@@ -76,7 +76,7 @@ TEST_CASE("planners refuse budgets outside 0 to 1") {
   CHECK(std::holds_alternative<Rejected>(plan_by_sac(trace, profile, 0.01)));
 }
 
-TEST_CASE("baselines are named planners and policies, and other names are refused") {
+TEST_CASE("baselines are named planners and policies, and other names are rejected") {
   const Trace trace = small_llama();
   const Profile profile = testing::made_up_profile(trace, 1);
   std::vector<RefusedPolicy> refused;
@@ -101,7 +101,7 @@ TEST_CASE("baselines are named planners and policies, and other names are refuse
         "pytorch_dp needs a budget from 0 to 1: write pytorch_dp(0.5), not 'pytorch_dp(much)'");
   CHECK(planner_baselines(trace, profile).size() >= 3);
 
-  // This model has no experts, and no policy here equals the mode of torchtune.
+  // This model has no experts, and no policy has the effect of torchtune(ac_mode=M).
   const auto rest = plans_of("full,recompute_modules([moe]),torchtune(ac_mode=M),save_mm");
   REQUIRE(std::holds_alternative<std::vector<Plan>>(rest));
   CHECK(std::get<std::vector<Plan>>(rest).size() == 2);

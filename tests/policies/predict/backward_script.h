@@ -1,4 +1,4 @@
-// Helpers to write backward by hand, for traces whose bytes are added up in a comment.
+// Helpers that write a trace's backward by hand, for tests whose comments add up the bytes.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace rematch::testing {
 
-// `other_bytes` are the bytes that the op before it left.
+// `other_bytes` are the bytes that backward allocated and that are live before the demand.
 inline BackwardEvent demand(PackId pack, std::int64_t other_bytes = 0) {
   BackwardEvent event;
   event.kind = BackwardEvent::Kind::kDemand;

@@ -84,7 +84,7 @@ TEST_CASE("each result of a collective has its own wait, even after an in-place 
       build.op("_c10d_functional::all_gather_into_tensor_coalesced", {x, x}, {{4, 2}, {4, 2}});
   build.wait(whole[1]);
   build.wait(whole[0]);
-  build.wait(whole[0]);  // already complete, so it belongs to no collective
+  build.wait(whole[0]);  // the result is already complete, so this wait belongs to no collective
   const ValueId sum = build.call("aten::add.Tensor", {whole[0], whole[1]}, {4, 2});
   build.in_place("_c10d_functional::all_reduce_", {sum});
   build.wait(sum);

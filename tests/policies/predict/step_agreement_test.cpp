@@ -62,7 +62,7 @@ class Engine {
   }
   const Trace& trace() const { return trace_; }
 
-  // Merges the optimizer's boundaries into one, the highest.
+  // Replaces the optimizer's boundaries by a single boundary, the highest.
   std::vector<Sample> samples(const Plan& plan, Schedule schedule) const {
     TrainingSettings settings;
     settings.model = spec_;
@@ -194,7 +194,7 @@ bool is_chosen(std::size_t policy_index, std::size_t case_index) {
   return all || (policy_index + case_index) % kShare == 0;
 }
 
-// Leaves out holders of nothing.
+// Omits holders of zero bytes.
 std::string in_words(const std::map<std::string, HeldBytes>& by_phase) {
   std::string text;
   for (const auto& [phase, held] : by_phase) {
@@ -229,8 +229,10 @@ void check_record(const MemoryRecord& predicted, const MemoryRecord& engine) {
   CHECK(predicted.host == engine.host);
 }
 
-// Frozen weights, adapters and offloads are in the cases because the record names them.
-TEST_CASE("a predicted record equals the engine's, also with the sizes of CUDA's allocator") {
+// The cases include frozen weights, adapters and offloads, because the record has figures for them.
+TEST_CASE(
+    "the predicted record of a step equals the engine's, with exact sizes and with CUDA's rounded "
+    "sizes") {
   for (const std::int64_t round : {std::int64_t{1}, kCudaRounding}) {
     for (const Case& which : std::vector<Case>{{"llama_small", {{"layers", 3}}, "bfloat16"},
                                                {"llama_small", {{"adapter_rank", 4}}},

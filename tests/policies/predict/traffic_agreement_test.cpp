@@ -90,7 +90,7 @@ TEST_CASE("a step on the meta device issues and sends the collectives of its tra
           for (const auto& [kind, issued] : predicted[phase]) {
             CAPTURE(to_string(kind));
             CHECK(issued.count == real[phase].at(kind).count);
-            // Shares of single collectives are whole bytes.
+            // The share of each collective is rounded to whole bytes.
             CHECK(std::abs((issued.sent - real[phase].at(kind).sent).count) <= issued.count);
           }
         }

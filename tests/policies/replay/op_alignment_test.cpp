@@ -63,13 +63,14 @@ TEST_CASE("a stream that follows its plan aligns without edits") {
   CHECK(align(count_to(200), count_to(200)) == count_to(200));
 }
 
-TEST_CASE("one extra op is found at any place") {
+TEST_CASE("one extra op is recognized at any position") {
   const Ops planned = count_to(100);
   for (std::ptrdiff_t place = 0; place <= 100; ++place) {
     for (const std::int32_t op : {-7, 0, 50, 99}) {
       if (place < 100 && planned[static_cast<std::size_t>(place)] == op) continue;
       const bool is_next = place + 1 < 100 && planned[static_cast<std::size_t>(place) + 1] == op;
-      if (is_next) continue;  // may also be the match, with the op before it missing
+      // the inserted op may also match the next planned op, with planned[place] missing
+      if (is_next) continue;
       CAPTURE(place, op);
       Ops ran = planned;
       ran.insert(ran.begin() + place, op);
@@ -140,7 +141,7 @@ TEST_CASE("each op is classified as in the best alignment", "[property]") {
 
 // Tests long plans with some runs added and some left out.
 TEST_CASE("an edit misaligns at most two ops", "[property]") {
-  check_property("few ops are matched with a wrong planned op", [](std::uint32_t seed) {
+  check_property("few ops are matched with the wrong planned op", [](std::uint32_t seed) {
     std::mt19937 dice(seed);
     Ops planned(400);
     for (std::int32_t& op : planned) op = static_cast<std::int32_t>(dice() % 40);

@@ -1,7 +1,7 @@
-// Compares the whole search with every plan of small models. Each block runs without checkpointing,
-// or is cut in any way with any save sets, separately on every layer. Alternatively, two blocks
-// form one region. The step simulator judges all plans. It knows nothing of options, mixes or
-// sharing between layers.
+// Compares the whole search with every plan of small models. In these plans, each layer
+// independently runs without checkpointing or is cut into any regions with any save sets.
+// Alternatively, two blocks form one region. The step simulator computes the peak and time of each
+// plan, without the search's code.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -284,12 +284,12 @@ class EveryPlan {
   int num_segments_ = 0;
 };
 
-// Times of plans beyond the time of keeping everything, keyed by peak.
+// Time that each plan adds to the time of keeping everything, keyed by the plan's peak.
 using TimesByPeak = std::map<std::int64_t, std::int64_t>;
 
 // Checks two properties. No plan is faster than the plan that the search finds at the same peak,
-// apart from the gaps that the search states. No plan is below the bound. Returns the most bytes
-// that any found plan copies to the host.
+// beyond the gaps that the search states. No plan is below the bound. Returns the most bytes that
+// any found plan copies to the host.
 Bytes check_no_plan_is_better(const TimesByPeak& plans, const Profile& profile, const Front& front,
                               FrontSearch& search) {
   Bytes most_copied;
@@ -350,7 +350,7 @@ void check_against_every_plan(const SearchSpace& space, int num_seeds) {
   CHECK((most_copied.count > 0) == space.offload.has_value());
 }
 
-TEST_CASE("no plan of a small model is better than the plan of the search", "[property]") {
+TEST_CASE("no plan of a small model is better than the plan that the search finds", "[property]") {
   for (const Schedule schedule : {Schedule::kOnDemand, Schedule::kWholeRegion}) {
     CAPTURE(to_string(schedule));
     SearchSpace space;
@@ -360,8 +360,9 @@ TEST_CASE("no plan of a small model is better than the plan of the search", "[pr
   }
 }
 
-TEST_CASE("no plan of a model with gathered parameters is better than the plan of the search",
-          "[property]") {
+TEST_CASE(
+    "no plan of a model with gathered parameters is better than the plan that the search finds",
+    "[property]") {
   for (const int layers : {2, 3}) {
     CAPTURE(layers);
     const Trace trace = testing::toy_sharded(layers);
@@ -397,7 +398,7 @@ TEST_CASE("a coarse search misses no plan of a small model by more than its stat
 }
 
 // Copies cost about as much as recompute, so that neither is always better.
-TEST_CASE("no offloading plan of a small model is better than the plan of the search",
+TEST_CASE("no offloading plan of a small model is better than the plan that the search finds",
           "[property]") {
   for (const Schedule schedule : {Schedule::kOnDemand, Schedule::kWholeRegion}) {
     CAPTURE(to_string(schedule));

@@ -55,11 +55,11 @@ void check_stopped(const SearchSpace& space, int step) {
   }
 }
 
-TEST_CASE("a stopped search of whole regions returns a front marked as stopped") {
+TEST_CASE("under whole_region, a stopped search returns a front marked as stopped") {
   check_stopped(whole_regions(), 3);
 }
 
-TEST_CASE("a stopped search on demand returns a front marked as stopped") {
+TEST_CASE("under on_demand, a stopped search returns a front marked as stopped") {
   check_stopped(SearchSpace{}, 13);
 }
 

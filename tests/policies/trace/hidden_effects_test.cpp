@@ -16,7 +16,7 @@ const HiddenEffects kEffects = {{{"lib.ops:Rotary", std::vector<int>{0, 1}}, {"l
                                 {{"lib::scale", {2}}},
                                 {"lib::noisy"}};
 
-TEST_CASE("effects are merged by name, and their lists are sorted") {
+TEST_CASE("hidden effects are merged by name, and their lists are sorted") {
   const HiddenEffects more = {
       {{"lib.ops:Rotary", std::vector<int>{3, 1}}, {"a:B", std::vector<int>{}}},
       {{"lib::scale", {0, 2}}, {"lib::clear", {1}}},
@@ -31,7 +31,8 @@ TEST_CASE("effects are merged by name, and their lists are sorted") {
   CHECK(united(all, {}) == all);
 }
 
-// One trace compared the content of the function's arguments. The other trace ran on meta.
+// The first trace compared the function's arguments before and after the call. The second trace ran
+// on meta, where arguments have no content.
 TEST_CASE("a function with unknown writes in one list may overwrite anything after the merge") {
   const HiddenEffects known = {{{"a:B", std::vector<int>{0}}}, {}, {}};
   const HiddenEffects unknown = {{{"a:B", {}}}, {}, {}};
@@ -57,7 +58,7 @@ TEST_CASE("a trace stores hidden effects at its top level and reads them back") 
   }
 }
 
-TEST_CASE("lists are read in any order") {
+TEST_CASE("lists of hidden effects are read in any order") {
   const Json json = {
       {"kept_ops", {"lib::b", "lib::a", "lib::b"}},
       {"silent_writers",
@@ -67,7 +68,7 @@ TEST_CASE("lists are read in any order") {
   CHECK(read.silent_writers == std::vector<SilentWriter>{{"lib::a", {0, 1, 2}}});
 }
 
-TEST_CASE("a malformed entry is refused with its place") {
+TEST_CASE("the error for a malformed hidden effect gives its path") {
   const std::pair<const char*, const char*> rows[] = {
       {R"({"opaque_functions": [{"name": "Rotary", "overwrites": []}]})",
        "opaque_functions[0].name: 'Rotary' is not a name; write it as 'package.module:Class'"},
@@ -92,7 +93,7 @@ TEST_CASE("a malformed entry is refused with its place") {
   }
 }
 
-TEST_CASE("effects are printed one per line") {
+TEST_CASE("hidden effects are printed one per line") {
   CHECK(lines_of(kEffects) ==
         std::vector<std::string>{"lib.ops:Rotary is one op that writes to arguments 0, 1",
                                  "lib.ops:Scale is one op that writes to any argument",

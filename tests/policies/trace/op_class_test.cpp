@@ -153,7 +153,9 @@ bool fastvideo_takes_for_attention(std::string_view name) {
   return (has("flash_attn") && (has("forward") || has("fwd"))) || has("_scaled_dot_product");
 }
 
-TEST_CASE("the class contains the ops of FastVideo's rule and the ops that the rule misses") {
+TEST_CASE(
+    "the attention class contains the ops that FastVideo's rule finds, and ops that the rule "
+    "misses") {
   std::vector<std::string> missed;
   for (const auto& [forward, backward] : kAttentions) {
     if (!fastvideo_takes_for_attention(forward)) missed.push_back(forward);

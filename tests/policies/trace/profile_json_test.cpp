@@ -58,7 +58,7 @@ TEST_CASE("equal layers share one stored list of times") {
   CHECK(size(80) < size(8) + 72 * 10);
 }
 
-// A Python script writes such a profile, because it cannot compute the trace's canonical hash.
+// Python scripts write compact profiles, because they cannot compute the trace's canonical hash.
 TEST_CASE("a compact profile is expanded for the trace that has its ops") {
   const Trace trace = toy_llama({.layers = 3});
   const Profile measured = made_up_profile(trace, 1);
@@ -122,7 +122,7 @@ TEST_CASE("the error for a profile of another trace is one line with the differe
   CHECK_THAT(profile_problem(shorter, trace).value(), Contains("forward"));
 }
 
-TEST_CASE("an impossible profile file is refused with the place") {
+TEST_CASE("the error for an impossible profile gives the path of the mistake") {
   const Trace trace = toy_llama({.layers = 2});
   const Json good = profile_to_json(made_up_profile(trace, 1), trace);
   const auto error = [&](const auto& damage) {

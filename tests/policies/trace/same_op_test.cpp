@@ -19,7 +19,7 @@ TEST_CASE("ops that differ in allocating or writing are different ops") {
   CHECK_FALSE(is_same_op("aten::reshape", "aten::clone"));
 }
 
-TEST_CASE("counts of both names are added") {
+TEST_CASE("counts of an op under both of its names are added") {
   using Counts = std::map<std::string, std::int64_t>;
   CHECK(with_one_name({{"aten::_reshape_alias", 2}, {"aten::mm", 3}, {"aten::view", 5}}) ==
         Counts{{"aten::mm", 3}, {"aten::view", 7}});

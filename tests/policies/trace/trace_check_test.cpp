@@ -94,7 +94,7 @@ TEST_CASE("every way to break a trace is detected and named") {
   }
 }
 
-TEST_CASE("an op with a data-dependent shape is named even in a valid trace") {
+TEST_CASE("an op whose shape depends on data is reported, although the trace is valid") {
   Trace trace = testing::toy_llama();
   CHECK(data_dependence(trace) == std::nullopt);
   trace.ops[2_op].name = "aten::nonzero";

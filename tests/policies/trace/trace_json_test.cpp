@@ -160,8 +160,8 @@ TEST_CASE("traces without blocks, without packs or without ops read back unchang
   CHECK(through_text(Trace{}) == Trace{});
 }
 
-// The spans are the head of the step, the layer, and the rest. Every layer reads the layer before
-// through its outside list, so all layers have one type.
+// The spans are the head of the step, the layer, and the rest. A layer stores the values that it
+// reads from the layer before in its list of outside values, so all layers have one type.
 TEST_CASE("equal layers are stored once") {
   const SpannedTrace spanned = cut_into_spans(toy_llama({.layers = 12}));
   CHECK(spanned.spans.size() == 14);
@@ -171,7 +171,8 @@ TEST_CASE("equal layers are stored once") {
     if (!span.path.empty()) layer_types.insert(span.type);
   }
   CHECK(layer_types.size() == 1);
-  // In backward, the last layer shares its end with the head. Only this end can differ.
+  // In backward, the span of the last layer may differ from the other layers, because it begins
+  // where the head's span ends.
   CHECK(spanned.backward_types.size() <= 4);
   const auto size = [](int layers) {
     return trace_to_json(toy_llama({.layers = layers})).dump().size();
@@ -255,7 +256,7 @@ TEST_CASE("the error for a malformed trace gives the place of the mistake") {
   }
 }
 
-TEST_CASE("a small file that would expand to a huge trace is refused") {
+TEST_CASE("a small file that would expand to a huge trace is rejected") {
   Json json = trace_to_json(toy_llama({.layers = 2}));
   const Json span = json["spans"][1];
   for (int count = 0; count < 100000; ++count) json["spans"].push_back(span);
@@ -286,7 +287,7 @@ TEST_CASE("an invalid trace is not written") {
   CHECK_THROWS_WITH(trace_to_json(trace), Contains("trace of 'toy_llama' is not valid: op 5"));
 }
 
-TEST_CASE("the schema refuses whatever the reader refuses") {
+TEST_CASE("the trace schema rejects a file that the reader rejects") {
   const Json good = trace_to_json(toy_llama({.layers = 2}));
   CHECK(testing::schema_error(good, "trace") == std::nullopt);
   const Json bad = read_json_file(testing::in_tree("tests/policies/trace/bad_trace.json"));

@@ -105,7 +105,7 @@ TEST_CASE("the error for links of other ranks gives both layouts and what to mea
   CHECK_THAT(*links_problem(links, alone), Contains("no collectives"));
 }
 
-TEST_CASE("the host link is the rate of the largest copies") {
+TEST_CASE("the rate of the host link is the rate of the largest copies") {
   const HostLink link = host_link_of(made_up_links(), "made up");
   CHECK(link.to_host_bytes_per_second == 2e9);
   CHECK(link.to_device_bytes_per_second == 4e9);
@@ -124,8 +124,8 @@ TEST_CASE("a step waits for the part of a copy that compute does not hide") {
   CHECK(link.wait_back(Bytes{900}) == nanoseconds(0));
 }
 
-// The toy model's blocks are equal but for the times given here.
-TEST_CASE("the fastest block of a step is what hides copies") {
+// The toy model's blocks differ only in the times that this test sets.
+TEST_CASE("copies are hidden behind the fastest block of a step") {
   const Trace trace = testing::toy_llama({.layers = 2});
   Profile profile = roofline_profile(trace, *find_device_sheet("h100"));
   std::fill(profile.forward.begin(), profile.forward.end(), nanoseconds(1));
@@ -148,7 +148,7 @@ TEST_CASE("the fastest block of a step is what hides copies") {
   CHECK(link.hidden_out == nanoseconds(num_ops(0) + 49));
 }
 
-TEST_CASE("links read back unchanged and fit their schema") {
+TEST_CASE("a link profile reads back unchanged and fits its schema") {
   LinkProfile links = made_up_links();
   for (const bool is_known : {true, false}) {
     if (!is_known) {
@@ -161,7 +161,7 @@ TEST_CASE("links read back unchanged and fit their schema") {
   }
 }
 
-TEST_CASE("impossible links are refused with the path") {
+TEST_CASE("the error for an impossible link profile gives the path of the mistake") {
   const Json good = links_to_json(made_up_links());
   const auto refusal = [&](const char* path, const Json& value) {
     Json bad = good;

@@ -131,7 +131,7 @@ TEST_CASE("layers with equally many ops match only if the ops and shapes are equ
 
 // Backward of a first layer has no gradient to add to, so it differs from a middle layer of its
 // kind.
-TEST_CASE("layers that differ only in backward are refused too") {
+TEST_CASE("layers that differ only in backward are rejected too") {
   const Trace many = testing::toy_three_kinds({.layers = 6});
   const auto from = [&](int layers) {
     const Trace few = testing::toy_three_kinds({.layers = layers});

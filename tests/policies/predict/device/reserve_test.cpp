@@ -8,8 +8,8 @@ namespace {
 
 constexpr Bytes kGiB{std::int64_t{1} << 30};
 
-// The context takes 0.5 of 8 GiB, and two communicators take 1.5. Of the remaining 6 GiB, tensors
-// get 4 GiB if the allocator's fragmentation takes half as much again.
+// The context takes 0.5 of 8 GiB, and two communicators take 1.5. Fragmentation takes half of the
+// bytes that tensors get, so the remaining 6 GiB are 4 GiB for tensors and 2 GiB of fragmentation.
 TEST_CASE("the reserve of a card covers context, communicators and fragmentation") {
   DeviceSheet sheet;
   sheet.reserve = {Bytes{kGiB.count / 2}, Bytes{kGiB.count * 3 / 4}, 0.5};
@@ -31,7 +31,7 @@ TEST_CASE("a requested reserve replaces the usual reserve") {
 
 // The limits are values that were observed: at least 0.3 GiB for the context, at least 0.5 GiB per
 // communicator, and 14 to 20 % for fragmentation.
-TEST_CASE("every sheet reserves at least what was observed on a card") {
+TEST_CASE("every data sheet reserves at least the memory that was observed on a card") {
   for (const DeviceSheet& sheet : device_sheets()) {
     CAPTURE(sheet.name);
     const MemoryReserve reserve = usual_reserve(&sheet, sheet.memory, 1);
@@ -44,7 +44,7 @@ TEST_CASE("every sheet reserves at least what was observed on a card") {
   }
 }
 
-TEST_CASE("each process group has one communicator, however often it is used") {
+TEST_CASE("communicators are counted once per process group") {
   Trace trace = testing::toy_llama({.layers = 2});
   CHECK(num_communicators(trace) == 0);
   trace.ops.front().group = "fsdp";

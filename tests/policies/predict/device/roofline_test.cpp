@@ -39,7 +39,7 @@ TEST_CASE("an op takes the longer of its arithmetic time and its memory time") {
   CHECK(roofline_profile(trace, slow_device()).forward[OpId(mm)].count() == 2048);
 }
 
-TEST_CASE("views take no time, and a lookup costs only the rows it reads") {
+TEST_CASE("views take no time, and an embedding costs only the rows that it reads") {
   const Trace trace = testing::toy_llama({.layers = 2, .tokens = 8, .dim = 16, .vocab = 1000});
   const Profile profile = roofline_profile(trace, slow_device());
   CHECK(profile.forward[OpId(find_op(trace, "aten::t"))].count() == 0);
@@ -54,7 +54,7 @@ TEST_CASE("backward takes twice the time of forward in each scope") {
   CHECK_FALSE(profile_problem(profile, trace).has_value());
   const auto forward = static_cast<double>(profile.forward_time().count());
   CHECK(static_cast<double>(profile.backward_time().count()) ==
-        Approx(2 * forward).epsilon(0.02));  // rounding to whole nanoseconds adds up
+        Approx(2 * forward).epsilon(0.02));  // each op is rounded to whole nanoseconds
 }
 
 // Builds two blocks on four ranks of group `tp`: an all-gather of [4, 4] to [16, 4], and an
@@ -176,7 +176,7 @@ TEST_CASE("data sheets are found by name, and unknown names get a suggestion") {
              Catch::Contains("did you mean") && Catch::Contains("h100, h200, l40s, a100"));
 }
 
-TEST_CASE("a roofline's error is the measured time divided by the roofline's time") {
+TEST_CASE("the error of a roofline is the ratio of measured time to roofline time") {
   const Trace trace = testing::toy_llama({.layers = 2});
   const Profile roofline = roofline_profile(trace, slow_device());
   Profile measured = roofline;

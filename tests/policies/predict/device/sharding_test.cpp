@@ -37,8 +37,8 @@ TEST_CASE("a single rank holds as much as the unsharded step") {
   CHECK(gathered_most(step) == Bytes{});
 }
 
-// Activations do not shrink. Apart from its shard and the gathered parameters, a rank holds the
-// same bytes as before.
+// Sharding does not shrink activations. Apart from its shard and the gathered parameters, a rank
+// holds the same bytes as without sharding.
 TEST_CASE("a rank holds its shard, the gathered scope, and all of its activations") {
   const Trace trace = testing::toy_llama({.layers = 6, .tokens = 64});
   StepSimulator alone(trace);

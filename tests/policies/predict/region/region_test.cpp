@@ -44,19 +44,16 @@ TEST_CASE("openings inside another region are ignored") {
         std::vector<OpRange>{{0_op, 2_op}, {2_op, 3_op}, {3_op, 4_op}});
 }
 
-// The regions are silu | mul | silu. A tensor packed between two ops belongs to the op that saves
-// it.
+// Each of the ops exp, mul, attention and mul is a region. A tensor that is packed at the border of
+// two regions belongs to the region whose op saves it.
 TEST_CASE("a tensor packed at a region's border belongs to the side whose op saved it") {
   TraceBuilder build("edges");
   const ValueId x = build.outside({2, 2}, "float32", true);
-  ValueId y = build.call("aten::exp", {x}, {2, 2}, {{}, {0}});       // pack 0 (op position 1) is
-                                                                     // the output of this op
-  y = build.call("aten::mul.Tensor", {y, x}, {2, 2}, {{1, 0}, {}});  // packs 1 and 2 (position 1)
-                                                                     // are its inputs
-  // Pack 3 (position 2) is an input of attention. Packs 4 and 5 (position 3) are its outputs.
+  ValueId y = build.call("aten::exp", {x}, {2, 2}, {{}, {0}});       // pack 0 is its output
+  y = build.call("aten::mul.Tensor", {y, x}, {2, 2}, {{1, 0}, {}});  // packs 1 and 2 are its inputs
+  // Pack 3 is an input of attention. Packs 4 and 5 are its outputs.
   y = build.op("rematch::attention", {y, y, y}, {{2, 2}, {2}}, {{0}, {0, 1}})[0];
-  y = build.call("aten::mul.Tensor", {y, x}, {2, 2}, {{1, 0}, {}});  // packs 6 and 7 (position 3)
-                                                                     // are its inputs
+  y = build.call("aten::mul.Tensor", {y, x}, {2, 2}, {{1, 0}, {}});  // packs 6 and 7 are its inputs
   const Trace trace = build.finish();
   CHECK(packs_of(trace, {0_op, 1_op}) == std::vector<PackId>{0_pack});
   CHECK(packs_of(trace, {1_op, 2_op}) == std::vector<PackId>{1_pack, 2_pack});
@@ -66,7 +63,8 @@ TEST_CASE("a tensor packed at a region's border belongs to the side whose op sav
         std::vector<PackId>{0_pack, 1_pack, 2_pack, 3_pack, 4_pack, 5_pack, 6_pack, 7_pack});
 }
 
-// The regions are exp, relu_ | square. The argument of relu_ is its result, and exp made it.
+// The first region runs exp and relu_, the second runs square. relu_ writes in place, so its result
+// is the value that exp made.
 TEST_CASE("a pack after an in-place write belongs to the op that saved the tensor") {
   TraceBuilder build("edges");
   const ValueId x = build.outside({2, 2}, "float32", true);
@@ -79,7 +77,7 @@ TEST_CASE("a pack after an in-place write belongs to the op that saved the tenso
   CHECK(packs_of(trace, {0_op, 2_op}) == std::vector<PackId>{0_pack});
   CHECK(packs_of(trace, {2_op, 3_op}) == std::vector<PackId>{1_pack});
 
-  trace.ops[1_op].name = "aten::mul_.Scalar";  // saves nothing, so both packs are inputs
+  trace.ops[1_op].name = "aten::mul_.Scalar";  // mul_ saves nothing, so square saved both packs
   CHECK(packs_of(trace, {0_op, 2_op}).empty());
   CHECK(packs_of(trace, {2_op, 3_op}) == std::vector<PackId>{0_pack, 1_pack});
 }

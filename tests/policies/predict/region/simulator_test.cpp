@@ -71,8 +71,9 @@ TEST_CASE("whole_region recomputes everything that is not kept at the first dema
   CHECK(result.peak == Bytes{38});
 }
 
-// A sharded rank releases its gathered parameters before it runs the next block: the op before left
-// 90, and the demand of c finds 2. The start still has 90; op 1: 30 + 2, op 3: 35 + 2.
+// A sharded rank releases its gathered parameters before it runs the next block. The op before the
+// demand left 90 bytes, of which 2 exist at the demand of c. The start still has 90; op 1: 30 + 2,
+// op 3: 35 + 2.
 TEST_CASE("recomputed results add to the bytes that exist at the demand") {
   Trace trace = chain();
   trace.backward[0] = backward_op(90);
@@ -105,8 +106,8 @@ TEST_CASE("without early stop, whole_region runs a region to its end, and on_dem
         std::vector<OpId>{1_op, 2_op, 3_op});
 }
 
-// Slot c is dropped without a demand, so on_demand never makes it. Slot b is dropped too. At the
-// demand of a, only slot a is therefore alive. The kept b, 20 bytes, is released at once. Then a is
+// Slot c is dropped without a demand, so on_demand never makes it. Slot b is dropped too. Only slot
+// a is therefore alive at the demand of a. The kept b, 20 bytes, is released at once. Then a is
 // made, 10 bytes.
 TEST_CASE("a slot that is dropped without a demand releases its value") {
   Trace trace = chain();
@@ -188,7 +189,7 @@ TEST_CASE("demanding an outside tensor starts no recompute") {
   CHECK(result.peak == Bytes{22});
 }
 
-TEST_CASE("a write to an outside tensor is not repeated, and its result is held") {
+TEST_CASE("a write to an outside tensor is not repeated, and the written value is held") {
   TraceBuilder build("side_effect", "bool");
   const ValueId counter = build.outside({1}, "bool");
   const ValueId x = build.outside({1}, "bool", true);
@@ -319,7 +320,8 @@ void check_against_oracle(const RandomRegion& random, const RegionType& type, Sc
   CHECK(simulated.peak == expected.peak);
 }
 
-TEST_CASE("the simulator agrees with a lookup of every value's lifetime", "[property]") {
+TEST_CASE("the simulator agrees with an oracle that looks up every value's lifetime",
+          "[property]") {
   for (std::uint32_t seed = 0; seed < testing::num_seeds(300); ++seed) {
     CAPTURE(seed);
     RandomRegion random = random_region(seed);
@@ -354,7 +356,7 @@ TEST_CASE("choose_order returns the simulation of the order that it chose", "[pr
   CHECK(num_sunk > 0);
 }
 
-TEST_CASE("a simulation gives up exactly if its peak reaches the limit", "[property]") {
+TEST_CASE("a simulation ends early exactly if its peak reaches the limit", "[property]") {
   for (std::uint32_t seed = 0; seed < testing::num_seeds(300); ++seed) {
     CAPTURE(seed);
     const RandomRegion random = random_region(seed);
@@ -407,7 +409,7 @@ TEST_CASE("on_demand never executes more ops and never peaks higher", "[property
     num_whole += random.type.whole_on_demand ? 1 : 0;
     num_lower += demanded.peak < whole.peak ? 1 : 0;
   }
-  // The seeds reach every branch of the choice.
+  // The seeds cover every branch of the choice.
   CHECK(num_sunk > 5);
   CHECK(num_whole > 1);
   CHECK(num_lower > 100);

@@ -57,7 +57,7 @@ TEST_CASE("full and attn_only differ only in attention under whole_region") {
   CHECK(full == attention);
 }
 
-TEST_CASE("a plan for another model is refused") {
+TEST_CASE("a plan for another model is rejected") {
   Plan plan = std::get<Plan>(resolve(std::get<Policy>(parse_policy("full")), trace()));
   CHECK_THROWS_AS(predict_counts(testing::toy_llama({.layers = 3}), plan, Schedule::kOnDemand),
                   std::invalid_argument);

@@ -31,7 +31,7 @@ std::int64_t num_recomputed(const Trace& trace, const Plan& plan, Schedule sched
 
 // A float32 parameter has two moments of its own size, and a 4-byte step count. A bfloat16
 // parameter of 10 elements has three float32 copies, and its gradient is cast while it is updated.
-TEST_CASE("an optimizer's bytes follow from the parameters' sizes") {
+TEST_CASE("an optimizer's bytes are computed from the sizes of the parameters") {
   Trace trace;
   trace.parameters = {{100, "float32", 3}};
   CHECK(optimizer_bytes(trace, OptimizerKind::kNothing) == OptimizerBytes{});
@@ -68,7 +68,7 @@ TEST_CASE("optimizers that rematch only predicts have the state that their sourc
 // Each block has two norms of 16, four weights of 16 x 16 and three of 16 x 32. Then come a norm of
 // 16 and a head of 16 x 64. Muon keeps one momentum for all 12,432 elements. AdamW handles the
 // 2,064 elements outside blocks, with a second moment.
-TEST_CASE("muon has one moment in blocks and two elsewhere") {
+TEST_CASE("optimizer muon has one moment for block parameters and two for all others") {
   const Trace trace = testing::toy_llama();
   const std::int64_t block = 2 * 16 + 4 * 16 * 16 + 3 * 16 * 32;
   const std::int64_t outside = 64 * 16 + 16 + 16 * 64;
@@ -183,7 +183,7 @@ TEST_CASE("kernels of recomputed ops are counted if the profile has counts", "[p
   CHECK(some);
 }
 
-TEST_CASE("a plan or a profile of another model is refused") {
+TEST_CASE("a plan or a profile of another model is rejected") {
   const Trace trace = testing::toy_llama({.layers = 2});
   const Trace other = testing::toy_llama({.layers = 4});
   StepSimulator simulator(trace);

@@ -20,7 +20,7 @@ const std::vector<StoredStorage> kOnHost = {{0, Store::kHost, /*is_input=*/false
                                             {1, Store::kHost, /*is_input=*/false, 5},
                                             {2, Store::kHost, /*is_input=*/true}};
 
-TEST_CASE("results are copied when their op has run, inputs when the region ends") {
+TEST_CASE("results are copied to the host when their op has run, and inputs when the region ends") {
   const RegionGraph graph = three_storages();
   StoreLedger ledger;
   StoreLedger::Stash stash(kOnHost, graph);
@@ -35,7 +35,7 @@ TEST_CASE("results are copied when their op has run, inputs when the region ends
   CHECK(ledger.device_bytes() == Bytes{0});
 }
 
-TEST_CASE("values that left come back as new memory, and each is freed once") {
+TEST_CASE("offloaded values come back into new device memory, and each is freed once") {
   const RegionGraph graph = three_storages();
   StoreLedger ledger;
   StoreLedger::Stash stash(kOnHost, graph);
@@ -43,7 +43,8 @@ TEST_CASE("values that left come back as new memory, and each is freed once") {
   ledger.put_inputs(stash);
   CHECK(ledger.leave(stash));
   CHECK(stash.has_left());
-  CHECK_FALSE(ledger.leave(stash));  // a second region that ends changes nothing
+  // values leave only once, so the end of a second region changes nothing
+  CHECK_FALSE(ledger.leave(stash));
   ledger.bring_back(stash);
   CHECK(ledger.device_bytes() == Bytes{70});
   CHECK(ledger.host().copied_back == Bytes{70});
@@ -54,7 +55,7 @@ TEST_CASE("values that left come back as new memory, and each is freed once") {
 }
 
 // The first stash is dropped before the second one is put, so the host holds 30 bytes, then 70.
-TEST_CASE("the peak of the host counts what is there at once") {
+TEST_CASE("the host's peak is the sum of the values that are there at the same time") {
   const RegionGraph graph = three_storages();
   StoreLedger ledger;
   StoreLedger::Stash first(kOnHost, graph);
@@ -65,12 +66,12 @@ TEST_CASE("the peak of the host counts what is there at once") {
   CHECK(ledger.host() == HostMemory{Bytes{70}, Bytes{100}, Bytes{0}});
 }
 
-TEST_CASE("a region that still has its values brings nothing back") {
+TEST_CASE("a region whose values are still on the device copies nothing back") {
   const RegionGraph graph = three_storages();
   StoreLedger ledger;
   StoreLedger::Stash stash(kOnHost, graph);
   ledger.put_inputs(stash);
-  ledger.bring_back(stash);  // backward reads the values before they left
+  ledger.bring_back(stash);  // backward begins before the values have left the device
   CHECK(ledger.device_bytes() == Bytes{0});
   CHECK(ledger.host().copied_back == Bytes{0});
 }

@@ -72,7 +72,7 @@ void check_that_no_row_is_better(const Asked& asked) {
   }
 }
 
-TEST_CASE("no row that is shown is better than the answer") {
+TEST_CASE("no row beside the answer is better than the answer") {
   const double shares[] = {0, 0.1, 0.35, 0.6, 0.9};
   for (std::uint32_t seed = 0; seed < testing::num_seeds(50); ++seed) {
     CAPTURE(seed);
@@ -89,7 +89,7 @@ TEST_CASE("no row that is shown is better than the answer") {
   }
 }
 
-TEST_CASE("a question that no plan meets returns the lowest peak") {
+TEST_CASE("if no plan meets the question, the answer gives the lowest peak") {
   const Asked asked = ask(testing::toy_llama({.layers = 4}), {}, Bytes{1});
   REQUIRE(asked.lowest);
   CHECK_FALSE(asked.record.answer);
@@ -97,7 +97,7 @@ TEST_CASE("a question that no plan meets returns the lowest peak") {
   CHECK(*asked.lowest == asked.record.front.points.front().figures.peak);
 }
 
-TEST_CASE("usual baselines end once the search is stopped") {
+TEST_CASE("usual baselines are not computed after the search is stopped") {
   const Trace trace = testing::toy_llama({.layers = 4});
   const Profile profile = h100_profile(trace);
   CHECK(usual_baselines(trace, profile, {}).size() > 10);

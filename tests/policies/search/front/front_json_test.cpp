@@ -87,7 +87,8 @@ TEST_CASE("offloading points give their host bytes and copy times") {
   CHECK_THROWS_WITH(front_from_json(broken), Catch::Contains("must be above 0 bytes"));
 }
 
-TEST_CASE("a front has a separate none only if none differs from the plan without regions") {
+TEST_CASE(
+    "a front stores policy none separately only if it differs from the plan without regions") {
   CHECK_FALSE(front_to_json(sample_record()).contains("none"));
   const Trace trace = testing::toy_sharded();
   const Profile profile = testing::made_up_profile(trace, 1);
@@ -107,7 +108,7 @@ TEST_CASE("a front has a separate none only if none differs from the plan withou
                     Catch::Contains("does not match the hash of its plan"));
 }
 
-TEST_CASE("points count relaunched kernels if the profile has counts") {
+TEST_CASE("points of a front count relaunched kernels if the profile has kernel counts") {
   const Json unknown = front_to_json(sample_record());
   for (const Json& point : unknown.at("points")) {
     CHECK(point.at("predicted_recomputed_kernels").is_null());
@@ -173,7 +174,7 @@ TEST_CASE("the holders at each peak of a front sum to the peak") {
   }
 }
 
-TEST_CASE("malformed fronts are refused with the place") {
+TEST_CASE("the error for a malformed front gives the path of the mistake") {
   struct Damage {
     const char* pointer;
     Json value;

@@ -177,7 +177,7 @@ void check_budgets(const SearchSpace& space) {
   }
 }
 
-TEST_CASE("no answer exceeds its budget, and a larger budget gives a higher peak and speed") {
+TEST_CASE("no answer exceeds its budget, and with a larger budget the answer is never slower") {
   for (const Schedule schedule : {Schedule::kOnDemand, Schedule::kWholeRegion}) {
     CAPTURE(to_string(schedule));
     SearchSpace space;
@@ -187,7 +187,7 @@ TEST_CASE("no answer exceeds its budget, and a larger budget gives a higher peak
 }
 
 // The peak is in the head, so holding fewer inputs would lower it. No option holds fewer inputs.
-TEST_CASE("an answer may be a baseline that no option replaces") {
+TEST_CASE("the answer may be a baseline if no mix of options is as good") {
   const Trace trace = testing::toy_llama({.layers = 6, .tokens = 64, .vocab = 4096});
   const Profile profile = profile_of(trace);
   SearchSpace space;
@@ -208,7 +208,7 @@ TEST_CASE("an answer may be a baseline that no option replaces") {
   CHECK_FALSE(search.fastest_within({best.figures.peak.count - 1}).has_value());
 }
 
-TEST_CASE("a slowdown of zero gives a plan that recomputes only free ops") {
+TEST_CASE("if no slowdown is allowed, the plan recomputes only ops that take no time") {
   const Trace trace = small_llama();
   const Profile profile = profile_of(trace);
   FrontSearch search(trace, profile, {});
@@ -239,7 +239,7 @@ TEST_CASE("a model with a single plan has no gap, however coarse the search") {
 
 // Each block gathers 64 bytes. The peak is in the backward of the last block. There, `none` holds
 // only the 64 bytes that this block has gathered.
-TEST_CASE("the front's point none has the plan of policy none if blocks gather their parameters") {
+TEST_CASE("if blocks gather their parameters, the front's point none has the plan of policy none") {
   const Trace trace = testing::toy_sharded();
   const Profile profile = profile_of(trace);
   const Plan none = resolve_none(trace);
@@ -272,7 +272,7 @@ TEST_CASE("the front's point none has the plan of policy none if blocks gather t
   }
 }
 
-TEST_CASE("the front's point none has a plan without regions if no block gathers parameters") {
+TEST_CASE("if no block gathers parameters, the front's point none has a plan without regions") {
   const Trace trace = small_llama();
   const Profile profile = profile_of(trace);
   FrontSearch search(trace, profile, {}, resolve_none(trace));
@@ -289,7 +289,8 @@ TEST_CASE("hypervolume is a sum of rectangles") {
   CHECK(hypervolume_ratio({}, {10, 10}) == 0);
 }
 
-TEST_CASE("a spread choice takes both ends first, and then the points that add most") {
+TEST_CASE(
+    "a spread choice of points takes both ends first, and then the points that add the most area") {
   const std::vector<PlanePoint> front = {{0, 100}, {1, 50}, {50, 49}, {99, 48}, {100, 0}};
   CHECK(spread_points(front, 2) == std::vector<std::size_t>{0, 4});
   CHECK(spread_points(front, 3) == std::vector<std::size_t>{0, 1, 4});

@@ -46,7 +46,7 @@ std::vector<std::size_t> anchors_of(const Front& front) {
   return choose_anchors(plane);
 }
 
-TEST_CASE("the anchors are both ends and the knee") {
+TEST_CASE("the points that are measured first are both ends and the knee") {
   CHECK(choose_anchors({{10, 100}, {12, 60}, {20, 30}, {40, 22}, {100, 10}}) ==
         std::vector<std::size_t>{0, 2, 4});
   // A straight line has no knee, so the middle is chosen.
@@ -55,9 +55,12 @@ TEST_CASE("the anchors are both ends and the knee") {
   CHECK(choose_anchors({{10, 50}, {20, 40}}) == std::vector<std::size_t>{0, 1});
 }
 
-// Two points are left. (40, 22) adds the larger area, (100 - 40) * (30 - 22) = 480, but its time is
-// only 8 from the knee's time. (12, 60) adds (20 - 12) * (100 - 60) = 320, at a distance of 30.
-TEST_CASE("the next measured point adds the most area and information") {
+// Two points are left. (40, 22) adds the larger area, (100 - 40) * (30 - 22) = 480, but its time
+// differs from the knee's time by only 8. (12, 60) adds (20 - 12) * (100 - 60) = 320, and its time
+// differs by 30.
+TEST_CASE(
+    "the next point to measure is chosen by its area and by its distance in time from measured "
+    "points") {
   const std::vector<PlanePoint> front = {{10, 100}, {12, 60}, {20, 30}, {40, 22}, {100, 10}};
   CHECK(choose_measured(front, 3) == std::vector<std::size_t>{0, 2, 4});
   CHECK(choose_measured(front, 4) == std::vector<std::size_t>{0, 1, 2, 4});
@@ -135,7 +138,7 @@ TEST_CASE("a measured front is behind a baseline only by more than the control v
   weigh_measurement(front, anchors_of(front), std::array<double, 2>{1, 1});
   CHECK(front.measurement->is_behind_when_measured());
   CHECK(front.measurement->families[0].measured > front.measurement->measured_hypervolume);
-  // With twice the time, it is behind every point.
+  // With twice the time, the baseline is behind every point.
   weigh_measurement(front, anchors_of(front), std::array<double, 2>{1, 2});
   CHECK_FALSE(front.measurement->is_behind_when_measured());
 }

@@ -64,7 +64,7 @@ TEST_CASE("a range of up to sixteen loads is tried completely") {
   CHECK(found.tried.back().load == 20);
 }
 
-TEST_CASE("nothing else is tried if the smallest load does not fit") {
+TEST_CASE("if the smallest load does not fit, no other load is tried") {
   std::multiset<std::int64_t> asked;
   const LoadsRecord found = find_largest_load(4, 64, device(3, hill, &asked));
   CHECK_FALSE(found.largest.has_value());

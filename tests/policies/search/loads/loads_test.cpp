@@ -34,11 +34,11 @@ LoadsRecord sample_loads() {
   return record;
 }
 
-TEST_CASE("the schema of loads has exactly the fields of loads") {
+TEST_CASE("the schema of loads files has exactly the fields of the C++ structs") {
   testing::check_fields(LoadsRecord{}, testing::SchemaPlace("loads"), "loads", {"schema"});
 }
 
-TEST_CASE("loads read back unchanged") {
+TEST_CASE("a loads file reads back unchanged") {
   const Json json = loads_to_json(sample_loads());
   CHECK(validate(json).value_or("valid") == "valid");
   CHECK(loads_to_json(loads_from_json(json)) == json);
@@ -47,7 +47,7 @@ TEST_CASE("loads read back unchanged") {
   CHECK(json.at("tried").at(2).at("saves").is_null());
 }
 
-TEST_CASE("malformed loads are refused with the place") {
+TEST_CASE("the error for a malformed loads file gives the path of the mistake") {
   struct Damage {
     const char* pointer;
     Json value;

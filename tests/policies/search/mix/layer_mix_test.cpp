@@ -32,8 +32,8 @@ struct Variety {
   bool offload = false;
 };
 
-// Uses few amounts, so that some amounts are equal. An option without a region passes on the
-// offloaded bytes of the options before it.
+// Draws from few amounts of bytes, so that some options have equal amounts. An option without a
+// region passes on the offloaded bytes of the options before it.
 void offload_some(Dice& dice, LayerOption& option) {
   option.transient_beside = {dice.below(static_cast<int>(option.transient.count) + 1)};
   option.passes_on = dice.below(3) == 0;
@@ -272,7 +272,7 @@ TEST_CASE("a thinned front states an upper bound of the time that it may lose") 
   CHECK(num_gaps > 0);
 }
 
-TEST_CASE("the order rule gives the lowest peak of all permutations") {
+TEST_CASE("the readable order of layers has the lowest peak of all permutations") {
   for (std::uint32_t seed = 0; seed < testing::num_seeds(2000); ++seed) {
     CAPTURE(seed);
     MixProblem problem = random_problem(seed, {6, 1, seed % 2 == 0, false});
@@ -302,7 +302,7 @@ TEST_CASE("the order rule gives the lowest peak of all permutations") {
   }
 }
 
-TEST_CASE("readable order never raises the peak of mixed kinds of layers") {
+TEST_CASE("the readable order of layers never raises the peak, even with several kinds of layers") {
   for (std::uint32_t seed = 0; seed < testing::num_seeds(200); ++seed) {
     CAPTURE(seed);
     const MixProblem problem = random_problem(seed, {6, 2, true, false});
@@ -347,7 +347,7 @@ TEST_CASE("a larger recompute working set is free if the head determines the pea
   CHECK(front.points[0].peak == Bytes{51});
 }
 
-TEST_CASE("hull options keep the ends and lose little") {
+TEST_CASE("options on the convex hull include both ends and lose little time") {
   std::vector<LayerOption> options = {{Bytes{0}, Bytes{10}, {}, nanoseconds(100), 1},
                                       {Bytes{5}, Bytes{10}, {}, nanoseconds(60), 1},
                                       {Bytes{6}, Bytes{10}, {}, nanoseconds(50), 1},

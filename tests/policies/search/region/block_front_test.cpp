@@ -108,8 +108,8 @@ void check_against_all(const RegionGraph& graph, const SaveSetCosts& costs) {
   check_gaps(find_block_front(graph, costs, limits), all);
 }
 
-// Without these properties, the agreement above would prove little.
-TEST_CASE("random blocks have every property that makes save sets hard") {
+// If the random blocks lacked these properties, comparing their fronts would prove little.
+TEST_CASE("random blocks have every property that makes the choice of save sets hard") {
   int num_several_outputs = 0;
   int num_views = 0;
   int num_in_place = 0;
@@ -195,7 +195,7 @@ TEST_CASE("the best answer within the budget is found, and no answer exceeds the
 }
 
 // Backward demands a (4 bytes) and b (8). The next region holds b anyway.
-TEST_CASE("keeping a value that another holder keeps costs nothing") {
+TEST_CASE("keeping a value that is held anyway costs no bytes") {
   TraceBuilder build("free", "bool");
   const ValueId x = build.outside({1}, "bool", true);
   const ValueId a = build.call("aten::silu", {x}, {4}, {{}, {0}});

@@ -22,7 +22,8 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Everything that a search knows before it mixes.
+// The inputs of mixing, which a search prepares: the sharded step, its profile, its spans and their
+// options.
 struct Prepared {
   Prepared(const Trace& trace, const SearchSpace& space)
       : Prepared(trace, roofline_profile(trace, *find_device_sheet("h100")), space) {}
@@ -143,7 +144,8 @@ Profile profile_of(const Trace& trace, std::uint32_t seed) {
   return seed / 12 % 2 == 0 ? profile : testing::with_equal_times(trace, std::move(profile));
 }
 
-TEST_CASE("the price of any mix of options equals the simulated step", "[property]") {
+TEST_CASE("the predicted peak and time of any mix of options equal those of the simulated step",
+          "[property]") {
   std::size_t num_mixes = 0;
   std::size_t most_regions = 0;
   for (std::uint32_t seed = 0; seed < testing::num_seeds(60); ++seed) {
@@ -202,7 +204,10 @@ void check_offloaded_mixes(const Trace& trace, const Profile& profile, const Sea
   });
 }
 
-TEST_CASE("the price of any mix of offloading options equals the simulated step", "[property]") {
+TEST_CASE(
+    "the predicted peak and time of any mix of offloading options equal those of the simulated "
+    "step",
+    "[property]") {
   OffloadedMixes seen;
   for (std::uint32_t seed = 0; seed < testing::num_seeds(60); ++seed) {
     CAPTURE(seed);
@@ -218,7 +223,8 @@ TEST_CASE("the price of any mix of offloading options equals the simulated step"
       space.resolution_ratio = 0.3;
       space.offload = HostLink{1e6, 2e6, "made up"};
       if (seed % 2 == 1) {
-        // Random values have up to some hundred bytes, so this hides the smaller copies.
+        // Random values have up to a few hundred bytes, so compute hides the smaller copies
+        // completely.
         space.offload->hidden_out = nanoseconds(200'000);
         space.offload->hidden_back = nanoseconds(50'000);
       }
@@ -247,8 +253,8 @@ Trace without_adds(Trace trace) {
 
 // With many tokens, activations decide where the peak is. With few, gathered parameters decide it.
 TEST_CASE(
-    "the price of any mix of regions over several blocks equals the simulated step for any number "
-    "of ranks") {
+    "the predicted peak and time of any mix of regions over several blocks equal those of the "
+    "simulated step, on any number of ranks") {
   for (const std::int64_t tokens : {32, 256}) {
     CAPTURE(tokens);
     check_segments(

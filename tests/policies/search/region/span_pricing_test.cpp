@@ -1,7 +1,7 @@
-// Compares the pieces of spans with the step simulator, on random traces and random plans. The
-// bytes that the pieces hold together equal what the step holds between forward and backward. The
-// highest of their transients, each on top of what earlier pieces hold, is the step's peak in
-// backward.
+// Compares the pieces of spans with the step simulator, on random traces and random plans. The sum
+// of the bytes that all pieces hold must equal the bytes that the step holds between forward and
+// backward. Each piece has a transient on top of the bytes that earlier pieces hold. The highest of
+// these totals must equal the step's peak in backward.
 #include "policies/search/region/span_pricing.h"
 #include "policies/predict/region/trace_index.h"
 
@@ -161,7 +161,9 @@ Bytes peak_of_backward(const StepPrediction& step) {
                   step.peak_by_phase[static_cast<int>(Phase::kRecompute)]);
 }
 
-TEST_CASE("the prices of parts of random plans add up to the simulated step") {
+TEST_CASE(
+    "the predicted bytes and times of a random plan's parts add up to those of the simulated "
+    "step") {
   int num_cases = 0;
   for (std::uint32_t seed = 0; seed < num_seeds(300); ++seed) {
     const Trace trace =
@@ -189,7 +191,7 @@ TEST_CASE("the prices of parts of random plans add up to the simulated step") {
 
 // Builds four blocks of one op, which saves its input and its output. Each result is thus saved
 // twice, and the block that made it releases it last.
-TEST_CASE("tensors saved by two neighbours are held until backward of the earlier neighbour") {
+TEST_CASE("tensors that two adjacent blocks save are held until backward of the earlier block") {
   TraceBuilder builder("neighbours");
   ValueId x = builder.outside({64, 64}, "float32", /*needs_grad=*/true);
   for (int layer = 0; layer < 4; ++layer) {

@@ -118,7 +118,8 @@ TEST_CASE("a simple plan has at most two groups of layers and keeps no view or c
   }
 }
 
-// The list has policies of the simple form. No trainer has names for some of their save lists.
+// All policies of the list have the simple form. No trainer has a name for some of their save
+// lists.
 TEST_CASE("no policy of the simple form is better than the best simple plan") {
   const char* const known =
       "none,full,first_n(1),first_n(3),first_n(5),last_n(2),attn_only,ops_block,save_mm,"

@@ -29,7 +29,7 @@ void save(RegionType& type, const std::string& name, const std::set<int>& nths) 
   }
 }
 
-// Returns `full` of four layers, with a separate type for each.
+// Returns the plan of policy `full` on four layers, with a separate region type for each layer.
 Plan own_types(const Trace& trace) {
   Plan plan = plan_of("full", trace);
   const RegionType type = plan.types.front();
@@ -41,7 +41,7 @@ Plan own_types(const Trace& trace) {
   return plan;
 }
 
-TEST_CASE("known policies are described in words") {
+TEST_CASE("the plans of known policies are described in words") {
   CHECK(words_of("none") == "layers 0-3: keep all");
   CHECK(words_of("full") == "layers 0-3: recompute all");
   CHECK(words_of("first_n(2)") == "layers 0, 1: recompute all; 2, 3: keep all");
@@ -89,7 +89,7 @@ TEST_CASE("fully kept ops have no number, and layers without kept ops are distin
 
 // The plan keeps two products. The test turns the first product into a cast, so attention has three
 // products left.
-TEST_CASE("kept casts are mentioned without a name") {
+TEST_CASE("kept casts are mentioned without the names of their ops") {
   const Trace trace = testing::toy_llama();
   Plan plan = plan_of("full", trace);
   REQUIRE(plan.types.size() == 1);
