@@ -73,7 +73,8 @@ bool is_read_both_ways(const std::string& text) {
   return !as_document.empty();
 }
 
-TEST_CASE("a report read point by point equals the whole document", "[property]") {
+TEST_CASE("reading a report point by point gives the same result as reading it whole",
+          "[property]") {
   Json sample = sample_report_json();
   sample["points"].push_back(sample["points"][0]);
   sample["points"].back()["policy"] = "alias";
@@ -88,7 +89,7 @@ TEST_CASE("a report read point by point equals the whole document", "[property]"
   CHECK(read > 10);  // enough mutated texts are still readable, so that results are compared
 }
 
-TEST_CASE("reports with damaged bytes are read or refused in one line", "[property]") {
+TEST_CASE("reports with damaged bytes are read, or rejected with a one-line error", "[property]") {
   for (const Json& sample : {sample_report_json(), sample_point_json()}) {
     const std::string text = sample.dump(1);
     for (std::uint32_t seed = 0; seed < num_seeds(300); ++seed) {
@@ -98,7 +99,7 @@ TEST_CASE("reports with damaged bytes are read or refused in one line", "[proper
   }
 }
 
-TEST_CASE("reports with wrong values are read or refused in one line", "[property]") {
+TEST_CASE("reports with wrong values are read, or rejected with a one-line error", "[property]") {
   for (const Json& sample : {sample_report_json(), sample_point_json()}) {
     for (std::uint32_t seed = 0; seed < num_seeds(600); ++seed) {
       CAPTURE(seed);

@@ -1,4 +1,5 @@
-// Points that ran on several ranks: collectives, their bytes and each rank's peak.
+// Tests comparisons of points that ran on several ranks: collectives, their bytes and each rank's
+// peak.
 #include "reports/compare/metrics.h"
 #include "reports/render/tables/compare_table.h"
 #include "tests/reports/compare/sample_comparison.h"
@@ -24,8 +25,8 @@ PointRecord on_ranks(const std::string& policy, std::int64_t recomputed) {
   return point;
 }
 
-// A step has 16 collectives in forward, 15 in backward and 1 after it. 8 more are repeated. Each
-// has 1 MiB.
+// A step has 16 collectives in forward, 15 in backward and 1 after it. Recompute issues 8 more.
+// Each collective has 1 MiB.
 TEST_CASE(
     "the table has rows for collectives per step and for their bytes, explained by phase and "
     "kind") {
@@ -46,7 +47,8 @@ TEST_CASE(
   CHECK(why.parts[0].share_ratio == Approx(1));
 }
 
-TEST_CASE("an equal number of collectives of other kinds is a difference, and fails on counts") {
+TEST_CASE(
+    "the same number of collectives of different kinds is a difference, and fails on counts") {
   PointRecord other = on_ranks("full", 8);
   for (auto* counts : {&other.ranks->collectives, &other.ranks->collective_bytes}) {
     auto& forward = counts->at(at(Phase::kForward));

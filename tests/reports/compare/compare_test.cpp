@@ -77,7 +77,8 @@ TEST_CASE("the error for rows with different metrics than the floors gives the p
 
 // Has rows of every verdict, names that are long or mean something in markup, kernels, points that
 // only one side has, and another version.
-TEST_CASE("the page of a comparison") {
+TEST_CASE(
+    "the page of a comparison escapes markup in names, and explains a difference by kernels") {
   Report base = base_report();
   Report candidate = slower_report();
   const auto [below, above] = points_with_kernels();

@@ -25,8 +25,8 @@ TEST_CASE("the differing environment settings are named") {
 }
 
 TEST_CASE(
-    "a variable that changes bits or bytes is a difference, and so is a clock that is unknown on "
-    "one side") {
+    "environments differ if a variable that affects bits or bytes differs, or if a clock is known "
+    "on only one side") {
   using Differences = std::vector<NamedDifference>;
   const auto differences = [](const std::function<void(Environment&)>& change) {
     Provenance other = sample_provenance();
@@ -66,7 +66,7 @@ TEST_CASE(
 // A merged report's own environment holds only the members that its points' environments have in
 // common. A member that differs between the points is unknown in the merged report, so it would
 // seem to differ from every point.
-TEST_CASE("points of a merged report are compared in their own environment") {
+TEST_CASE("each point of a merged report is compared with its own environment, not the report's") {
   const auto merged = [](const std::string& first, const std::string& second) {
     Report report;
     for (const std::string& version : {first, second}) {

@@ -94,7 +94,7 @@ TEST_CASE("a time difference is explained by kernel class, if kernels were timed
 }
 
 TEST_CASE(
-    "if kernel times overlap, are unreliable or are equal, no remainder explains a difference") {
+    "kernel times that overlap, are unreliable or are equal do not explain a time difference") {
   auto [base, candidate] = points_with_kernels();
   candidate.time->phases["backward"] += std::chrono::microseconds(1000);
   const auto by = [&] { return compare(base, candidate).rows[0].explanations.at(0); };

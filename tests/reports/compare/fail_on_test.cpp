@@ -23,7 +23,7 @@ TEST_CASE("a comparison lists the conditions of --fail-on that its verdicts meet
         std::vector<std::string>{"counts", "loss", "missing"});
 }
 
-TEST_CASE("metrics that were not compared do not pass") {
+TEST_CASE("a condition on a metric that was not compared does not pass") {
   CompareSettings settings;
   const auto open = [&](FailOn what, const PointRecord& base, const PointRecord& candidate) {
     settings.fail_on = {what};
@@ -73,7 +73,7 @@ TEST_CASE("metrics that were not compared do not pass") {
 
 // Rounds of 7 to 48 ms are compared with rounds of 10 ms. The ratio may be less than half or up to
 // eight.
-TEST_CASE("a time does not pass if noise leaves open whether it is slower") {
+TEST_CASE("a time does not pass if it is too noisy to decide whether it is slower") {
   CompareSettings settings;
   settings.fail_on = {FailOn::kSlower};
   const PointRecord base = timed_point("full", kBase);
@@ -86,7 +86,8 @@ TEST_CASE("a time does not pass if noise leaves open whether it is slower") {
   CHECK_THAT(open({7000, 48000, 18000, 18000}),
              Catch::StartsWith("slower (step time, 1.8") &&
                  Catch::EndsWith("] of the base's, is within noise for full on_demand)"));
-  // The interval says slower, but such a difference is not rare enough to be reported.
+  // The whole interval is above 1, but chance alone gives such a difference too often for a
+  // verdict.
   CHECK_THAT(open({10400, 17000}), Catch::Contains("is within noise"));
   // The verdict on faster is unsure, but the candidate is surely not slower.
   const PointRecord faster = timed_point("full", {7900, 9100, 8200, 8800});
@@ -98,7 +99,7 @@ TEST_CASE("a time does not pass if noise leaves open whether it is slower") {
   CHECK(open({7000, 48000, 18000, 18000}).empty());
 }
 
-TEST_CASE("a point that only the base finished leaves the conditions on that point undecided") {
+TEST_CASE("conditions on a point are undecided if only the base finished the point") {
   using testing::report_of;
   const Report base = report_of({timed_point("none", kBase), timed_point("full", kBase)});
   const auto open = [&](const Report& left, const Report& right, FailOn what) {
@@ -136,7 +137,7 @@ TEST_CASE("a failed point that the base lacks is found, and empty reports decide
         std::vector<std::string>{"missing (the base has no points)",
                                  "failed (the candidate has no points)"});
   CHECK(undecided(compare(base, base, settings)).empty());
-  // If no condition is requested, a comparison of nothing is reported.
+  // Even without a requested condition, a comparison without a common point is undecided.
   CHECK(undecided(compare(base, report_of({}))) ==
         std::vector<std::string>{"no point finished in both reports"});
   CHECK(undecided(compare(base, base)).empty());

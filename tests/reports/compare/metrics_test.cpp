@@ -111,7 +111,8 @@ TEST_CASE("more rows require stronger evidence for a difference") {
   CHECK(metric_of(record, Metric::kStepTime).interval->at(0) > 1.01);
 }
 
-TEST_CASE("reports of identical runs raise a false alarm at most once in a hundred", "[property]") {
+TEST_CASE("at most one comparison of identical runs in a hundred reports a difference",
+          "[property]") {
   const auto normal = [](std::mt19937& bits) { return std::normal_distribution<double>()(bits); };
   const auto heavy = [](std::mt19937& bits) {
     return std::student_t_distribution<double>(3)(bits);
@@ -124,7 +125,7 @@ TEST_CASE("reports of identical runs raise a false alarm at most once in a hundr
   CHECK(reports_with_alarm(100, 1, 1.2, normal) > 0.9);
 }
 
-TEST_CASE("counts are compared per step, and by op if the sums are equal") {
+TEST_CASE("op counts are compared per step, and by op if their sums are equal") {
   PointRecord longer = sample_point();
   longer.counts->counted_steps *= 3;
   for (auto& phase : longer.counts->by_op) {
@@ -151,7 +152,7 @@ TEST_CASE("counts are compared per step, and by op if the sums are equal") {
   CHECK(metric_of(record, Metric::kRecomputedOps).verdict == CompareVerdict::kSame);
 }
 
-TEST_CASE("kernels are compared per step, by class if the sums are equal, and only if counted") {
+TEST_CASE("kernel counts are compared per step, and by class if their sums are equal") {
   PointRecord other = sample_point();
   const auto kernels_of = [&](const PointRecord& candidate) {
     return metric_of(compare(sample_point(), candidate), Metric::kKernelCount);
@@ -182,7 +183,8 @@ TEST_CASE("losses are compared bitwise, at every step") {
   CHECK(loss.verdict == CompareVerdict::kDifferent);
   CHECK(loss.note == "first differs at step 0");
   CHECK(metric_of(compare(base, base), Metric::kLoss).verdict == CompareVerdict::kSame);
-  // The loss does not show gradients, parameters and generators of the last step.
+  // The losses do not depend on the gradients, parameters and generators of the last step, so these
+  // are compared too.
   const auto changed = [&](const std::function<void(StepRecord&)>& change) {
     PointRecord edited = base;
     change(edited.steps[0]);

@@ -136,8 +136,9 @@ double alarms_of_compare(const Recording& recording, std::size_t num_rounds, int
 
 }  // namespace
 
-TEST_CASE("on recorded samples, run's A/A control calls at most 1 % of equal arms different",
-          "[property]") {
+TEST_CASE(
+    "on recorded samples, the verdict of rematch run calls at most 1 % of equal arms different",
+    "[property]") {
   for (const Recording& recording : recordings()) {
     REQUIRE(recording.slots.size() >= 16);
     for (const std::size_t num_rounds : {4, 8}) {
@@ -148,8 +149,10 @@ TEST_CASE("on recorded samples, run's A/A control calls at most 1 % of equal arm
   }
 }
 
-TEST_CASE("on recorded samples, compare misjudges at most one report of equal runs in a hundred",
-          "[property]") {
+TEST_CASE(
+    "on recorded samples, rematch compare finds a difference in at most 1 % of reports of equal "
+    "runs",
+    "[property]") {
   for (const Recording& recording : recordings()) {
     for (const int num_rows : {1, 14}) {
       CAPTURE(recording.name, num_rows);
@@ -159,8 +162,9 @@ TEST_CASE("on recorded samples, compare misjudges at most one report of equal ru
   }
 }
 
-TEST_CASE("prints the false alarms on recorded samples, and the detected share of real slowdowns",
-          "[.rates]") {
+TEST_CASE(
+    "prints how often recorded samples give false alarms, and how often slowdowns are detected",
+    "[.rates]") {
   for (const Recording& recording : recordings()) {
     for (const double slowdown : {1.0, 1.1, 1.5, 3.0}) {
       std::printf("%s x%.1f: run 4 rounds %.4f, 8 rounds %.4f; compare 1 row %.4f, 14 rows %.4f\n",

@@ -1,4 +1,4 @@
-// Synthetic reports for the tests of compare. Pure.
+// Synthetic reports for the tests of compare. The functions are pure.
 #pragma once
 
 #include <cstddef>

@@ -29,7 +29,7 @@ TEST_CASE("T0 passes equal bits, or names the first step and tensor that differ"
   }
 }
 
-TEST_CASE("T0 is refused if the reference is not reproducible") {
+TEST_CASE("T0 is inconclusive if the reference is not reproducible") {
   const LossArm reference = arm_of({kLosses, {5, 4, 3, 2.5F}});
   const CheckRecord check = check_bitwise(arm_of({{5, 4, 3, 1}}), reference);
   CHECK(check.verdict == GateVerdict::kInconclusive);

@@ -56,7 +56,7 @@ TEST_CASE("T2 does not widen its margin if one run of the candidate is an outlie
   CHECK(check_equivalence(astray, still, std::nullopt, 1).verdict == GateVerdict::kInconclusive);
 }
 
-TEST_CASE("T2 refuses a window that is longer than the runs") {
+TEST_CASE("T2 rejects a window that is longer than the runs") {
   const LossArm arm = arm_of({{1, 2, 3}, {1, 2, 3}, {1, 2, 3}, {1, 2, 3}});
   const CheckRecord check = check_equivalence(arm, arm, std::nullopt, 4);
   CHECK(check.verdict == GateVerdict::kInconclusive);

@@ -42,7 +42,7 @@ const Runs kReferences = {{5, 4}, {5, 4.25F}, {5, 4.125F}, {5, 4.0625F}};
 
 // The same numbers in a report and in files must give the same results, because the checks share
 // their code.
-TEST_CASE("curves have the same limits as the runs of a report") {
+TEST_CASE("curves from files are checked with the same limits as runs of a report") {
   for (const float loss : {4.F, 4.3F, 4.74F, 4.76F, 9.F}) {
     CAPTURE(loss);
     const Runs references = {{50, 4}, {50, 4.25F}, {50, 4.125F}, {50, 4.0625F}};
@@ -76,7 +76,8 @@ TEST_CASE("curves have the same limits as the runs of a report") {
   }
 }
 
-// Step 20 of mine1 is 0.75 from the nearest reference, 4.25. Two runs may differ by 2.2 times 0.25.
+// At step 20 the loss of mine1 differs by 0.75 from the nearest reference, 4.25. The allowed
+// difference for two runs is 2.2 times 0.25.
 TEST_CASE("the error for a curve outside names its step, line and column") {
   const GateRecord record =
       gate_of(curves_of("mine", {{5, 4}, {5, 5}}), curves_of("base", kReferences));
@@ -86,7 +87,9 @@ TEST_CASE("the error for a curve outside names its step, line and column") {
                                "of 4 reference runs; allowed is 0.55"));
 }
 
-TEST_CASE("curves with steps that the reference lacks prove nothing") {
+TEST_CASE(
+    "the gate is inconclusive if a curve lacks steps of the reference, or references have "
+    "different steps") {
   const auto base = curves_of("base", {{5, 4, 3}, {5, 4, 3}, {5, 4, 3}});
   auto shorter = curves_of("mine", {{5, 4}});
   shorter[0].empty.push_back({30, 4});
@@ -137,7 +140,7 @@ TEST_CASE(
 
 // Two runs differ by 0.25, so the envelope is 0.5. The mean loss falls by 0.89.
 TEST_CASE(
-    "if the loss of the reference does not fall, no candidate passes, but differences still fail") {
+    "if the reference's loss does not fall, no candidate passes, but differing losses still fail") {
   struct Case {
     Runs references;
     const char* reason;  // reason of the failure; empty if the curves pass

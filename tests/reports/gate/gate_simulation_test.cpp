@@ -186,7 +186,7 @@ TEST_CASE(
   CHECK(at_most(simulate_envelope(random_walk, 4, 0).failed) <= 0.005);
 }
 
-// The furthest of several runs counts, and the factor grows with the number of runs.
+// The check uses the run that is furthest away, so its factor grows with the number of runs.
 TEST_CASE("T1 fails an equal candidate no more often if all of its runs are checked") {
   for (const int runs : {4, 8}) {
     CAPTURE(runs);

@@ -65,7 +65,7 @@ TEST_CASE("T0 names the gradient that differs between two reports") {
 }
 
 // Losses can still be compared, so only the tier that compares bits is undecided.
-TEST_CASE("bits of a plan that does not keep them are neither equal nor different") {
+TEST_CASE("bits are not compared if the point's plan does not preserve them") {
   Report report = report_of({trained_point("none"), trained_point("full")});
   PointRecord& rounding = report.points[1];
   rounding.parity->parameter_hash_equal = false;
@@ -94,7 +94,7 @@ TEST_CASE("a loss that is not finite fails in every tier, whether or not bits ar
   }
 }
 
-// The candidate's own run passes each tier. One of its repeats does not.
+// The candidate's own run passes each tier, but one of its repeats fails.
 TEST_CASE("a repeat of the candidate without finite losses and gradients fails every tier") {
   const auto four_runs = [](const Steps& last) {
     Report report = report_of({trained_point("full")});
@@ -169,7 +169,7 @@ TEST_CASE("gradients that are all zero do not count as equal") {
   CHECK_THAT(check_of(none, "gradients").reason, Catch::Contains("head.weight"));
 }
 
-TEST_CASE("points of one report are compared with its reference, not with themselves") {
+TEST_CASE("points of a single report are compared with the report's reference point") {
   const Report report =
       report_of({trained_point("none"), trained_point("full"), trained_point("attn_only")});
   const GateRecord record =
@@ -199,7 +199,8 @@ TEST_CASE("without a reference of the same training the gate is inconclusive") {
         GateVerdict::kInconclusive);
 }
 
-TEST_CASE("bits in a different environment are inconclusive, never failed or passed") {
+TEST_CASE(
+    "a comparison of bits from different environments is inconclusive, even if the bits differ") {
   Report elsewhere = report_of({trained_point("full", {5, 4, 3, 1})});
   elsewhere.provenance.environment.libtorch_version = "2.12.0";
   const Report reference = report_of({trained_point("full")});
@@ -239,7 +240,7 @@ TEST_CASE("points of a merged report are compared with a reference in their envi
   CHECK(apart.environment_differences.size() == 1);
 }
 
-TEST_CASE("repeats of the reference are found by key") {
+TEST_CASE("repeats of the reference are matched by the key of their point") {
   Report reference = report_of({trained_point("none")});
   const std::string key = point_key(reference.points[0].identity);
   for (const float noise : {0.0F, 0.125F, 0.25F}) {
@@ -288,8 +289,8 @@ TEST_CASE("a requested policy that only the reference has is reported as missing
   GateSettings settings;
   settings.max_peak = Bytes{std::int64_t{1} << 30};
   const Report report = report_of({trained_point("none")});
-  CHECK(gate(report, reference, settings).points.size() == 1);  // the report lacks no requested
-                                                                // point
+  // the report has every requested point
+  CHECK(gate(report, reference, settings).points.size() == 1);
   settings.policies = {"none", "full"};
   const GateRecord record = gate(report, reference, settings);
   CHECK(record.verdict == GateVerdict::kInconclusive);

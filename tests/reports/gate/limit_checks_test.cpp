@@ -12,7 +12,7 @@ using testing::trained_point;
 
 // sample_point has a peak of 100 MiB, and in each of 10 steps 64 matmuls in forward and 128 in
 // backward.
-TEST_CASE("limits on peak, ops and time need no loss") {
+TEST_CASE("limits on peak, ops and time are checked without a loss tier") {
   const Report report = report_of({trained_point("none")});
   struct Case {
     const char* name;
@@ -83,8 +83,7 @@ TEST_CASE("zero executions of an unknown op do not prove its absence") {
 
 // Each forward of 10 steps has 16 all-reduces and each recompute has 8.
 TEST_CASE(
-    "collectives are expected by kind, and the checked peak is the peak of the worst rank, which "
-    "is named") {
+    "collectives are checked by kind, and the peak check names the rank with the highest peak") {
   PointRecord on_ranks = testing::sample_on_ranks("full", 8);
   on_ranks.steps.pop_back();  // the last step's loss is not a number
   on_ranks.counts->by_op[0]["_c10d_functional::all_reduce"] = 160;
@@ -121,7 +120,7 @@ TEST_CASE("collectives that the plan does not predict fail any gate") {
         "issued 90 all_reduce in recompute; the plan predicts 80");
 }
 
-TEST_CASE("slowdown passes or fails only if its whole interval passes or fails") {
+TEST_CASE("the slowdown check passes or fails only if the whole interval of the slowdown does") {
   using std::chrono::microseconds;
   PointRecord slow = trained_point("full");
   const PointRecord base = trained_point("full");
@@ -150,7 +149,7 @@ PointRecord timed(const std::string& policy, const std::vector<std::int64_t>& ro
 }
 
 // Every other round is slow. Within one run, the same cause slowed both arms.
-TEST_CASE("arms are paired within a report, never across reports") {
+TEST_CASE("rounds of two arms are paired only within one report") {
   const Report full = report_of({timed("full", {11000, 22000, 11000, 22000, 11000})});
   const PointRecord none = timed("none", {10000, 20000, 10000, 20000, 10000});
   const Report both = report_of({none, full.points[0]});
@@ -162,7 +161,7 @@ TEST_CASE("arms are paired within a report, never across reports") {
 
 // Two workers wrote into one folder, or two reports were merged. Different starts of the command
 // timed the arms, so no common cause slowed both.
-TEST_CASE("arms are paired only if the same start of the command timed both") {
+TEST_CASE("rounds of two arms are paired only if the same start of the command timed both arms") {
   const auto verdict = [](const std::string& none_start, const std::string& full_start,
                           std::size_t num_sources) {
     Report report = report_of({timed("none", {10000, 20000, 10000, 20000, 10000}),
@@ -188,7 +187,7 @@ TEST_CASE("arms are paired only if the same start of the command timed both") {
 
 // If the round without a time were dropped, each later round would be paired with an earlier round
 // of the reference.
-TEST_CASE("alternating arms are not paired if a round has no time") {
+TEST_CASE("rounds of alternating arms are not paired if a round has no time") {
   const PointRecord none = timed("none", {10000, 20000, 10000, 20000, 10000});
   const auto ratio = [&](const std::vector<std::int64_t>& rounds) {
     GateSettings settings;

@@ -10,7 +10,7 @@ namespace rematch {
 
 using testing::arm_of;
 
-TEST_CASE("a plain threshold needs no tier, and its reason states whether the noise was measured") {
+TEST_CASE("the reason of a plain threshold check states whether the noise was measured") {
   const CheckRecord alone = check_difference(arm_of({{5, 4.5F}}), arm_of({{5, 4}}), 0.5);
   CHECK(alone.verdict == GateVerdict::kPass);
   CHECK_THAT(alone.reason, Catch::Contains("noise: not measured"));

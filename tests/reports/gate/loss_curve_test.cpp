@@ -82,7 +82,7 @@ TEST_CASE("every digit of a loss counts") {
   CHECK(*parse("{\"step\":0,\"loss\":0.10000000000000002}").points[0].loss == 0.10000000000000002);
 }
 
-TEST_CASE("a row without a loss is recorded with its line") {
+TEST_CASE("a row without a loss is stored with its line number") {
   const RunLosses curve = parse("step,loss\n0,2.5\n1,\n,\n");
   REQUIRE(curve.empty.size() == 1);
   CHECK(curve.empty[0].step == 1);

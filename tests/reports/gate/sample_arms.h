@@ -1,4 +1,4 @@
-// Synthetic runs for the tests of the gate. Pure.
+// Synthetic runs for the tests of the gate. The functions are pure.
 #pragma once
 
 #include <string>

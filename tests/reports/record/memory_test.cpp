@@ -5,7 +5,7 @@
 namespace rematch {
 namespace {
 
-TEST_CASE("the peak of tensors excludes library memory if it is known") {
+TEST_CASE("the peak of tensors excludes the memory of libraries if that memory is known") {
   MemoryRecord memory;
   CHECK_FALSE(peak_of_tensors(memory).has_value());
   memory.peak_allocated = Bytes{1024};

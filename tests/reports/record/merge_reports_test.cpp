@@ -149,7 +149,7 @@ TEST_CASE("points that no shard measured are missing") {
   REQUIRE(half.missing.size() == 2);
   CHECK(half.missing[0].policy == "full");
   CHECK(half.missing[1].policy == "save_mm");
-  // The list survives, so that the late shard can be merged in.
+  // The merged report keeps its list of missing points, so that a late shard can be merged in.
   CHECK(merged({half.report, shard(1)}).missing.empty());
 }
 
@@ -173,7 +173,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("host names and current clocks may differ") {
+TEST_CASE("reports merge although host names and current clocks differ") {
   Provenance other = sample_provenance();
   other.environment.hostname = "elsewhere";
   other.environment.sm_clock_mhz = 1980;
@@ -187,14 +187,14 @@ TEST_CASE("host names and current clocks may differ") {
 
 // The repeats of policy `none` have losses 1.5, 1.5 and 0 in shard 0, and 1.5, 1.5 and 1 in shard
 // 1.
-TEST_CASE("repeats of the reference are kept, and not counted twice") {
+TEST_CASE("merging keeps all repeats of the reference, each of them once") {
   const std::vector<RepeatRecord> repeats = merged({shard(0), shard(1), shard(0)}).report.repeats;
   std::multiset<double> losses;
   for (const RepeatRecord& repeat : repeats) losses.insert(repeat.steps.at(0).loss.value());
   CHECK(losses == std::multiset<double>{0, 1, 1.5, 1.5});
 }
 
-TEST_CASE("two measurements of a point must agree in every reproducible value") {
+TEST_CASE("reports do not merge if two measurements of a point differ in a reproducible value") {
   CHECK(rejection({}) == "nothing to merge: give one report or more");
   const auto differing = [](const std::function<void(PointRecord&)>& change) {
     PointRecord other = sample_point("none");
@@ -251,7 +251,7 @@ TEST_CASE("a point that ended ok in one report is kept, whatever its status in o
   CHECK(failed.notes.size() == 1);
 }
 
-TEST_CASE("two policies with one plan share a key but stay two points") {
+TEST_CASE("two policies with the same plan have the same key, but remain two points") {
   PointRecord same_plan = sample_point("none");
   same_plan.policy = "skip_list([])";
   CHECK(merged({single(sample_point("none")), single(same_plan)}).report.points.size() == 2);

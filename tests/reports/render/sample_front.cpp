@@ -25,7 +25,7 @@ FrontPoint planned(const std::string& policy, const std::string& saves, std::int
   return point;
 }
 
-// Returns `times` the prediction, known to 2 %.
+// Returns the prediction multiplied by `times`, with an uncertainty of 2 %.
 MeasuredFigures ran(const FrontPoint& point, double times, std::int64_t more_bytes = 0) {
   MeasuredFigures figures;
   figures.peak = point.figures.peak + Bytes{more_bytes};

@@ -35,7 +35,7 @@ TEST_CASE("a sweep's axes are its independent values, the longest first, the see
   CHECK(shape_words(llama, llama.shapes[0]) == "tokens 16, batch 1, seed 0");
 }
 
-TEST_CASE("a comparison without points keeps its model and its place") {
+TEST_CASE("a comparison without points keeps its model and its position") {
   const Sweep sweep(representative_sweep());
   const SweepModel& llama = sweep.models[0];
   REQUIRE(llama.unmeasured.size() == 1);
@@ -48,7 +48,8 @@ TEST_CASE("a comparison without points keeps its model and its place") {
 }
 
 // attn_only saves 0.02 of the peak per token: 0.32 at 16 tokens.
-TEST_CASE("ratios of a sweep use none as reference, or full if none did not finish") {
+TEST_CASE(
+    "ratios of a sweep are relative to policy none, or to policy full if none did not finish") {
   const Sweep sweep(representative_sweep());
   const std::vector<SweepShape>& shapes = sweep.models[0].shapes;
   CHECK(shapes[0].reference->policy == "none");
@@ -63,7 +64,7 @@ TEST_CASE("ratios of a sweep use none as reference, or full if none did not fini
   CHECK(*without_none.cells[3].peak_ratio == Approx(2.5));
 }
 
-TEST_CASE("a report with several shapes of a model or a missing comparison is a sweep") {
+TEST_CASE("a report is a sweep if it has several shapes of a model or a missing comparison") {
   Report one{testing::sample_provenance(), {testing::sample_point("none")}, {}};
   CHECK_FALSE(is_sweep(Sweep(one).models));
   Report two = one;

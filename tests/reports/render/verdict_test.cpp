@@ -225,7 +225,9 @@ TEST_CASE("a verdict states the effect of a policy and its obstacles") {
   }
 }
 
-TEST_CASE("the reference is marked as the reference, and without a reference there is no verdict") {
+TEST_CASE(
+    "the reference's verdict says that it is the reference, and without a reference there is no "
+    "verdict") {
   const PointRecord none = sample_point("none");
   CHECK(judge_point(none, &none, nullptr).text ==
         "the reference; its peak is in the backward of blocks.7, held by saved activations 40 %, "
@@ -235,7 +237,7 @@ TEST_CASE("the reference is marked as the reference, and without a reference the
   CHECK(judge_point(full, nullptr, &full).kind == VerdictKind::kNoReference);
 }
 
-TEST_CASE("a policy affects only activations, and cannot affect a peak in the optimizer") {
+TEST_CASE("a policy can lower only bytes of activations, and no peak in the optimizer") {
   PointRecord point = sample_point();
   CHECK(out_of_reach(*point.memory) == 60_MiB);
   point.memory->holders_at_peak[Holder::kRecomputeTransient] = 5_MiB;

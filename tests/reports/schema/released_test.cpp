@@ -369,7 +369,7 @@ TEST_CASE("files of every released version are valid, and reading loses nothing"
   }
 }
 
-TEST_CASE("the error for a released file with a bad or missing key gives its path") {
+TEST_CASE("the error for a released file with a bad or missing key gives the path of the key") {
   for (const Format& format : formats()) {
     const Json good = read_json_file(fixture(format.kind, format.versions.back()));
     for (const auto& [key, value] : good.items()) {

@@ -109,7 +109,7 @@ TEST_CASE("the error for a missing required key names the key") {
   }
 }
 
-TEST_CASE("unknown keys pass, unknown kinds and versions do not") {
+TEST_CASE("files with unknown keys are valid, but files of an unknown kind or version are not") {
   Json json = report_json();
   json["points"][0]["colour"] = "red";
   CHECK(validate(json) == std::nullopt);
@@ -127,7 +127,7 @@ TEST_CASE("unknown keys pass, unknown kinds and versions do not") {
 }
 
 // Each file is the good file with a single mistake.
-TEST_CASE("committed bad files are refused in one line with the place") {
+TEST_CASE("the error for each committed bad file is one line with the path of the mistake") {
   CHECK(error_of_file("point.json") == "valid");
   struct Bad {
     const char* file;

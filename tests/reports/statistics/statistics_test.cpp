@@ -46,7 +46,7 @@ TEST_CASE("order statistics of small lists equal the values computed by hand") {
   CHECK(median_absolute_deviation({1, 1, 2, 2, 4, 6, 9}) == 1);
 }
 
-TEST_CASE("statistics of an empty list are refused") {
+TEST_CASE("statistics of an empty list are rejected") {
   CHECK_THROWS_AS(median({}), std::invalid_argument);
   CHECK_THROWS_AS(quantile({1}, 1.5), std::invalid_argument);
   CHECK_THROWS_AS(median_over_rounds({}), std::invalid_argument);
@@ -55,7 +55,7 @@ TEST_CASE("statistics of an empty list are refused") {
   CHECK_THROWS_AS(paired_ratio({{0}}, {{1}}), std::invalid_argument);
 }
 
-TEST_CASE("equal samples give a point interval and no noise") {
+TEST_CASE("equal samples give an interval of width zero and no noise") {
   const Rounds rounds(4, std::vector<double>(10, 5.0));
   CHECK(median_over_rounds(rounds) == Estimate{5, Interval{5, 5}});
   CHECK(paired_ratio(rounds, rounds) == Estimate{1, Interval{1, 1}});
@@ -66,7 +66,7 @@ TEST_CASE("equal samples give a point interval and no noise") {
   CHECK(quality.reasons.empty());
 }
 
-TEST_CASE("one round has a median, no interval, and decides nothing") {
+TEST_CASE("one round gives a median, but no interval and no verdict") {
   const Rounds one = {{100, 101, 99, 100, 102, 98}};
   const Rounds twice = {{200, 202, 198, 200, 204, 196}};
   CHECK(median_over_rounds(one) == Estimate{100, std::nullopt});
@@ -90,14 +90,14 @@ TEST_CASE("stalls and lucky samples do not move the median") {
         1.5 * (clean.interval->high - clean.interval->low));
 }
 
-TEST_CASE("one slow process in seven moves the median by no more than the spread") {
+TEST_CASE("one slow process of seven moves the median by no more than the spread") {
   std::mt19937_64 generator(2);
   Rounds rounds = measure({}, 7, 20, generator);
   for (double& sample : rounds[2]) sample *= 1.5;
   CHECK(median_over_rounds(rounds).value == Approx(100).epsilon(0.02));
 }
 
-TEST_CASE("distant rounds give no negative time") {
+TEST_CASE("a time's interval has no negative end, even if rounds differ widely") {
   const Estimate estimate = median_over_rounds({{10}, {70}, {190}});
   REQUIRE(estimate.interval);
   CHECK(estimate.interval->low == 0);
@@ -170,7 +170,7 @@ TEST_CASE("the ratio to an arm without noise has only the other arm's noise") {
 }
 
 // Round i of both arms ran in the same minute. Minutes differ by up to a factor of two.
-TEST_CASE("alternating cancels slowdowns that affect both arms") {
+TEST_CASE("alternating the arms cancels slowdowns that affect both arms") {
   std::mt19937_64 generator(4);
   std::uniform_real_distribution<double> minute(1, 2);
   Rounds first = measure({100, 0, 0.005}, 6, 15, generator);
@@ -225,7 +225,7 @@ TEST_CASE("the same samples give the same interval") {
 }
 
 // The oracle draws each of the n^n resamples. Steps do not vary, so a round equals its median.
-TEST_CASE("the bootstrap equals a count over all resamples") {
+TEST_CASE("the bootstrap interval equals an enumeration of all resamples") {
   const std::vector<double> values = {100, 101, 103, 90, 104.5, 99};
   constexpr double kStudent[] = {12.706, 4.303, 3.182, 2.776, 2.571};
   for (std::size_t size = 2; size <= values.size(); ++size) {

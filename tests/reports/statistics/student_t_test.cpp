@@ -10,7 +10,7 @@
 namespace rematch {
 
 // The values come from tables of F.
-TEST_CASE("the tail of a ratio of variances equals the tables of F") {
+TEST_CASE("the tail of the F distribution equals printed tables") {
   CHECK(variance_ratio_tail(9.2766, 3, 3) == Approx(0.05).epsilon(1e-3));
   CHECK(variance_ratio_tail(141.11, 3, 3) == Approx(0.001).epsilon(1e-3));
   CHECK(variance_ratio_tail(3.5644, 8, 20) == Approx(0.01).epsilon(1e-3));
@@ -32,7 +32,7 @@ TEST_CASE("Student's quantiles equal the printed table") {
 
 // With one degree of freedom, the distribution is Cauchy's, whose tail is 1/2 - atan(t) / pi. With
 // two degrees the tail is (1 - t / sqrt(2 + t^2)) / 2.
-TEST_CASE("tails agree with the closed forms for one and two degrees, near 0 and far out") {
+TEST_CASE("tails of Student's t equal the closed forms for one and two degrees of freedom") {
   const double pi = std::acos(-1.0);
   for (const double t : {0.0, 1e-8, 0.1, 1.0, 3.0, 30.0, 1e4}) {
     CAPTURE(t);
@@ -55,7 +55,8 @@ TEST_CASE("Welch's difference equals the difference computed by hand") {
 }
 
 TEST_CASE(
-    "differences inside the margin are no evidence, and exact differences outside it are proof") {
+    "a difference within the margin gives p-value 1, and a larger difference without spread gives "
+    "0") {
   CHECK(probability_within({0.5, 0.1, 4}, 0.5) == 1);
   CHECK(probability_within({0.5, 0.0, 4}, 0.4) == 0);
   CHECK(probability_within({0.5, 0.0, 4}, 0.6) == 1);

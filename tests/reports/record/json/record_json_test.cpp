@@ -123,7 +123,8 @@ TEST_CASE(
   CHECK(read(json) == nlohmann::json(json));
 }
 
-TEST_CASE("repeated values of a point must agree, and a report has each point once") {
+TEST_CASE(
+    "a report is rejected if redundant values of a point disagree, or if a point occurs twice") {
   const Json good = report_to_json(sample_report());
   const auto refusal = [&](const char* pointer, const Json& value) {
     Json bad = good;
@@ -197,7 +198,7 @@ TEST_CASE("a report without newer keys is read and keeps its fingerprint") {
   CHECK(read.points[0].memory->holders_by_phase.empty());
 }
 
-TEST_CASE("a report that says blocks instead of rounds is read") {
+TEST_CASE("an older report that calls rounds blocks is read") {
   Report report = sample_report();
   report.points[0].time->quality->verdict = "few_rounds";
   report.points[0].time->device_state->round_repeats = 2;
@@ -212,7 +213,7 @@ TEST_CASE("a report that says blocks instead of rounds is read") {
   CHECK(read.points[0].time->device_state->round_repeats == 2);
 }
 
-TEST_CASE("a device's state without the newer key is read, and the value stays absent") {
+TEST_CASE("the state of a device is read without a newer key, whose value stays absent") {
   Json json = report_to_json(sample_report());
   json["points"][0]["time"]["device_state"].erase("round_repeats");
   CHECK(validate(json) == std::nullopt);
@@ -244,7 +245,7 @@ TEST_CASE("a point with only its identity is written and read") {
 }
 
 // Reports from before the key was added do not have it.
-TEST_CASE("a point records how many whole steps preceded its figures") {
+TEST_CASE("a point stores the number of warm-up steps before its figures") {
   Report report = sample_report();
   report.points[0].warm_up_steps = 2;
   const std::string text = report_to_json(report).dump();
@@ -342,7 +343,7 @@ TEST_CASE("either every round of times records its start, or no round does") {
              Catch::Contains("points[0].time.starts") && Catch::Contains("samples_ns has 2"));
 }
 
-TEST_CASE("keys of a newer minor version keep their place") {
+TEST_CASE("unknown keys of a newer minor version are preserved at their place") {
   Json json = report_to_json(sample_report());
   json["schema"] = "rematch.report/1.7";
   json["weather"] = "dry";
@@ -405,7 +406,7 @@ TEST_CASE("the error for a malformed report is one line with the path") {
   CHECK_THAT(error_of(json), Catch::Contains("points[0].parity: key \"reference\" is missing"));
 }
 
-// 300 points are converted to text in several parts.
+// With 300 points, the text is written in several parts.
 TEST_CASE(
     "a report written point by point equals the text of its JSON for any content and number of "
     "points") {

@@ -64,7 +64,7 @@ TEST_CASE("each ratio axis is above 0 and includes its range", "[property]") {
   }
 }
 
-TEST_CASE("an interval far beyond the others extends the axis only a little") {
+TEST_CASE("an interval far outside the others extends the axis only a little") {
   const std::vector<Estimate> usual = {{4, {3.8, 4.2}}, {5, {4.8, 5.2}}, {6, {5.8, 6.2}}};
   CHECK(range_of(usual, 2).low == 3.8);
   CHECK(range_of(usual, 2).high == 6.2);
@@ -79,7 +79,7 @@ TEST_CASE("axes of counts have no fractions") {
   CHECK(texts(make_axis(Quantity::kCount, 0, 2, 8)) == std::vector<std::string>{"0", "1", "2"});
 }
 
-TEST_CASE("equal ends and infinite ends still give an axis") {
+TEST_CASE("a range with equal or infinite ends still gives an axis") {
   for (const double value : {0.0, 5.0, 1e12, -3.0, std::nan("")}) {
     for (const Quantity quantity :
          {Quantity::kBytes, Quantity::kDuration, Quantity::kCount, Quantity::kNumber}) {

@@ -111,10 +111,9 @@ TEST_CASE("the charts of a representative report are well formed") {
 }
 
 // Two counted steps took 3 ms of matmul kernels and 0.9 ms of attention: 1.5 and 0.45 ms per step.
-// The timed ops' 1.5 ms of matmul, in forward alone, are drawn only without records of a device.
+// The times of ops (1.5 ms of matmul in forward) are drawn only if no kernels were recorded.
 TEST_CASE(
-    "a step is drawn by classes of kernels if kernels were recorded, or else by classes of timed "
-    "ops") {
+    "a step's time is drawn by kernel class if kernels were recorded, and by op class otherwise") {
   const auto segment = [](const Rows& chart, const std::string& hint) {
     for (const Segment& part : chart.rows.front().segments) {
       if (part.hint == hint) return part.value;
@@ -272,7 +271,7 @@ TEST_CASE("only baselines and the front are drawn if there are many points") {
 }
 
 // The long name would be cut next to its marker. Two names have room only for small text.
-TEST_CASE("each name of a front is complete, even on a narrow screen") {
+TEST_CASE("each name in the picture of a front is complete, even on a narrow screen") {
   const Report report = representative_report();
   for (const PolicyComparison& comparison : compare_policies(report)) {
     const std::vector<ComparedPoint> points = comparison.points;
@@ -317,7 +316,7 @@ TEST_CASE("every point of a front is named beside its marker or in the legend") 
   CHECK(num_letters >= 3);
 }
 
-TEST_CASE("losses share a curve only if their bits are equal") {
+TEST_CASE("runs share a loss curve only if the bits of their losses are equal") {
   const Report report = representative_report();
   const auto kept = compare_policies(report);
   const Lines chart = losses(kept.front().points);
@@ -347,7 +346,7 @@ TEST_CASE("the band of the loss spans the runs of the reference, without failed 
 }
 
 // The band is 0.07 wide and the losses fall from 5.7, so the second panel's axis follows the band.
-TEST_CASE("differing losses have a second panel with the difference to the reference") {
+TEST_CASE("if losses differ, a second panel shows the difference from the reference") {
   Report report = representative_report();
   const auto drawn = [&report] {
     const auto kept = compare_policies(report);
@@ -372,7 +371,8 @@ TEST_CASE("differing losses have a second panel with the difference to the refer
 
 // The policy occurs a second time with another plan, whose losses are 50 higher. The differences
 // must be taken from the repeated run, so that no difference is far below 0.
-TEST_CASE("losses are compared with the repeated run, not another run of that name") {
+TEST_CASE(
+    "losses are compared with the run that was repeated, even if another run has the same policy") {
   Report report = representative_report();
   PointRecord other = report.points.front();
   other.identity.plan_sha256 = "another plan";
@@ -386,7 +386,7 @@ TEST_CASE("losses are compared with the repeated run, not another run of that na
   CHECK(*std::min_element(axes.begin(), axes.end()) > -40);
 }
 
-TEST_CASE("panels of memory share their axis and mark their peaks") {
+TEST_CASE("all panels of the memory chart have the same axis and mark their peaks") {
   const Report report = representative_report();
   const auto kept = compare_policies(report);
   const Lines chart = memory_timelines(kept.front().points);
@@ -401,7 +401,7 @@ TEST_CASE("panels of memory share their axis and mark their peaks") {
   CHECK(highest == chart.panels.front().at_least);
 }
 
-TEST_CASE("a name that fits is not cut, even in bold") {
+TEST_CASE("a bold name is not cut if it fits") {
   for (const char* policy : {"none", "full"}) {
     const Report report{testing::sample_provenance(), {testing::sample_point(policy)}, {}, {}};
     const auto kept = compare_policies(report);

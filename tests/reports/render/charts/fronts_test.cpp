@@ -45,7 +45,8 @@ TEST_CASE("a measured point is drawn twice, joined by a thin line") {
   const FrontRecord record = representative_front();
   const Picture picture = drawn(record);
   const std::vector<Marker> marks = markers_with(picture, "point 1");
-  REQUIRE(marks.size() == 3);  // predicted, measured, and the cross of a beaten point
+  // one predicted marker, one measured marker, and the cross of a beaten point
+  REQUIRE(marks.size() == 3);
   CHECK(marks[0].fill == Paint::kSurface);
   CHECK(marks[1].fill == Paint::kBlue);
   CHECK(marks[1].center.y < marks[0].center.y);  // the measured step is slower than predicted
@@ -59,7 +60,7 @@ TEST_CASE("a measured point is drawn twice, joined by a thin line") {
   CHECK(says(picture, "Measured, with its 95 % interval"));
 }
 
-TEST_CASE("a point that was not run or failed is drawn once") {
+TEST_CASE("a point that failed or was not run is drawn only once") {
   const Picture picture = drawn(representative_front());
   CHECK(markers_with(picture, "point 2").size() == 1);
   REQUIRE(markers_with(picture, "point 4").size() == 1);
@@ -67,7 +68,7 @@ TEST_CASE("a point that was not run or failed is drawn once") {
              Catch::Contains("timeout, no result after 10 min"));
 }
 
-TEST_CASE("only points that lose when measured are crossed out") {
+TEST_CASE("only points that another measured point beats are crossed out") {
   const FrontRecord record = representative_front();
   REQUIRE_FALSE(record.front.points[1].measured->lost_to.empty());
   REQUIRE(record.front.points[3].measured->lost_to.empty());
@@ -83,7 +84,7 @@ TEST_CASE("only points that lose when measured are crossed out") {
   CHECK_FALSE(says(drawn(predicted_front()), "Beaten by another"));
 }
 
-TEST_CASE("baselines are squares with their names, and share a square at the same place") {
+TEST_CASE("baselines are squares with names, and baselines at the same place share a square") {
   const Picture picture = drawn(predicted_front());
   CHECK(says(picture, "full"));
   CHECK(says(picture, "nth_first(2), first_n(2)"));
@@ -91,7 +92,7 @@ TEST_CASE("baselines are squares with their names, and share a square at the sam
   CHECK(markers_with(picture, "point 0").at(0).kind == MarkerKind::kCircle);
 }
 
-TEST_CASE("a limit is drawn as a line if points are near, or else stated in words") {
+TEST_CASE("the device limit is a line if points are near it, and is stated in words otherwise") {
   FrontRecord record = predicted_front();
   const auto limit_lines = [](const Picture& picture) {
     return shapes_in<Path>(picture, [](const Path& line) { return line.stroke == Paint::kOrange; })
@@ -125,7 +126,7 @@ TEST_CASE("an interval far wider than all steps ends at the frame, and does not 
   CHECK(ends.empty());
 }
 
-TEST_CASE("predictions of a measured front are calibrated, run or not") {
+TEST_CASE("predictions of a measured front are calibrated, even for points that were not run") {
   FrontRecord record = predicted_front();
   Front& front = record.front;
   for (const std::size_t index : {0, 3, 5}) {
@@ -180,7 +181,8 @@ TEST_CASE("medians fill the time axis, and an interval beyond it ends in an arro
 }
 
 // Three layers recompute everything, two keep attention, three keep all that autograd saves.
-TEST_CASE("a strip shows what each layer of a point saves, with a colour for each set of roles") {
+TEST_CASE(
+    "a strip shows what each layer of a point saves, with one colour for each set of saved ops") {
   FrontRecord record = predicted_front();
   record.front.points[0].layers = {{"0-2", true, {}, {}},
                                    {"3-4", true, {}, {"attention.core::rematch::attention"}},

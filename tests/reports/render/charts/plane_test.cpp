@@ -38,7 +38,7 @@ FrontPanels random_panels(std::uint32_t seed) {
   return chart;
 }
 
-TEST_CASE("panels of fronts have the same axes, whatever their points") {
+TEST_CASE("all panels of fronts have the same axes") {
   FrontPanels chart{
       "Front",
       {{"small", "", {{{0.5, 1.1}, "a", "", true}}}, {"large", "", {{{0.9, 3.0}, "b", "", true}}}},
@@ -47,7 +47,7 @@ TEST_CASE("panels of fronts have the same axes, whatever their points") {
   const std::vector<Picture> pictures = draw(chart);
   REQUIRE(pictures.size() == 2);
   CHECK(tick_labels(pictures[0]) == tick_labels(pictures[1]));
-  // A ratio of 1 is on both axes, because it is the reference.
+  // Both axes include 1, the ratio of the reference.
   const auto labels = tick_labels(pictures[0]);
   CHECK(std::count_if(labels.begin(), labels.end(), [](const std::string& text) {
           return text == "1" || text == "1.0" || text == "1.00";

@@ -22,13 +22,13 @@ TEST_CASE("characters that markup forbids become the replacement character") {
   CHECK(escape_markup("a\x1b"
                       "b") == replaced);
   CHECK(escape_markup("a\xff"
-                      "b") == replaced);  // not a byte of UTF-8
+                      "b") == replaced);  // a byte that UTF-8 never contains
   CHECK(escape_markup("a\xc3"
                       "b") == replaced);                             // an incomplete character
   CHECK(escape_markup("a\xc0\xaf") == "a\xEF\xBF\xBD\xEF\xBF\xBD");  // overlong
 }
 
-TEST_CASE("a coordinate that is not finite is refused") {
+TEST_CASE("a coordinate that is not finite is rejected") {
   for (const double bad : {std::nan(""), std::numeric_limits<double>::infinity()}) {
     Picture picture{"", 10, 10};
     picture.add_line({0, 0}, {bad, 0}, Paint::kInk);
@@ -36,7 +36,7 @@ TEST_CASE("a coordinate that is not finite is refused") {
   }
 }
 
-TEST_CASE("shapes are written with their hints and short numbers") {
+TEST_CASE("shapes are written with their tooltips and with short numbers") {
   Picture picture{"a & b", 100, 50};
   picture.add(Rectangle{{1, 2.04, 11, 12}, Paint::kBlue, "x < y"});
   const std::string svg = to_svg(picture);
@@ -46,7 +46,7 @@ TEST_CASE("shapes are written with their hints and short numbers") {
                                       "class=\"f6\"><title>x &lt; y</title></rect>"));
 }
 
-TEST_CASE("a file has its legend above the picture, with a line for each key") {
+TEST_CASE("a chart file has its legend above the picture, with a line for each key") {
   Picture picture{"", 300, 50};
   picture.legend = {{"first", MarkerKind::kSquare, Paint::kBlue}, {"second"}};
   CHECK_THAT(to_svg_file(picture), Catch::Contains("viewBox=\"-16 -56 332 122\""));

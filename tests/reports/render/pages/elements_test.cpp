@@ -22,7 +22,7 @@ TEST_CASE("adjacent narrow figures form columns, with folded figures last") {
                  "<figure id=\"s1-3\"><h3>d</h3>\n</figure>\n"));
 }
 
-TEST_CASE("links to figures have the order of the figures, and names without markup") {
+TEST_CASE("links to figures are in the order of the figures, and their names contain no markup") {
   const Part shown{{}, "", "", {{"a", "", ""}, {"<b>", "", ""}}};
   CHECK_THAT(part(shown, "s1"),
              Catch::StartsWith("<p class=\"links\"><a href=\"#s1-0\">a</a>\n<a href=\"#s1-1\">"
@@ -31,7 +31,7 @@ TEST_CASE("links to figures have the order of the figures, and names without mar
 }
 
 // The words are cut after two lines on a phone, but the page contains all of them.
-TEST_CASE("a row's text folds if it is longer than a hundred letters") {
+TEST_CASE("the text of a row is folded if it is longer than a hundred letters") {
   const auto table_of = [](std::size_t num_letters) {
     return grid({{{"name"}}, "", {{{"row"}, std::string(num_letters, 'w'), true}}});
   };
@@ -40,7 +40,7 @@ TEST_CASE("a row's text folds if it is longer than a hundred letters") {
   CHECK_THAT(table_of(100), !Catch::Contains("<details"));
 }
 
-TEST_CASE("names break only after punctuation, and a spread has a plus-minus sign") {
+TEST_CASE("names are broken only after punctuation, and a spread has a plus-minus sign") {
   const std::string name = "a_policy(first=1,second)";
   const std::string text = grid(
       {{{"name"}, {"known to"}}, "", {{{name, "+- 1.0 %"}, ""}, {{name + "_and_more", "1"}, ""}}});

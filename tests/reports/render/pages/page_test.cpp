@@ -51,19 +51,19 @@ std::size_t count_of(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("the page of a report") {
+TEST_CASE("the page of a representative report is well formed") {
   const std::string page = page_of(representative_report());
   testing::keep_page("report.html", page);
   CHECK(unbalanced(page) == "");
 }
 
-TEST_CASE("the pages of a measured front and of a front that was not run") {
+TEST_CASE("the page of a measured front and a predicted front is well formed") {
   const std::string page = render_page(
       {}, {},
       {{"front.json", testing::representative_front()}, {"p.json", testing::predicted_front()}});
   testing::keep_page("fronts.html", page);
   CHECK(unbalanced(page) == "");
-  CHECK(count_of(page, "<script") == 1);  // the page's own
+  CHECK(count_of(page, "<script") == 1);  // only the page's own script
   CHECK_THAT(page, Catch::Contains("&lt;script&gt;"));
 }
 
@@ -74,7 +74,7 @@ TEST_CASE("a chart is written to a file", "[golden]") {
   testing::check_golden("render/front.svg", to_svg_file(std::get<chart::Picture>(picture)));
 }
 
-TEST_CASE("a representative report as CSV", "[golden]") {
+TEST_CASE("the CSV of a representative report equals the approved file", "[golden]") {
   const std::vector<NamedReport> reports = {{"sample.json", representative_report()}};
   testing::check_golden("render/points.csv", render_csv(reports));
 }
@@ -169,7 +169,7 @@ TEST_CASE("a page shows the answers, and folds long tables and all other parts")
   CHECK(is_folded(page, "Executed matmul ops"));
 }
 
-TEST_CASE("a page's title names the question that its content answers") {
+TEST_CASE("the title of a page names the question that the page answers") {
   CHECK(between(page_of(representative_report()), "<h1>", "</h1>").front() ==
         "Which activations to keep");
   const std::string compared = render_page({}, {{"c.json", CompareRecord{}}});
@@ -189,7 +189,8 @@ TEST_CASE("a page of 500 points stays under 2 MB and shows all points") {
   CHECK_THAT(page, Catch::Contains("Shown: 40 of 500 points"));
 }
 
-TEST_CASE("a page shows at most 100 points with their numbers, and every measured point") {
+TEST_CASE(
+    "a page shows at most 100 points of a front with their numbers, and all measured points") {
   FrontRecord record = testing::predicted_front();
   Front& front = record.front;
   front.points.clear();
@@ -230,7 +231,7 @@ TEST_CASE("the page of a front has its simple plan, its commands, and whole plan
                        Catch::Contains("rematch describe --plan front.json#"));
 }
 
-TEST_CASE("reports of the same comparison share a chart, a colour for each report") {
+TEST_CASE("reports of the same comparison share a chart, with a colour for each report") {
   const Report report = representative_report();
   const std::string page = render_page({{"before.json", report}, {"after.json", report}});
   CHECK(unbalanced(page) == "");
@@ -242,7 +243,7 @@ TEST_CASE("reports of the same comparison share a chart, a colour for each repor
   CHECK(count_of(page_of(report), "<section id=\"o") == 0);
 }
 
-TEST_CASE("CSV quotes where necessary, and defuses formulas") {
+TEST_CASE("CSV cells are quoted where necessary, and cannot act as formulas") {
   Report report{testing::sample_provenance(), {testing::sample_oom("a,\"b\"")}, {}};
   report.points[0].reason = "=cmd()\nnext";
   const std::vector<NamedReport> reports = {{"r.json", report}};
@@ -311,7 +312,7 @@ TEST_CASE("hypervolume has no card and no title on a front's page") {
 
 // One model has batch and tokens, another has experts. Each dimension gets a column. It is empty
 // for a model that lacks the dimension.
-TEST_CASE("CSV has a column for every dimension, setting and commit") {
+TEST_CASE("the CSV of a report has columns for every dimension, every setting and the commit") {
   Report report{testing::sample_provenance(), {}, {}};
   for (const char* policy : {"none", "full"}) {
     PointRecord point = testing::sample_point(policy);
@@ -401,7 +402,8 @@ TEST_CASE(
           Catch::Contains(",extra,\"seed 0 in the base, 1 in the candidate\""));
 }
 
-TEST_CASE("a comparison's page draws the differences, and states the rest in a line and a table") {
+TEST_CASE(
+    "the page of a comparison draws differences, and lists everything else in a line and a table") {
   const std::string page = render_page({}, {{"c.json", two_metrics_and_an_extra()}});
   CHECK_THAT(page, Catch::Contains("The same in every row: peak allocated.") &&
                        !Catch::Contains("<h3>Peak allocated, candidate over base") &&

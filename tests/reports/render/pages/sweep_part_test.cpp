@@ -27,7 +27,7 @@ std::vector<std::string> all_between(const std::string& text, const std::string&
   return found;
 }
 
-TEST_CASE("the page of a sweep") {
+TEST_CASE("the page of a sweep is an HTML document") {
   const std::string page = sweep_page(testing::representative_sweep());
   testing::keep_page("sweep.html", page);
   CHECK_THAT(page, Catch::StartsWith("<!DOCTYPE html>"));
@@ -66,7 +66,8 @@ TEST_CASE("every link of a sweep's page has a target, even in folded parts") {
 }
 
 // The reference has no interval of its own ratio, which is 1.
-TEST_CASE("headings of a sweep name what differs, and the reference's time is sure") {
+TEST_CASE(
+    "headings of a sweep name the dimensions that differ, and the reference's time is certain") {
   Report report{testing::sample_provenance(), {}, {}};
   for (const int tokens : {64, 128}) {
     for (const char* policy : {"none", "full"}) {

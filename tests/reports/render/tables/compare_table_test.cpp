@@ -23,7 +23,7 @@ TEST_CASE("a change that rounding would hide is printed as a difference with its
   CHECK_THAT(text, Catch::Contains("step time 100 ms to 100 ms (+10.0 us)"));
 }
 
-TEST_CASE("a change too small for its digits has no sign but a direction") {
+TEST_CASE("a change that its digits do not show has a direction but no sign") {
   PointRecord base = timed_point("none", {10000, 10001});
   base.memory.emplace().peak_allocated = Bytes{1 << 30};
   PointRecord candidate = base;

@@ -77,7 +77,9 @@ TEST_CASE("the point that fits the device leads, and larger rows say that they e
   CHECK(times(text_of(record), "exceeds") == 0);
 }
 
-TEST_CASE("a column of bounds stands only if a bound differs from the step without checkpointing") {
+TEST_CASE(
+    "the table has a column of bounds only if a bound differs from the step without "
+    "checkpointing") {
   FrontRecord record = predicted_front();
   CHECK(times(text_of(record), "over bound") == 2);  // points and baselines
   for (FrontPoint& point : record.front.points) {
@@ -118,7 +120,7 @@ TEST_CASE("the answer to a budget replaces the sentence about the device's memor
   record.max_slowdown_ratio = 0.2;
   CHECK(lead_words(record).starts_with(
       "The lowest peak for at most 20 % more step time, point 2: peak 83.0 MiB"));
-  // A file may hold only one of the question and the answer.
+  // A file may contain the question without the answer, or the answer without the question.
   record.max_slowdown_ratio.reset();
   CHECK(lead_words(record).starts_with("The answer, point 2: peak 83.0 MiB"));
   record.max_slowdown_ratio = 0.2;
@@ -217,7 +219,7 @@ TEST_CASE("the next command never runs the plan that keeps everything") {
 
 // 128 MiB and 104 ms are 20 % below and 4 % above the plan without regions. The lowest peak, 60 MiB
 // in 130 ms, is 53 % below and 25 % above this `none`.
-TEST_CASE("rows are compared with none even if another plan holds gathered parameters") {
+TEST_CASE("rows are compared with policy none, even if another plan holds gathered parameters") {
   FrontRecord record = predicted_front();
   record.front.none = record.front.points[4];
   record.front.none->plan.policy = "none";
@@ -236,7 +238,9 @@ TEST_CASE("rows are compared with none even if another plan holds gathered param
             .starts_with("checkpointing lowers the peak by up to 53 %, for 25 % more step time"));
 }
 
-TEST_CASE("a step of zero time has no ratio, and a family without a margin omits the margin") {
+TEST_CASE(
+    "a step that takes no time has no ratio, and a policy family without a margin has no margin "
+    "text") {
   FrontRecord record = testing::representative_front();
   record.front.nothing_recomputed.step_time = {};
   record.front.points[0].measured->step_time = std::chrono::nanoseconds(0);
@@ -257,7 +261,7 @@ TEST_CASE("a stopped search without baselines makes no claim about baselines") {
   CHECK_THAT(text, Catch::Contains("Hypervolume 0.2500: the share of the plane"));
 }
 
-TEST_CASE("the knee is one short line") {
+TEST_CASE("the knee of a front is described in one short line") {
   CHECK(knee_words(predicted_front().front) == "The knee, point 3: peak 96.0 MiB, step 108 ms");
 }
 

@@ -50,7 +50,7 @@ TEST_CASE("a table of loads names the largest load that fits and the fastest loa
   CHECK_THAT(text_of(all), Catch::Contains("is 8, the largest that was tried;"));
 }
 
-TEST_CASE("the rate of one rank is marked as such, and the rate of all ranks is given") {
+TEST_CASE("the table gives the rate per rank and the rate of all ranks together") {
   const std::string text = text_of(found_loads(8, 8));
   CHECK_THAT(text, Catch::Contains("tokens/s per rank (roofline)"));
   CHECK_THAT(text, Catch::Contains("within 70.0 GiB on each of 8 ranks: "));
@@ -58,7 +58,7 @@ TEST_CASE("the rate of one rank is marked as such, and the rate of all ranks is 
   CHECK_THAT(text, Catch::Contains("communication by its link, without overlap"));
 }
 
-TEST_CASE("ranks that share a batch share one rate") {
+TEST_CASE("the table gives one rate for all ranks that share a batch") {
   const std::string text = text_of(found_loads(8, 4));
   CHECK_THAT(text, Catch::Contains("tokens/s per 2 ranks (roofline)"));
   CHECK_THAT(text, Catch::Contains("1500 tokens/s per 2 ranks, 6000 over all 8, at 2. "));

@@ -64,7 +64,7 @@ TEST_CASE("a plan is described op by op with totals", "[golden]") {
 
 // A kept value of 100 bytes is reduced to 10 bytes, which backward needs last. Backward first needs
 // another value of 40 bytes.
-TEST_CASE("an order other than lazy is described", "[golden]") {
+TEST_CASE("the table describes a recompute order other than lazy", "[golden]") {
   testing::TraceBuilder build("reduction", "bool");
   const ValueId x = build.outside({1}, "bool", true);
   {
@@ -120,7 +120,8 @@ Trace latent_layer() {
 // A count by hand easily gives the opposite, "recompute wq, save wkv_a, recompute wkv_b, save wo"
 // and "recompute w1, save w2, recompute w3", which is wrong. The policy increments the count before
 // the test, and w3 is called before w2.
-TEST_CASE("every second matmul is described with its number and parity", "[golden]") {
+TEST_CASE("a policy that keeps every second matmul gives each matmul its number and parity",
+          "[golden]") {
   const Trace trace = latent_layer();
   const Plan split = plan_of("sac_split(attn: sac_titan, ffn: sac_titan)", trace);
   std::string kept;
@@ -139,7 +140,7 @@ TEST_CASE("a narrow terminal shows the reasons of kept ops on the next line") {
   CHECK_THAT(text, Catch::Contains("\n    reason "));
 }
 
-TEST_CASE("printing a plan of another model is refused") {
+TEST_CASE("printing a plan of another model is rejected") {
   const Plan plan = plan_of("full", testing::toy_llama({.layers = 4}));
   const Trace other = testing::toy_llama({.layers = 3});
   CHECK_THROWS_AS(plan_to_text(plan, other, "", kAllColumns), std::invalid_argument);

@@ -64,18 +64,19 @@ Report bound_report() {
 
 }  // namespace
 
-TEST_CASE("the comparison table as text", "[golden]") {
+TEST_CASE("the table of a representative report as text equals the approved file", "[golden]") {
   const std::string text = render_table(comparison_report(), TableFormat::kText);
   testing::check_golden("render/comparison.txt", text);
   CHECK(longest_line(text) <= 120);
 }
 
-TEST_CASE("the comparison table as markdown", "[golden]") {
+TEST_CASE("the table of a representative report as markdown equals the approved file", "[golden]") {
   testing::check_golden("render/comparison.md",
                         render_table(comparison_report(), TableFormat::kMarkdown));
 }
 
-TEST_CASE("the table of a model whose peak no policy can lower", "[golden]") {
+TEST_CASE("the table of a model whose peak no policy can lower equals the approved file",
+          "[golden]") {
   testing::check_golden("render/bound.txt", render_table(bound_report(), TableFormat::kText));
 }
 
@@ -102,7 +103,7 @@ TEST_CASE("every point has a row, and failures are counted") {
                                    "at 90.0 MiB)."));
 }
 
-TEST_CASE("the noise is stated for whichever point is the reference") {
+TEST_CASE("the noise line names the point that is the reference") {
   Report report = comparison_report();
   const auto text = [&report] { return render_table(report, TableFormat::kText, 1000); };
   CHECK_THAT(text(),
@@ -127,7 +128,7 @@ TEST_CASE("the share of the card's peak rate is beside the step time if known") 
                          Catch::Contains("MFU: matmul and attention flops"));
 }
 
-TEST_CASE("the table says if times used a different attention kernel than counts") {
+TEST_CASE("the table says if timed steps and counted steps ran different attention kernels") {
   Report report = comparison_report();
   const auto text = [&report] { return render_table(report, TableFormat::kText, 1000); };
   CHECK(text().find("attention, which LibTorch chooses") == std::string::npos);

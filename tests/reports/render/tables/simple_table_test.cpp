@@ -18,7 +18,7 @@ FrontRecord record_with_simple() {
   return record;
 }
 
-TEST_CASE("the simple plan is a row beside the front's points, with its distance from them") {
+TEST_CASE("the simple plan is a row of the front's table, with its distance from the front") {
   const FrontRecord record = record_with_simple();
   const table::Row row = simple_row(record);
   CHECK(row.cells.front() == "simple");
@@ -50,7 +50,7 @@ TEST_CASE("the simple plan fits on a screen and names its policy and the systems
   CHECK(num_lines <= 24);
 }
 
-TEST_CASE("each schedule is listed with its systems") {
+TEST_CASE("the systems that can run the simple plan are listed by schedule") {
   CHECK_THAT(schedule_words(Schedule::kWholeRegion), Catch::Contains("torch.utils.checkpoint"));
   CHECK_THAT(schedule_words(Schedule::kOnDemand), Catch::Contains("only rematch's engine"));
 }
