@@ -14,7 +14,7 @@ ITEM = re.compile(r"\d+\. (?P<files>`[^:]+`): (?P<why>.+) See `(?P<thing>[^`]+)`
 
 
 def recipes():
-    """{heading: its numbered items, each on one line}."""
+    """Returns {heading: its numbered items, each on one line}."""
     parts = re.split(r"^### (.+)$", TEXT, flags=re.MULTILINE)[1:]
     return {heading: [" ".join(item.split()) for item in re.findall(r"^\d+\. (?:.+\n)(?:   .+\n)*", body, re.MULTILINE)]
             for heading, body in zip(parts[::2], parts[1::2])}

@@ -185,7 +185,7 @@ def is_printed(figure, unit, printed):
 
 
 def promises(text):
-    """Returns (line, output) for each sentence that says what a command above it prints: it prints `output`."""
+    """Returns (line, output) for each sentence of the form "... prints `output`"."""
     found = []
     for match in re.finditer(r"prints\s+`([^`]+)`", text):
         found.append((text.count("\n", 0, match.start()) + 1, match[1]))

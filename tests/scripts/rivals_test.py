@@ -1,5 +1,5 @@
-"""Tests the verdict over PyTorch's steps, and the schedule of pytorch_steps.py with children that end in every way. The
-small models also run if a Python with torch is found."""
+"""Tests the comparison with PyTorch's steps, and how pytorch_steps.py schedules child processes that finish, crash or
+hang. The small models also run if a Python with torch is found."""
 
 import copy
 import json

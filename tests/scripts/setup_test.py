@@ -128,7 +128,7 @@ cp() {{ {cp} "$@"; }}
             "nvidia/cu13/nvvm/bin/cicc", "stamp"})
         self.assertTrue(os.access(self.root / ".libtorch-dry/nvidia/cu13/bin/nvcc", os.X_OK))
         self.assertIn("torch/lib/libtorch_cpu.so", self.unpacked(".libtorch"))
-        self.assertEqual(self.calls(), ["pip", "pip"])  # once for LibTorch, once for the compiler
+        self.assertEqual(self.calls(), ["pip", "pip"])  # one download for LibTorch, one for the compiler
         self.assertEqual(self.setup("dry"), (0, ""))
         self.assertEqual(self.setup(), (0, ""))
         self.assertEqual(self.leftovers(), [])

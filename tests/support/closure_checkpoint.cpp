@@ -110,7 +110,8 @@ struct StoreMode final : OpMode {
       }
       const void* storage = value.toTensor().storage().unsafeGetStorageImpl();
       for (const void* input : input_storages) {
-        if (input == storage) return;  // a view that its schema does not declare
+        // the result is a view, although the op's schema does not declare a view
+        if (input == storage) return;
       }
       outputs.emplace_back(value.toTensor().tensor_data());
     }

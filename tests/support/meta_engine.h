@@ -9,7 +9,7 @@
 namespace rematch::testing {
 
 struct EngineFigures {
-  CountsRecord counts;  // of one step
+  CountsRecord counts;  // counts of one step
   MemoryRecord memory;
 };
 

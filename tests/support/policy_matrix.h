@@ -50,7 +50,8 @@ class PolicyMatrix {
   explicit PolicyMatrix(const MatrixModel& model, at::Device device = at::kCPU);
   ~PolicyMatrix();
 
-  // The lines above the rows: the model, and what every policy executes alike.
+  // Returns the lines above the rows: the model, and the ops that every policy executes equally
+  // often.
   std::string head();
 
   // Returns null if the policy is rejected.

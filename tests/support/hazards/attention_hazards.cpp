@@ -51,7 +51,7 @@ std::vector<Hazard> fused() {
                 [](const Heads& h) {
                   return at::scaled_dot_product_attention(h.q, h.k, h.v, causal_mask());
                 }),
-      attending("attention with added slopes (ALiBi)",
+      attending("attention with a bias that grows with distance (ALiBi)",
                 [](const Heads& h) {
                   const at::Tensor distance =
                       at::arange(kTokens).unsqueeze(0) - at::arange(kTokens).unsqueeze(1);

@@ -33,7 +33,7 @@ std::vector<Hazard> branches() {
                for (std::int64_t turn = 0; turn < turns; ++turn) y = y.sin() + 0.1;
                return y;
              }),
-      hazard("a number that is read, changed and used", kSquare,
+      hazard("a number that the program reads with item() and uses", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]);
                const double norm = y.norm().item<double>();
@@ -98,7 +98,7 @@ std::vector<Hazard> shapes() {
                const at::Tensor sums = at::zeros({rows.size(0), kDim}).index_add(0, inverse, y);
                return (sums / counts.unsqueeze(1)).index_select(0, inverse).sin();
              }),
-      {"longer inputs than the plan was made for",
+      {"inputs that are longer than in the planned step",
        [] {
          Model model = layers_of(kSquare, [](const at::Tensor& x, const Parts& p) {
            return at::mm(x, p[0]).sin() * at::softmax(x, 0);
@@ -114,7 +114,7 @@ std::vector<Hazard> shapes() {
          };
          return model;
        }},
-      hazard("a caught exception of an op", kSquare,
+      hazard("an exception of an op that the layer catches", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                at::Tensor y = at::mm(x, p[0]);
                const at::Tensor other = at::ones({3, 3});
@@ -127,7 +127,7 @@ std::vector<Hazard> shapes() {
                }
                return y;
              }),
-      hazard("empty tensors in the layer", kSquare,
+      hazard("tensors without elements in the layer", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]);
                const at::Tensor none = y.slice(0, 3, 3);

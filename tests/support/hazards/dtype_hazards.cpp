@@ -33,12 +33,12 @@ std::vector<Hazard> types() {
                const at::Tensor y = x.to(at::kBFloat16);
                return (at::mm(y, low) + at::mm(at::mm(y, again).sin(), low)).to(at::kFloat);
              }),
-      hazard("casts that do nothing", {{kDim, kDim}},
+      hazard("casts to the dtype and device that a tensor already has", {{kDim, kDim}},
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]).to(at::kFloat).contiguous();
                return y.to(at::kCPU).expand({kTokens, kDim}).sin() + y.type_as(x).cos();
              }),
-      hazard("integers and bools between", {{kDim, kDim}},
+      hazard("integer and bool tensors between float ops", {{kDim, kDim}},
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]);
                const at::Tensor whole = y.detach().mul(4).to(at::kInt);
@@ -123,7 +123,7 @@ std::vector<Hazard> autocasts() {
                const Autocast autocast(true);
                return two_linears(x, p);
              }),
-      hazard("autocast to half that is left and entered again", kTwo,
+      hazard("autocast to half that is disabled and enabled again", kTwo,
              [](const at::Tensor& x, const Parts& p) {
                const Autocast autocast(true, at::kHalf);
                const at::Tensor y = at::linear(x, p[0]);
@@ -134,7 +134,7 @@ std::vector<Hazard> autocasts() {
                }
                return at::linear(z, p[1]) + at::linear(y.sin(), p[1]);
              }),
-      hazard("a weight in autocast's cache", {{kDim, kDim}},
+      hazard("a weight whose cast is in autocast's cache", {{kDim, kDim}},
              [](const at::Tensor& x, const Parts& p) {
                const Autocast autocast(true);
                const at::Tensor y = at::mm(x, p[0]);

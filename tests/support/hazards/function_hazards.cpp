@@ -148,29 +148,29 @@ struct RunsAgain : Function<RunsAgain> {
 
 std::vector<Hazard> functions() {
   return {
-      applied("a function that saves its result",
+      applied("a custom function that saves its result",
               [](const at::Tensor& y) { return SavesItsResult::apply(y).sin(); }),
-      applied("a function that saves an intermediate value",
+      applied("a custom function that saves an intermediate value",
               [](const at::Tensor& y) { return SavesWhatItMadeBetween::apply(y).cos(); }),
-      applied("a function that keeps tensors without save_for_backward",
+      applied("a custom function that keeps tensors without save_for_backward",
               [](const at::Tensor& y) { return KeepsPastAutograd::apply(y.sin(), 0.7).cos(); }),
-      applied("a function with several results, one without a gradient",
+      applied("a custom function with several results, one without a gradient",
               [](const at::Tensor& y) {
                 const auto results = TwoResults::apply(y);
                 return results[2] * at::gather(y, 1, results[1]);
               }),
-      applied("a function of which only the first result is used",
+      applied("a custom function with several results, of which one is used",
               [](const at::Tensor& y) { return TwoResults::apply(y.sin())[0]; }),
       applied("straight through a rounding",
               [](const at::Tensor& y) { return StraightThrough::apply(y.sin()) * y; }),
-      applied("a reversed gradient through a view",
+      applied("a custom function that negates the gradient of a view",
               [](const at::Tensor& y) { return Reversed::apply(y.sin()).cos(); }),
-      applied("a function that writes to its input and returns it",
+      applied("a custom function that writes to its input and returns it",
               [](const at::Tensor& y) {
                 const auto results = WritesItsInput::apply(y * 1.0, y.detach().sin());
                 return results[0].cos() + results[1].unsqueeze(1);
               }),
-      applied("a function that writes to its input through a pointer",
+      applied("a custom function that writes to its input through a pointer",
               [](const at::Tensor& y) {
                 const at::Tensor z = y * 1.0;
                 const at::Tensor before = z + 1.0;
@@ -178,25 +178,25 @@ std::vector<Hazard> functions() {
                 const at::Tensor written = ScalesByPointer::apply(z);
                 return before.cos() * (written + row);
               }),
-      applied("a function that writes to its input through a pointer twice",
+      applied("a custom function that writes to its input through a pointer twice",
               [](const at::Tensor& y) {
                 at::Tensor z = at::mm(y, y.t()) * 1.0;
                 z = ScalesByPointer::apply(z) + 1.0;
                 z.mul_(0.5);
                 return at::mm(ScalesByPointer::apply(z), y).sin();
               }),
-      applied("nested functions in forward and in backward",
+      applied("custom functions that call others in forward and in backward",
               [](const at::Tensor& y) { return Outer::apply(y).sin(); }),
-      hazard("a function that runs itself again in backward", kSquare,
+      hazard("a custom function that runs its forward again in backward", kSquare,
              [](const at::Tensor& x, const Parts& p) { return RunsAgain::apply(x.sin(), p[0]); }),
-      hazard("a checkpoint by closure inside a region", kSquare,
+      hazard("a closure checkpoint inside a region", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor w = p[0];
                return closure_checkpoint(
                    [w](const at::Tensor& y) { return at::mm(at::mm(y, w).sin(), w).tanh(); },
                    x.cos(), {});
              }),
-      hazard("a function without inputs that need a gradient", kSquare,
+      hazard("a custom function whose inputs need no gradient", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                return at::mm(x, p[0]) * SavesItsResult::apply(x.detach());
              }),

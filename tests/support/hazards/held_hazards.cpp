@@ -23,7 +23,8 @@ std::vector<Hazard> held_hazards() {
                at::_foreach_mul_(list, 2.0);
                return y * list[0] + y.sin() * list[1];
              }),
-      hazard("an observer with the model's ranges and the layer's zero point", kSquare,
+      hazard("a fused observer of ranges, with the model's ranges and the layer's zero point",
+             kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor on = at::ones({1}, at::TensorOptions(at::kLong));
                at::Tensor low = p.buffers[0];
@@ -41,7 +42,7 @@ std::vector<Hazard> held_hazards() {
                y.variable_data().mul_(2);
                return y.sin() + y;
              }),
-      hazard("a result that gets different data", kSquare,
+      hazard("a result whose .data is replaced", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]).detach();
                y.set_data(y.clone());

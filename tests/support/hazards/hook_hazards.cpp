@@ -55,7 +55,7 @@ std::vector<Hazard> tensor_hooks() {
                y.register_hook([](at::Tensor gradient) { gradient.mul_(2); });
                return y.cos() * 2;
              }),
-      hazard("a retained gradient and values that the program keeps", kSquare,
+      hazard("a retained gradient, and layer values that the program keeps", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]).sin();
                y.retain_grad();
@@ -118,7 +118,7 @@ Model updated_in_backward(const Layer& layer) {
 
 std::vector<Hazard> node_hooks() {
   return {
-      hazard("hooks before and after a node", kSquare,
+      hazard("hooks that run before and after an autograd node", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]).sin();
                y.grad_fn()->add_post_hook(std::make_unique<DoublesGradients>());
@@ -126,7 +126,7 @@ std::vector<Hazard> node_hooks() {
                z.grad_fn()->add_pre_hook(std::make_unique<HalvesGradients>());
                return z.cos();
              }),
-      {"gradients that are recorded and scaled on arrival",
+      {"hooks that record and scale the gradients of parameters",
        [] {
          Model model = layers_of(kSquare, [](const at::Tensor& x, const Parts& p) {
            return at::mm(at::mm(x, p[0]).sin(), p[0]);

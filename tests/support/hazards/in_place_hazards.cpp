@@ -142,7 +142,7 @@ std::vector<Hazard> through_views() {
                 y.mul_(3);
                 return y.sin() + first.sum() + view.sum();
               }),
-      changed("writes to a diagonal, a strided view and a window",
+      changed("writes to a diagonal, a strided view and an unfolded view",
               [](at::Tensor y) {
                 at::Tensor z = y * 1;
                 z.diagonal().fill_(0.3);

@@ -122,7 +122,7 @@ std::vector<Hazard> below_autograd() {
                }
                return y.sin() * gate;
              }),
-      hazard("a section below views and versions", kSquare,
+      hazard("a section below dispatch key ADInplaceOrView", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]);
                at::Tensor gate;

@@ -121,7 +121,7 @@ std::vector<Hazard> optimizers() {
           },
           1),
       updated(
-          "weights that get new storages",
+          "weights whose storages are replaced after a step",
           [](const Tensors& p, const Tensors& g, const Tensors&) {
             for (std::size_t i = 0; i < p.size(); ++i) p[i].set_data(p[i] - g[i] * 0.1);
           },

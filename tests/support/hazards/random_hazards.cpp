@@ -181,7 +181,7 @@ std::vector<Hazard> generators() {
                }
                return y;
              }),
-      hazard("the generator is seeded again inside the layer", kSquare,
+      hazard("a layer that seeds the generator again", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                at::Generator(p.generator).set_current_seed(7);
                const at::Tensor y = at::mm(x, p[0]);
@@ -189,7 +189,7 @@ std::vector<Hazard> generators() {
                at::Generator(p.generator).set_current_seed(8);
                return (y * first).sin() * at::empty_like(y).uniform_(0, 1, p.generator);
              }),
-      hazard("backward draws random numbers", kSquare,
+      hazard("a backward that draws random numbers", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = NoisyGradient::apply(at::dropout(at::mm(x, p[0]), 0.3, true));
                return at::dropout(y.sin(), 0.2, true);

@@ -41,7 +41,7 @@ std::vector<Hazard> cells() {
                return at::rnn_relu_cell(x, hidden, p[0], p[1], p[2], p[3]);
              }),
       hazard(
-          "a state across steps that is written in place", cell_weights(3),
+          "a recurrent state that is kept between steps and written in place", cell_weights(3),
           [](const at::Tensor& x, const Parts& p) {
             at::Tensor state = p.buffers[0];
             const at::Tensor hidden = at::gru_cell(x, state.clone(), p[0], p[1], p[2], p[3]);

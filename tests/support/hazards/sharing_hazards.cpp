@@ -61,7 +61,7 @@ std::vector<Hazard> parameters() {
            return at::tanh(at::linear(x, frozen) + at::linear(at::linear(x, down), up) * 2);
          });
        }},
-      {"only the last layer is trained",
+      {"a model of which only the last layer is trained",
        [] {
          const at::Tensor frozen = square().detach();
          const at::Tensor trained = square();
@@ -71,7 +71,7 @@ std::vector<Hazard> parameters() {
          model.input = model.input.detach();
          return model;
        }},
-      {"only a bias is trained",
+      {"a model of which only a bias is trained",
        [] {
          const at::Tensor frozen = square().detach();
          const at::Tensor bias = leaf({kDim});

@@ -53,13 +53,13 @@ std::vector<Variation> added() {
          const at::Tensor y = product(x, p).sin();
          return turn.varies() ? y.tanh() : y;
        }},
-      {"an added op that the plan has later",
+      {"an added op that the plan runs later",
        [](const at::Tensor& x, const Parts& p, Turn& turn) {
          at::Tensor y = product(x, p);
          if (turn.varies()) y = product(y, p);
          return product(y.sin(), p).cos();
        }},
-      {"more added ops than the window holds",
+      {"more added ops than the alignment window holds",
        [](const at::Tensor& x, const Parts& p, Turn& turn) {
          at::Tensor y = product(x, p);
          const int count = turn.varies() ? 90 : 0;
@@ -72,7 +72,7 @@ std::vector<Variation> added() {
          if (turn.varies()) scores = scores.masked_fill(scores.gt(0.5), -5.0);
          return at::mm(scores.softmax(-1), x);
        }},
-      {"a loop whose length varies",
+      {"a loop whose number of iterations varies",
        [](const at::Tensor& x, const Parts& p, Turn& turn) {
          at::Tensor y = x;
          const int length = turn.step == 0 ? 3 : turn.below(6);
@@ -350,9 +350,9 @@ std::vector<std::pair<std::string, std::vector<std::vector<std::size_t>>>> order
       {"a missing first layer", {{0, 1, 2, 3}, {1, 2, 3}}},
       {"a missing last layer", {{0, 1, 2, 3}, {0, 1, 2}}},
       {"a missing middle layer", {{0, 1, 2, 3}, {0, 2, 3}, {0, 1, 3}}},
-      {"every second layer missing", {{0, 1, 2, 3}, {0, 2}, {1, 3}}},
+      {"steps that run only every second layer", {{0, 1, 2, 3}, {0, 2}, {1, 3}}},
       {"a layer run twice", {{0, 1, 2, 3}, {0, 1, 1, 2, 3}, {0, 0, 1, 2, 3}, {0, 1, 2, 3, 3}}},
-      {"all layers run twice", {{0, 1, 2, 3}, {0, 1, 2, 3, 0, 1, 2, 3}}},
+      {"steps that run all layers twice", {{0, 1, 2, 3}, {0, 1, 2, 3, 0, 1, 2, 3}}},
       {"layers in a different order", {{0, 1, 2, 3}, {3, 2, 1, 0}, {1, 0, 3, 2}}},
       {"a step with a single layer", {{0, 1, 2, 3}, {2}, {0}, {3}}},
       {"layers that the first step skips", {{0, 2}, {0, 1, 2, 3}, {1, 3}}},

@@ -110,7 +110,7 @@ std::vector<Hazard> handed_on() {
           },
           bare),
       hazard(
-          "a layer without an op", kSquare,
+          "a layer that runs no op", kSquare,
           [](const at::Tensor& x, const Parts& p) {
             return p.layer == 1 ? x : at::mm(x.sin(), p[0]).cos();
           },
@@ -161,7 +161,7 @@ std::vector<Hazard> complex_numbers() {
                at::real(z).add_(1);
                return real_of(z * z.abs() + at::angle(z));
              }),
-      hazard("the negative view of a conjugate's part", kSquare,
+      hazard("the imaginary part of a conjugate, which is a negative view", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor z = complex_of(at::mm(x, p[0]));
                const at::Tensor part = at::imag(z.conj());

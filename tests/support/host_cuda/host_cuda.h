@@ -19,7 +19,7 @@
 #undef __launch_bounds__
 #define __launch_bounds__(...)
 #undef __shared__
-#define __shared__ static  // shared by the block that is running
+#define __shared__ static  // one copy is enough, because blocks run one after another
 
 using std::max;
 
