@@ -1,4 +1,5 @@
-// An amount of memory. A separate type prevents passing it where a count is expected.
+// An amount of memory. It has its own type, so that an amount cannot be passed where a count is
+// expected.
 #pragma once
 
 #include <compare>

@@ -1,4 +1,5 @@
-// Stores the choice lists of a dynamic program's labels. Lists that begin alike share that prefix.
+// Stores one list of choices for each label of a dynamic program. Lists that start with the same
+// choices share the storage of these choices.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +13,8 @@ namespace rematch {
 template <class Choice>
 class ChoiceLists {
  public:
-  // Appends a choice to the list that ends with `last`. An absent `last` stands for the empty list.
-  // Returns the index that identifies the new list.
+  // Creates the list that consists of the list `last` and one more choice. An absent `last` stands
+  // for the empty list. Returns the index that identifies the new list.
   OptionalIndex add(OptionalIndex last, Choice choice) {
     entries_.emplace_back(last, std::move(choice));
     return static_cast<int>(entries_.size()) - 1;
@@ -29,7 +30,7 @@ class ChoiceLists {
   }
 
  private:
-  // The previous entry, and the choice added to it.
+  // Each entry holds one choice and the index of the entry before it in the list.
   std::vector<std::pair<OptionalIndex, Choice>> entries_;
 };
 

@@ -8,12 +8,14 @@
 namespace rematch {
 namespace {
 
-// The largest time is 34 years. Sums of a few such times still fit in 64 bits.
+// The longest time that a file may contain is about 34 years. Sums of a few such times still fit in
+// 64 bits.
 constexpr std::chrono::nanoseconds kLongestTime = std::chrono::milliseconds(std::int64_t{1} << 40);
 
 constexpr std::size_t kFewWords = 10;
 
-// Throws FormatError at the first negative integer in the field or in its list.
+// Throws FormatError if the field is a negative integer, or a list that contains a negative
+// integer.
 void require_not_negative(const JsonField& field) {
   if (!field.json().is_array()) return static_cast<void>(field.integer32(0));
   for (const JsonField& element : field.elements()) require_not_negative(element);

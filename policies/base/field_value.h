@@ -31,8 +31,8 @@ void read_value(const JsonField& field, Bytes& value);
 void read_value(const JsonField& field, std::chrono::nanoseconds& value);
 void read_value(const JsonField& field, std::chrono::milliseconds& value);
 
-// Throws FormatError. The message lists the known words; if there are many, it suggests the
-// nearest.
+// Throws FormatError because the field's word is not in `words`. The message lists all words, or
+// only the nearest word if there are many.
 [[noreturn]] void fail_unknown_word(const JsonField& field,
                                     const std::vector<std::string_view>& words);
 
@@ -73,7 +73,8 @@ void read_value(const JsonField& field, std::map<std::string, T>& values) {
   }
 }
 
-// Drops words that this build does not know, because a newer version may have more.
+// Ignores keys that this build does not know, because a newer version of the format may define more
+// keys.
 template <Word Key, class T>
 void read_value(const JsonField& field, std::map<Key, T>& values) {
   values.clear();
@@ -109,8 +110,8 @@ void read_value(const JsonField& field, Record& record) {
   read_fields(field, record);
 }
 
-// For files that people write. Throws FormatError if `object` has a key that is neither a field of
-// the record nor listed in `others`.
+// Used for files that people write. Throws FormatError if `object` has a key that is neither a
+// field of the record nor listed in `others`.
 template <HasFields Record, class... Others>
 void require_known_keys(const JsonField& object, const Record& record, Others... others) {
   std::vector<std::string_view> known = {others...};
@@ -120,7 +121,7 @@ void require_known_keys(const JsonField& object, const Record& record, Others...
 
 Json to_value(double value);
 inline Json to_value(Bytes bytes) { return bytes.count; }
-// Files hold every time in nanoseconds.
+// Every file format stores times in nanoseconds.
 inline Json to_value(std::chrono::nanoseconds time) { return time.count(); }
 inline Json to_value(std::nullptr_t) { return nullptr; }
 inline Json to_value(const std::string& value) { return value; }
@@ -205,8 +206,8 @@ void put_field(Json& object, const Field& field, Json value);
 template <HasFields Record>
 Json fields_to_json(const Record& record, unsigned without = 0);
 
-// Adds all fields except fields with a trait that `without` contains. Nested records are filtered
-// in the same way.
+// Adds the record's fields to `json`, except fields with a trait in `without`. Filters nested
+// records in the same way.
 template <HasFields Record>
 void write_fields(Json& json, const Record& record, unsigned without = 0) {
   visit_fields(record, [&](const Field& field, const auto& member) {

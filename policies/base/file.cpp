@@ -96,7 +96,7 @@ void write_beside(const std::string& target, std::string_view text) {
   fail("write", target, EEXIST);
 }
 
-// Links the path to an open, unnamed file. Returns an errno value, or 0 on success.
+// Gives an open file without a name the path `path`. Returns an errno value, or 0 on success.
 int link_open_file(int fd, const std::string& path) {
   const std::string open_file = "/proc/self/fd/" + std::to_string(fd);
   const int result =
@@ -141,7 +141,7 @@ std::string read_text_file(const std::string& path, Bytes limit) {
   if (::fstat(file.get(), &status) != 0) fail("read", path, errno);
   if (S_ISDIR(status.st_mode)) fail("read", path, EISDIR);
   std::string text;
-  // The size is only a hint: pipes have no size, and files may grow.
+  // The size is only a hint, because a pipe has no size and a file may grow while it is read.
   if (status.st_size <= limit.count) text.reserve(static_cast<std::size_t>(status.st_size));
   std::array<char, kReadBytes> buffer;
   while (true) {

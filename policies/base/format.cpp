@@ -21,7 +21,7 @@ namespace {
 // Larger changes are shown as a multiple, because "+374395 %" is hard to read.
 constexpr double kLargestPercent = 10;
 
-// Formats a number below about a thousand with three significant digits.
+// Formats a number below about 1000 with three significant digits.
 std::string three_digits(double value) {
   if (value < 9.995) return format_fixed(value, 2);
   if (value < 99.95) return format_fixed(value, 1);

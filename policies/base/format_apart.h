@@ -1,4 +1,4 @@
-// Formats an amount beside another one that must not look equal.
+// Formats an amount so that its text differs from the text of another, nearly equal amount.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace rematch {
 
-// Like format_bytes(), but with as many digits as it takes to differ from `other`, for example
-// "196.5 KiB" beside 196 KiB. Shows bytes if six decimals do not suffice.
+// Like format_bytes(), but adds digits until the text differs from the text of `other`: "196.5 KiB"
+// next to "196 KiB". If six decimals are not enough, writes the number of bytes.
 std::string format_apart(Bytes bytes, Bytes other);
 
 }  // namespace rematch

@@ -14,9 +14,9 @@
 namespace rematch {
 namespace {
 
-// Compares by UTF-16 code units. This equals the byte order of UTF-8 with one exception. Code
-// points from U+10000 (first byte 0xF0 or higher) sort before U+E000 to U+FFFF (first byte 0xEE or
-// 0xEF).
+// Compares strings by their UTF-16 code units. The order equals the byte order of UTF-8, except
+// that code points from U+10000 (first byte 0xF0 or higher) sort before U+E000 to U+FFFF (first
+// byte 0xEE or 0xEF).
 bool sorts_before(std::string_view left, std::string_view right) {
   const auto order_of = [](char c) {
     const auto byte = static_cast<unsigned char>(c);
@@ -35,19 +35,19 @@ void write_string(std::string& out, const std::string& text) {
     return;
   }
   try {
-    out += Json(text).dump();  // Json::dump escapes as the RFC requires.
+    out += Json(text).dump();  // Json::dump escapes strings exactly as RFC 8785 requires.
   } catch (const Json::type_error&) {
     throw std::invalid_argument("a JSON string is not UTF-8: " + line_of(text));
   }
 }
 
-// Implements Number::toString of ECMA-262: the shortest digits that read back exactly. Writes an
-// integer up to 21 digits, a fraction down to 1e-6, and an exponent otherwise.
+// Implements Number::toString of ECMA-262, which writes the shortest digits that read back exactly.
+// Uses an exponent for integers of more than 21 digits and for fractions below 1e-6.
 void write_double(std::string& out, double number) {
   if (!std::isfinite(number)) {
     throw std::invalid_argument("a number that is not finite has no JSON form; write null");
   }
-  if (number == 0) {  // the condition also holds for -0
+  if (number == 0) {  // -0 also equals 0, and RFC 8785 writes it as 0
     out += '0';
     return;
   }

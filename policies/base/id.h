@@ -95,12 +95,13 @@ class IdTable : public std::vector<T> {
   bool contains(IdType id) const {
     return id.index >= 0 && static_cast<std::size_t>(id.index) < this->size();
   }
-  // Returns the id that the next entry will get: one past the last.
+  // Returns the id that the next entry will get, which is one past the last id.
   IdType end_id() const { return IdType(this->size()); }
   IdRange<IdType> ids() const { return {IdType(), end_id()}; }
 };
 
-// Returns the index of `entry` in a list without duplicates. Appends the entry if it is missing.
+// Returns the index of `entry` in `list`, which has no duplicates. Appends the entry if it is
+// missing.
 template <class T>
 int add_once(std::vector<T>& list, T entry) {
   const auto known = std::find(list.begin(), list.end(), entry);
@@ -118,8 +119,9 @@ class BasicOptionalIndex {
   constexpr BasicOptionalIndex(Integer index) : index_(index) {}  // `index` must be at least 0
 
   constexpr bool has_value() const { return index_ != kAbsent; }
-  constexpr Integer operator*() const { return index_; }                  // requires has_value()
-  constexpr auto operator<=>(const BasicOptionalIndex&) const = default;  // absent sorts first
+  constexpr Integer operator*() const { return index_; }  // requires has_value()
+  // an absent index sorts before all others
+  constexpr auto operator<=>(const BasicOptionalIndex&) const = default;
 
  private:
   static constexpr Integer kAbsent = -1;

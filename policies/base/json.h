@@ -14,7 +14,7 @@
 
 #include "policies/base/json_fwd.h"
 
-// The library's class is instantiated once, in json.cpp.
+// nlohmann's class template is instantiated once, in json.cpp.
 extern template class nlohmann::basic_json<nlohmann::ordered_map>;
 
 namespace rematch {
@@ -26,8 +26,8 @@ void require_schema(const Json& json, std::string_view kind);
 // Returns the JSON as one line of ASCII. Accepts any text: bytes that are not UTF-8 become U+FFFD.
 std::string line_of(const Json& json);
 
-// Appends a member whose key the object does not have yet. Unlike the library's insertion, does not
-// search for the key, and does not deep-copy all members when the object grows.
+// Appends a member. The object must not have the key yet. Unlike the library's insertion, this does
+// not search for the key, and does not deep-copy all members when the object grows.
 Json& add_member(Json::object_t& object, std::string key, Json value);
 
 // A place in a JSON document. Every accessor throws FormatError with the path if the value has
@@ -84,7 +84,7 @@ class JsonField {
 
   const Json* value_;
   const Json* root_;
-  const std::string* root_path_;  // null if the path of the root is empty
+  const std::string* root_path_;  // null if the root path is empty
 };
 
 // Readers that hold numbers as doubles are exact up to this integer (RFC 8259, section 6).
@@ -96,7 +96,7 @@ struct Schema {
   std::string_view kind;
   int minor = 0;
 
-  static constexpr int kMajor = 1;  // major version, the same for every format
+  static constexpr int kMajor = 1;  // major version, which is the same for every format
 };
 
 inline constexpr Schema kTraceSchema{"trace", 1};

@@ -13,11 +13,11 @@ constexpr std::size_t kLongestReason = 200;
 constexpr std::size_t kLongestKey = 60;
 
 // The maximum number of values held at once. Elements that a reader consumes one by one do not
-// count. A report of 10,000 points has 3 million values, and each takes up to a hundred bytes until
-// it becomes a record.
+// count. A report of 10,000 points has 3 million values. Each value takes up to a hundred bytes
+// until it is converted to a record.
 constexpr std::size_t kMaxValues = 20'000'000;
 
-// Returns the line and column of a byte position, both from 1: "line 3, column 14".
+// Formats a byte position as a line and a column, both counted from 1: "line 3, column 14".
 std::string place(std::string_view text, std::size_t position) {
   const std::string_view before = text.substr(0, std::min(position, text.size()));
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
@@ -27,7 +27,8 @@ std::string place(std::string_view text, std::size_t position) {
   return "line " + std::to_string(line) + ", column " + std::to_string(column);
 }
 
-// Returns the library's reason on one line, without its error number and its own line and column.
+// Returns the JSON library's error message on one line, without its error number and its line and
+// column.
 std::string reason(const std::exception& error) {
   std::string text = error.what();
   if (const std::size_t id_end = text.find("] "); id_end != std::string::npos) {
@@ -155,13 +156,14 @@ class Builder {
   Json root_;
   std::vector<Json*> open_;
   std::string key_;
-  // Keys of one object. A member, so that its memory is reused.
+  // The keys of the object that is being checked. This is a member only so that its memory is
+  // reused.
   std::vector<std::string_view> keys_;
   std::string_view list_;
-  const TakeElement& take_;  // an empty function takes no elements
-  bool in_list_ = false;     // whether the container open at depth two is the list
+  const TakeElement& take_;  // if the function is empty, no element is consumed
+  bool in_list_ = false;     // whether the parser is inside the list whose elements are consumed
   std::size_t num_elements_ = 0;
-  std::size_t num_values_ = 0;  // values that the document holds now
+  std::size_t num_values_ = 0;  // number of values in the document now
   std::size_t num_values_before_element_ = 0;
 };
 

@@ -10,14 +10,17 @@
 namespace rematch {
 
 enum FieldTrait : unsigned {
-  kLater = 1U << 0,         // files of this version may lack it; the member then keeps its value
-  kNullIfEmpty = 1U << 1,   // an empty text or map is written as null
-  kOmitIfEmpty = 1U << 2,   // an empty text or list, an absent value, false or 0 is not written
+  // the key may be missing in a file of this version; the member then keeps its value
+  kLater = 1U << 0,
+  kNullIfEmpty = 1U << 1,  // an empty text or map is written as null
+  // the key is omitted if its value is an empty text or list, absent, false or 0
+  kOmitIfEmpty = 1U << 2,
   kWholeIfWhole = 1U << 3,  // a number without a fraction is written as an integer
-  kNotRepeated = 1U << 4,   // differs between two measurements of one point on one machine
-  kNotInFingerprint = 1U << 5,  // may differ between environments whose times can be compared
-  kColumn = 1U << 6,            // a CSV column, named like the key unless another name is given
-  kNotNegative = 1U << 7,       // an id or a list of ids: negative values are rejected
+  kNotRepeated = 1U << 4,   // two measurements of one point on one machine may differ in this field
+  // the field may differ between environments whose times can be compared
+  kNotInFingerprint = 1U << 5,
+  kColumn = 1U << 6,       // a CSV column, named like the key unless another name is given
+  kNotNegative = 1U << 7,  // the field is an id or a list of ids, so negative values are rejected
 };
 
 struct Field {
@@ -31,7 +34,8 @@ struct Field {
 
   const char* key;               // JSON key
   const char* former = nullptr;  // the key in files of earlier minor versions
-  const char* column;  // CSV column; "*" stands for the low and high of an interval; null: none
+  // CSV column; "*" stands for the low and high end of an interval; null: not a CSV column
+  const char* column;
   unsigned traits;
 };
 

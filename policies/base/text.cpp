@@ -8,7 +8,7 @@
 namespace rematch {
 namespace {
 
-constexpr std::size_t kLongest = 120;  // bytes of the escaped text
+constexpr std::size_t kLongest = 120;  // maximum length of the escaped text in bytes
 // Characters that separate words, names and arguments.
 constexpr std::string_view kSeparators = " ,;/|+=()[]{}";
 
@@ -33,8 +33,8 @@ bool is_inside_character(char letter) {  // true for a continuation byte of UTF-
 
 bool is_separator(char letter) { return kSeparators.find(letter) != std::string_view::npos; }
 
-// Returns `text` up to about `end`. Does not cut a UTF-8 character, and cuts a word only if it is
-// very long.
+// Returns about the first `end` bytes of `text`. Never cuts a UTF-8 character, and cuts a word only
+// if the word is very long.
 std::string_view head(std::string_view text, std::size_t end) {
   while (end > 0 && is_inside_character(text[end])) --end;
   if (is_separator(text[end])) return text.substr(0, text[end] == ' ' ? end + 1 : end);

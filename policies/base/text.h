@@ -11,14 +11,15 @@
 
 namespace rematch {
 
-// These functions make text from a user or a file fit into a one-line message.
+// The next functions shorten and escape text from a user or a file, so that it fits into a one-line
+// message.
 
 // Returns the text in single quotes. Control characters become \n, \t or \x1b. Text longer than a
 // line is truncated.
 std::string in_quotes(std::string_view text);
 
-// Returns the escaped text without quotes. Text longer than `longest` bytes loses its middle,
-// because a message ends with what to do.
+// Returns the escaped text without quotes. Text longer than `longest` bytes is shortened in the
+// middle, because the end of a message says what to do.
 std::string on_one_line(std::string_view text, std::size_t longest);
 
 // Joins the parts with `separator`: "mm, bmm". `Parts` is any range of strings.
@@ -36,13 +37,13 @@ std::string joined(const Parts& parts, std::string_view separator = ", ") {
 // Replaces every `hole` in the text by `value`.
 std::string filled_in(std::string_view text, std::string_view hole, std::string_view value);
 
-// These functions parse lists as a user types them: `a, b(1,2), c([0,2])`.
+// The next functions parse lists as a user types them: `a, b(1,2), c([0,2])`.
 
-// Removes blanks and line ends at both ends.
+// Removes spaces and line breaks from both ends.
 std::string_view trimmed(std::string_view text);
 
 // Splits at commas outside brackets and trims the parts. "" gives one empty part. Returns nullopt
-// if brackets do not pair.
+// if the brackets are unbalanced.
 std::optional<std::vector<std::string_view>> split_at_commas(std::string_view text);
 
 // Parses all of `text` as one number, like std::from_chars. Returns nullopt if `text` is not a
@@ -59,9 +60,9 @@ std::optional<Number> parse_number(std::string_view text) {
 // the other.
 int edit_distance(std::string_view left, std::string_view right);
 
-// Returns whether two words of equal length are probably different names, and not misspellings of
-// each other. Their letters differ, and they are short or contain digits: "cp" and "tp", "v100" and
-// "h100".
+// Returns whether two words of equal length are probably different names and not misspellings of
+// each other. Words that differ in a letter are different names if they are short or contain
+// digits: "cp" and "tp", "v100" and "h100".
 bool are_different_words(std::string_view left, std::string_view right,
                          std::size_t short_letters = 3);
 

@@ -30,7 +30,7 @@ inline constexpr auto kAll = [] {
   return all;
 }();
 
-// Returns the words as a list for messages.
+// Returns all words of the enumeration, for messages.
 template <Word T>
 std::vector<std::string_view> all_words() {
   return {kWords<T>.begin(), kWords<T>.end()};

@@ -8,7 +8,8 @@
 namespace rematch {
 namespace {
 
-constexpr int kMaxArgument = 1'000'000;  // far above the number of layers of any model
+// maximum value of N or of a layer index, far above the number of layers of any model
+constexpr int kMaxArgument = 1'000'000;
 
 std::string_view without_quotes(std::string_view word) {
   const bool quoted = word.size() >= 2 && word.front() == word.back() &&

@@ -35,7 +35,7 @@ std::vector<CatalogueEntry> all_families() {
   return all;
 }
 
-// The lists of a policy file are the user's own, so every entry is expected to match something.
+// The user wrote the lists of a policy file, so the user expects every entry to match something.
 void expect_all(Policy& policy) {
   std::vector<Selector> own = policy.save;
   for (const StoreRule& rule : policy.moved_to.values) append(own, rule.results);
@@ -64,8 +64,8 @@ std::string unknown(std::string_view text, std::string_view name) {
          "policy file ends in .json";
 }
 
-// Rejects a file that has the name of a different policy. Reports show a policy only by its name,
-// and a run finds its reference policy by name.
+// Rejects a policy file whose name belongs to a different policy. Reports show only a policy's
+// name, and a run finds its reference policy by name.
 std::variant<Policy, Rejected> policy_of_file(const std::string& path) {
   auto read = read_policy_file(path);
   auto* policy = std::get_if<Policy>(&read);
@@ -76,7 +76,7 @@ std::variant<Policy, Rejected> policy_of_file(const std::string& path) {
     expect_all(*policy);
     return read;
   }
-  namesake->name = policy->name;  // a file may use a different spelling than the canonical one
+  namesake->name = policy->name;  // the name in a file need not be the canonical spelling
   if (policy_to_json(*namesake) == policy_to_json(*policy)) return known;
   return Rejected{path + ": name: " + in_quotes(policy->name) +
                   " already names a different policy in `rematch list`; choose another name"};

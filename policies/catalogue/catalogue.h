@@ -1,6 +1,6 @@
 // The list of all named policies, and the parser of spellings such as `nth_last(2)`. To add a
-// policy, add an entry to its family's file in families/ and a test. A new family is a file there
-// and a line in catalogue.cpp.
+// policy, add an entry to its family's file in families/ and a test. A new family needs a file in
+// families/ and a line in catalogue.cpp.
 #pragma once
 
 #include <string>
@@ -13,8 +13,9 @@
 
 namespace rematch {
 
-// Makes a policy from its arguments: none, a whole number from 1, layer indices in ascending order,
-// or words. If the factory leaves the name empty, it becomes the call in its canonical spelling.
+// Makes a policy from its arguments. A policy takes no arguments, a whole number from 1, layer
+// indices in ascending order, or words. If the factory leaves the policy's name empty, the name
+// becomes the call in its canonical spelling.
 using PolicyFactory =
     std::variant<Policy (*)(), Policy (*)(int n), Policy (*)(const std::vector<int>& layers),
                  std::variant<Policy, Rejected> (*)(const std::vector<std::string>& words)>;
@@ -33,10 +34,11 @@ struct CatalogueEntry {
                                  // parameters
   std::string_view description;  // a description of one line
   PolicyFactory make;
-  bool is_of_system = false;  // a mode of another training system, which recomputes whole regions
+  // true: a mode of another training system, so its regions are recomputed as a whole
+  bool is_of_system = false;
 };
 
-// Entries are in the order in which people see them.
+// Returns all entries in display order.
 const std::vector<CatalogueEntry>& catalogue();
 
 // Parses one policy: a catalogue name with arguments, `nth_last(2)`, a system's spelling
@@ -54,8 +56,8 @@ struct RefusedPolicy {
 // entries.
 std::variant<std::vector<Policy>, Rejected> parse_policies(std::string_view text);
 
-// Like the function above, but a mode of another system that no policy here equals does not reject
-// the list. Collects such modes in `refused`.
+// Like the function above, but also accepts modes of other systems that have no equivalent policy
+// here. Collects these modes in `refused`.
 std::variant<std::vector<Policy>, Rejected> parse_policies(std::string_view text,
                                                            std::vector<RefusedPolicy>& refused);
 

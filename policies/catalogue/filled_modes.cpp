@@ -1,4 +1,4 @@
-// Fills the values into the systems' spellings and configurations.
+// Replaces the placeholders in the modes of training systems by the values that a model allows.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -13,10 +13,10 @@
 namespace rematch {
 namespace {
 
-using Values = std::map<std::string, std::string>;  // by placeholder: {"N", "2"}
+using Values = std::map<std::string, std::string>;  // values, keyed by placeholder: {"N", "2"}
 
-// The number of lists is 2 to the number of names. With more names, the search would take seconds
-// for each system.
+// From n names, 2^n lists can be made. With more names than this limit, the search would take
+// seconds for each system.
 constexpr std::size_t kMaxNames = 9;
 
 int most_layers(const Trace& trace) {
@@ -41,7 +41,7 @@ std::string spelling_of(std::string_view pattern, const Values& values) {
   std::string text(pattern);
   if (arguments == std::string_view::npos) return text;
   for (const auto& [letter, value] : values) {
-    // A placeholder stands alone, or after "=".
+    // A placeholder is a whole argument, or the part of an argument after "=".
     for (const std::string& before : {std::string("="), std::string("(")}) {
       for (const char after : {',', ')'}) {
         const std::string hole = before + letter + after;
@@ -67,7 +67,7 @@ std::vector<std::string_view> parts_of_blocks(const Trace& trace) {
   return names;
 }
 
-// Returns the names that a list of the policy can have.
+// Returns the names that a list argument of the policy may contain.
 std::vector<std::string_view> names_that_policy_takes(std::string_view policy, const Trace& trace) {
   const std::string_view name = policy.substr(0, policy.find('('));
   if (name == "remat") return parts_of_blocks(trace);
@@ -103,8 +103,8 @@ std::vector<std::string> lists_of(std::string_view policy, const Trace& trace,
   return lists;
 }
 
-// Returns the values that an entry's placeholders can have. An entry without placeholders has one
-// set of values, which is empty.
+// Returns the sets of values that can replace an entry's placeholders. An entry without
+// placeholders has a single, empty set.
 std::vector<Values> values_of(const SystemEntry& entry, const Trace& trace,
                               const Resolver& resolver) {
   const std::size_t hole = entry.stands_for.find('{');
@@ -117,7 +117,7 @@ std::vector<Values> values_of(const SystemEntry& entry, const Trace& trace,
     }
     return all;
   }
-  // Skips entries with two lists: a single shorter list expresses the same policy.
+  // Skips entries with two lists. An entry with one, shorter list expresses the same policy.
   if (entry.stands_for.find('{', hole + 1) != std::string_view::npos) return {};
   const std::string policy = filled_in(entry.stands_for, "{" + letter + "}", "{}");
   for (const std::string& list : lists_of(policy, trace, resolver)) all.push_back({{letter, list}});

@@ -37,7 +37,7 @@ std::string layers_of(const std::string& model, int num_layers) {
   return model + " has " + std::to_string(num_layers) + (num_layers == 1 ? " layer" : " layers");
 }
 
-// Checks N and the layer indices against the longest block list.
+// Checks that N and the layer indices fit the longest block list.
 std::optional<Rejected> check_range(const Policy& policy, const Trace& trace, int num_layers) {
   const std::string model = layers_of(trace.model, num_layers);
   const bool segments = policy.regions.kind == RegionChoice::Kind::kSegments;

@@ -1,5 +1,5 @@
-// Places a policy's regions in a trace: decides which layers it governs and how they become
-// regions.
+// Places a policy's regions in a trace: decides which layers the policy governs, and how these
+// layers become regions.
 #pragma once
 
 #include <string>
@@ -43,7 +43,7 @@ std::variant<std::vector<PlacedRegion>, Rejected> place_regions(const Policy& po
 // compiler pass.
 
 // Returns the blocks that gather parameters and overlap none of `placed`, as regions in forward
-// order. Returns none if the policy keeps gathered parameters.
+// order. Returns an empty list if the policy keeps gathered parameters.
 std::vector<PlacedRegion> blocks_that_only_gather(const Policy& policy, const Trace& trace,
                                                   const std::vector<PlacedRegion>& placed);
 

@@ -33,7 +33,7 @@ std::string slot_name(const Trace& trace, const RegionType& type, OpRange range,
   return name + ")";
 }
 
-// Returns the bytes that the ops of dead saves allocate.
+// Returns the bytes allocated by ops whose results are saved although nothing reads them.
 Bytes dead_bytes(const RegionType& type) {
   Bytes bytes;
   for (const PlannedOp& op : type.ops) {

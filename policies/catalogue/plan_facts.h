@@ -24,7 +24,7 @@ struct TypeFacts {
   std::vector<int> regions;  // indices of the plan's regions
   RegionSimulation whole_region;
   RegionSimulation on_demand;
-  Bytes dead;  // bytes of dead saves
+  Bytes dead;  // bytes of saved results that nothing reads
   // bytes that such a region moves to the host; the plan's last region moves nothing
   Bytes on_host;
   std::vector<std::string> slots;  // indexed by pack index: "aten::mm (op 7, attention)"

@@ -8,8 +8,8 @@
 namespace rematch {
 namespace {
 
-// Returns all reads of the ops that a whole-region recompute runs, even if nothing needs their
-// results.
+// Returns all reads of a whole-region recompute. Such a recompute also runs ops whose results are
+// not needed.
 std::vector<RegionUse> reads_of_rerun_ops(const RegionGraph& graph, const RegionType& type) {
   std::vector<RegionUse> reads;
   const std::size_t end = type.early_stop ? static_cast<std::size_t>(graph.stop) : type.ops.size();
@@ -71,7 +71,7 @@ void skip_in_saved_regions(const OpTreater& treater, OpId first_op, std::vector<
   }
 }
 
-// Drops those results of saved regions that no op reads.
+// Drops the results of saved regions that no op reads.
 void drop_dead_results(const OpTreater& treater, OpId first_op, std::vector<PlannedOp>& ops) {
   for (std::size_t i = 0; i < ops.size(); ++i) {
     if (!ops[i].dead_save) continue;
@@ -83,7 +83,7 @@ void drop_dead_results(const OpTreater& treater, OpId first_op, std::vector<Plan
   }
 }
 
-// Drops dead saves that a store would hold, because copying them is useless.
+// Drops dead saves that a store would hold. Copying a result that nothing reads is useless.
 void drop_dead_moves(std::vector<PlannedOp>& ops) {
   for (PlannedOp& op : ops) {
     if (!op.dead_save || !op.treatment.is_moved()) continue;
@@ -114,8 +114,8 @@ RegionType RegionTypeMaker::make(const PlacedRegion& region, const Adjust& adjus
   type.ops = treater_.treat(region);
   if (adjust) adjust(type.ops);
   type.early_stop = policy_.early_stop;
-  // An inverse policy recomputes ops because nothing reads their results. A whole-region replay
-  // would run those ops too, so the region runs by demand.
+  // An inverse policy marks an op as recomputed if nothing reads its result. A whole-region replay
+  // would run such ops too, so the region runs by demand.
   type.by_demand = policy_.inverse;
   recompute_what_is_overwritten(graph, type.ops);
   const bool has_saved_regions = !policy_.save_regions.empty();

@@ -17,11 +17,11 @@ namespace rematch {
 
 enum class NoEffect : std::uint8_t { kReject, kAllow };
 
-// Has no clock, no device and no hidden state: the same policy and trace give the same plan.
+// The plan depends only on the policy and the trace, not on a clock, a device or hidden state.
 // Returns Rejected if a layer index or N is outside the model's layers, or if a save list matches
-// nothing. Unless the policy allows it, also rejects a plan that equals the plan of policy `none`
-// or `full`. If a save list matches nothing, the message names the ops of the regions, because for
-// example `mm` on a biased linear is `addmm`.
+// nothing. Also rejects a plan that equals the plan of policy `none` or `full`, unless `no_effect`
+// or the policy allows that. If a save list matches nothing, the message names the ops of the
+// regions, because for example `mm` on a biased linear is `addmm`.
 std::variant<Plan, Rejected> resolve(const Policy& policy, const Trace& trace,
                                      NoEffect no_effect = NoEffect::kReject);
 
@@ -42,7 +42,7 @@ class Resolver {
   std::string trace_sha256_;
 };
 
-// Returns the plan of the policy that is spelled like this, even if it has no effect. Returns
+// Returns the plan of the policy with this spelling, even if the plan has no effect. Returns
 // nullopt if there is no such policy, or if it cannot be applied to the model.
 std::optional<Plan> plan_if_possible(std::string_view spelling, const Resolver& resolver);
 

@@ -8,7 +8,7 @@
 namespace rematch {
 namespace {
 
-// Knows the holders of each storage on the device from forward to backward.
+// Knows what holds each storage on the device between forward and backward.
 class Holders {
  public:
   Holders(const Trace& trace, const std::vector<OpRange>& ranges,
@@ -71,7 +71,8 @@ void save_what_stays(const RegionGraph& graph, const Holders& holders, RegionTyp
   }
 }
 
-// Returns the store for inputs of regions. Nullopt if the policy moves no inputs.
+// Returns the store that the policy moves region inputs to. Returns nullopt if the policy moves no
+// inputs.
 std::optional<Store> store_of_inputs(const Policy& policy) {
   for (const StoreTraits& store : kStores) {
     if (policy.moved_to[store.store].inputs) return store.store;

@@ -13,7 +13,7 @@
 
 namespace rematch {
 
-// Returns the store that the policy moves something to. Nullopt if the policy moves nothing.
+// Returns the store that the policy moves values to. Returns nullopt if the policy moves nothing.
 std::optional<Store> store_asked_for(const Policy& policy);
 
 // Changes a treatment to a save if the result stays on the device anyway. If the policy moves
@@ -24,7 +24,7 @@ void settle_stores(const Policy& policy, const Trace& trace, const TraceIndex& i
 // Returns the bytes of the values that are moved between forward and backward.
 Bytes moved_bytes(const Plan& plan, const Trace& trace);
 
-// Explains, for messages, why a policy that asks for the store moves nothing to it in this model.
+// Explains in a message why a policy that uses the store moves nothing to it in this model.
 std::string explain_empty_move(const Policy& policy, Store store, const Plan& plan);
 
 }  // namespace rematch

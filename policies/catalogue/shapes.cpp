@@ -56,8 +56,8 @@ void put_regions(std::vector<LocatedType> regions, Plan& plan) {
   }
 }
 
-// Copies treatments from a region to `ops`, the ops of `range`, as far as the region and the range
-// overlap.
+// Copies treatments from a region to `ops`, which are the ops of `range`. Copies only where the
+// region and the range overlap.
 void copy_treatments(const LocatedType& from, OpRange range, std::vector<PlannedOp>& ops) {
   for (const OpId id :
        IdRange(std::max(from.range.first, range.first), std::min(from.range.end, range.end))) {
@@ -75,7 +75,7 @@ Policy keep_all() {
   return policy;
 }
 
-// Returns the layer that contains a scope, if any layer does.
+// Returns the layer that contains the scope, or nothing if the scope is outside all layers.
 std::vector<int> layers_around(const Trace& trace, std::optional<ScopeId> scope) {
   for (; scope; scope = trace.scopes[*scope].parent) {
     for (const TracedBlock& block : trace.blocks) {
@@ -85,7 +85,8 @@ std::vector<int> layers_around(const Trace& trace, std::optional<ScopeId> scope)
   return {};
 }
 
-// Adds regions to the plan of one shape, so that it has a region wherever the engine may open one.
+// Adds regions to the plan of one shape. Afterwards the plan has a region wherever the engine may
+// open one.
 class ShapeCompleter {
  public:
   ShapeCompleter(const Trace& trace, Plan plan)
@@ -138,7 +139,7 @@ class ShapeCompleter {
   std::vector<LocatedType> regions_;
 };
 
-// Converts the region type to another trace, which has the same ops in `range`.
+// Converts the region type so that it fits another trace, which has the same ops in `range`.
 RegionType transferred(RegionType type, OpRange range, const Trace& trace) {
   for (std::size_t op = 0; op < type.ops.size(); ++op) {
     type.ops[op].bytes = fresh_bytes(trace, trace.ops[range.first + static_cast<int>(op)]);
@@ -146,7 +147,7 @@ RegionType transferred(RegionType type, OpRange range, const Trace& trace) {
   return type;
 }
 
-// Converts the plan to another trace, which has the same ops in all regions.
+// Converts the plan so that it fits another trace, which has the same ops in all regions.
 Plan transferred(const Plan& plan, const Trace& trace, const std::string& trace_sha256) {
   Plan result = plan;
   result.model = trace.model;
@@ -165,7 +166,7 @@ Plan transferred(const Plan& plan, const Trace& trace, const std::string& trace_
 // Pairs of first and last scope, for the regions of all shapes.
 using RegionScopes = std::set<std::pair<std::string, std::string>>;
 
-// The ops that one shape runs in each region that any shape has. Has an entry for every opening of
+// The ops that one shape runs in the regions of all shapes. There is one entry for every opening of
 // a region's first scope.
 using Streams = std::vector<std::pair<std::string, std::vector<std::string>>>;
 

@@ -14,11 +14,11 @@ namespace rematch {
 // Combines several plans into one. Plan i belongs to trace i and has one shape. The shapes keep
 // this order.
 //
-// Note [What a shape needs beside its own plan] The engine does not know the shape before it has
-// seen ops. It may therefore open a region where the running shape's own plan has none. For this
-// reason, if any shape has a region at a scope, all shapes that run the scope get a region there.
-// If the shape's own plan has no region there, the added region keeps everything that backward
-// needs. If its own plan has regions inside such a scope, they become parts of the added region.
+// Note [Regions added to the plan of a shape] The engine does not know the shape before it has seen
+// ops. It may therefore open a region where the running shape's own plan has none. For this reason,
+// if any shape has a region at a scope, all shapes that run the scope get a region there. If the
+// shape's own plan has no region there, the added region keeps everything that backward needs. If
+// its own plan has regions inside such a scope, they become parts of the added region.
 //
 // Regions of two shapes may begin at the same scope and have the same ops until one of them ends.
 // The longer region is then cut into one region per layer.

@@ -1,4 +1,5 @@
-// The table of the systems' spellings, taken from their public sources as of mid 2026.
+// The table of the activation checkpointing modes of training systems, taken from the systems'
+// public sources as of mid 2026.
 #include "policies/catalogue/systems.h"
 
 namespace rematch {

@@ -50,7 +50,7 @@ std::optional<Values> captures(std::string_view spelling, const Call& typed) {
   const Call pattern = *parse_call(spelling);
   if (pattern.name != typed.name) return std::nullopt;
   Values captured;
-  // a single placeholder takes all arguments
+  // if the spelling has a single placeholder, it takes all arguments
   if (pattern.arguments && is_placeholder(*pattern.arguments)) {
     if (!typed.arguments || typed.arguments->empty()) return std::nullopt;
     captured[std::string(*pattern.arguments)] = *typed.arguments;
@@ -77,7 +77,7 @@ std::string with_captured(std::string_view stands_for, const Values& captured) {
   return text;
 }
 
-// Keys of a system that have another name in the table.
+// Keys that a system also accepts, and the names of these keys in the table.
 struct OtherKey {
   std::string_view system;
   std::string_view other;
@@ -86,7 +86,7 @@ struct OtherKey {
 constexpr OtherKey kOtherKeys[] = {{"torchtune", "enable", "enable_activation_checkpointing"},
                                    {"titan", "ac_mode", "mode"}};
 
-// Returns the argument "KEY=VALUE" with the key's name in the table.
+// Replaces the key of an argument "KEY=VALUE" by the key's name in the table.
 std::string with_table_key(std::string_view system, std::string_view argument) {
   for (const OtherKey& known : kOtherKeys) {
     const bool has_other = known.system == system && argument.starts_with(known.other) &&
@@ -124,12 +124,12 @@ void shorten_modalities(std::string& name, std::vector<std::string>& arguments) 
   }
 }
 
-// Names of systems that have another name in the table.
+// Other names of training systems, and their names in the table.
 constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
     {"torchtitan", "titan"}, {"transformers", "huggingface"}, {"megatron-lm", "megatron"}};
 
-// Returns the name of a mode, "torchtitan:full" or "torchtitan", with its system's name in the
-// table.
+// Replaces the system in the name of a mode, "torchtitan:full" or "torchtitan", by the system's
+// name in the table.
 std::string with_table_name(std::string_view name) {
   for (const auto& [other, system] : kOtherNames) {
     if (name.substr(0, name.find(':')) == other) {
@@ -139,8 +139,8 @@ std::string with_table_name(std::string_view name) {
   return std::string(name);
 }
 
-// Returns a spelling with the names that the table of systems uses. Returns nullopt if the text is
-// no call. A text without ':' and arguments names no mode, and stays as it is.
+// Rewrites a spelling with the names that the table of systems uses. Returns nullopt if the text is
+// not a call. Text that has neither ':' nor arguments names no mode and is returned unchanged.
 std::optional<std::string> table_form(std::string_view text) {
   const std::optional<Call> call = parse_call(trimmed(text));
   if (!call) return std::nullopt;
@@ -169,7 +169,7 @@ struct Match {
   Values captured;
 };
 
-// Returns the mode that a spelling names. Returns nullopt if it names none.
+// Returns the mode that a spelling names. Returns nullopt if the spelling names no mode.
 std::optional<Match> find_mode(std::string_view text) {
   const auto form = table_form(text);
   if (!form) return std::nullopt;
@@ -193,8 +193,8 @@ std::vector<std::string_view> words_of(std::string_view spelling) {
   return words;
 }
 
-// Returns the known mode that differs from `text` by one misspelled word. A mode that is only
-// similar means something else.
+// Returns the known mode that differs from `text` by one misspelled word. A mode whose words are
+// only similar has another meaning and is not returned.
 std::optional<std::string> without_misspelling(std::string_view text,
                                                const std::vector<std::string_view>& known) {
   std::vector<std::string_view> misspelled;
@@ -203,7 +203,8 @@ std::optional<std::string> without_misspelling(std::string_view text,
   }
   if (misspelled.size() != 1) return std::nullopt;
   const auto nearest = nearest_name(misspelled.front(), known);
-  constexpr std::size_t kShortLetters = 4;  // "flex" does not mean "flux"
+  // short words must be equal: "flex" does not mean "flux"
+  constexpr std::size_t kShortLetters = 4;
   if (!nearest || are_different_words(misspelled.front(), *nearest, kShortLetters)) {
     return std::nullopt;
   }

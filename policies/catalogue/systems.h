@@ -43,27 +43,29 @@ struct Pitfall {
 struct SystemEntry {
   std::string_view system;    // "torchtune"
   std::string_view spelling;  // "torchtune(ac_mode=selective,ac_option=N)"
-  // catalogue policy, such as "nth_last({N})"; empty: the mode is rejected
+  // catalogue policy that equals the mode, such as "nth_last({N})"; empty: no policy does, and the
+  // mode is rejected
   std::string_view stands_for;
   std::string_view description;  // what the mode does in its system, in one line
   Pitfall pitfall;
   EarlyStop early_stop = EarlyStop::kAsInPolicy;
-  // The lines that the user writes for the mode, at the place that TrainingSystem names. {N} stands
-  // for a value of the spelling, {S;, } for the items of a list with ", " between them. Empty if
-  // the mode needs nothing or no release has it.
+  // The lines that the user writes for the mode. TrainingSystem::where says where the lines go. {N}
+  // stands for a value of the spelling, {S;, } for the items of a list with ", " between them.
+  // Empty if the mode needs no lines, or if no release has the mode.
   std::string_view configuration = {};
   std::string_view versions = {};  // the versions that have the mode; empty: all
 };
 
 // A system that has modes in the table. Every system recomputes whole regions.
 struct TrainingSystem {
-  std::string_view name;    // SystemEntry::system
-  std::string_view target;  // its word for rematch export --to, and search --for; may be empty
+  std::string_view name;  // SystemEntry::system
+  // the system's name in `rematch export --to` and `rematch search --for`; may be empty
+  std::string_view target;
   std::string_view where;   // the place where users write the configuration of a mode
   std::string_view source;  // the repository from which the modes are taken, as of mid 2026
 };
 
-// Returns all systems, in the order in which people see them.
+// Returns all systems in display order.
 std::span<const TrainingSystem> training_systems();
 
 // Returns the system with this target, or null.
@@ -86,7 +88,7 @@ std::optional<FilledMode> filled_mode(std::string_view spelling);
 // spelling names no mode.
 std::string_view pitfall_of(std::string_view spelling);
 
-// Returns whether a spelling names a mode that no policy here equals.
+// Returns whether a spelling names a mode that has no equivalent policy here.
 bool is_refused_mode(std::string_view spelling);
 
 // Fills the values, by placeholder, into the pattern of a configuration.
@@ -109,24 +111,25 @@ std::vector<std::string_view> systems_with(std::string_view policy_name);
 // "remat_minimal", or one of these inside another policy, "offload_inputs(remat_minimal)".
 bool is_mode_of_system(std::string_view policy);
 
-// Returns the schedule under which people use a policy. No other training system has on_demand, so
-// the modes of other systems have whole_region. All other policies have on_demand.
+// Returns the schedule under which people use the policy. This is whole_region for the modes of
+// other training systems, because no other system has on_demand. It is on_demand for all other
+// policies.
 Schedule usual_schedule(std::string_view policy);
 
-// Returns "this engine only" if the policy is a mode of another system that runs on_demand here,
-// and "" otherwise. No figure of such a step holds for the system.
+// Returns "this engine only" if the policy is a mode of another system and runs on_demand here, and
+// "" otherwise. The figures of such a step do not apply to the other system.
 std::string_view schedule_note(std::string_view policy, Schedule schedule);
 
-// Returns the mode that is meant if only the system's name is misspelled.
+// Returns the mode that the user meant, if only the system's name is misspelled.
 std::optional<std::string> nearest_spelling(std::string_view text);
 
 // Returns the policy that a system's spelling stands for, under the name that was typed. Values may
 // be quoted, and Python's True, False and None count as true, false and none. For the system
 // `modalities`, arguments may have the names of its configuration. The argument layers_fqn is
-// ignored, because every block is meant. Returns
-// Rejected for a mode that is rejected or whose policy rejects its arguments. If the system does
-// not have the mode, the message lists the known modes. Returns nullopt if `call` does not begin
-// with a system's name. For example, "titan:full" and "torchtune(...)" begin with a system's name.
+// ignored, because every block is meant. Returns Rejected for an unsupported mode, or if the policy
+// rejects the arguments. If the system does not have the mode, the message lists the known modes.
+// Returns nullopt if `call` does not begin with a system's name. For example, "titan:full" and
+// "torchtune(...)" begin with a system's name.
 std::optional<std::variant<Policy, Rejected>> parse_system_spelling(std::string_view text,
                                                                     const Call& call);
 

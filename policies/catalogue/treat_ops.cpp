@@ -14,9 +14,9 @@ namespace {
 
 constexpr std::size_t kMaxNamesInMessage = 12;
 
-// Returns whether the op runs again even if a list says to save it. A view costs nothing, and an
-// in-place op must act on the present value. wait_tensor returns its argument without declaring the
-// alias.
+// Returns whether the op always runs again, even if a list says to save its result. A view costs
+// nothing, and an in-place op must modify the recomputed tensor. wait_tensor returns its argument
+// without declaring the alias.
 bool is_always_executed(const TracedOp& op) {
   return op.is_view || !op.writes.empty() || collective_part(op.name) == CollectivePart::kWait;
 }
@@ -30,7 +30,7 @@ std::optional<OpClass> class_of(const Selector& selector) {
   return op_class;
 }
 
-// Shortens a list of names to as many as fit in a readable line.
+// Joins only as many of the names as fit in a readable line.
 std::string first_of(std::vector<std::string> names) {
   const bool is_cut = names.size() > kMaxNamesInMessage;
   if (is_cut) names.resize(kMaxNamesInMessage);
@@ -72,10 +72,11 @@ bool OpTreater::has_excluded_shape(const TracedOp& op) const {
   return op.inputs.size() > 1 && excluded_shapes_.contains(trace_.values[op.inputs[1].value].shape);
 }
 
-// Note [Attention by any name] The systems list fused attention by the names of a few backends. No
-// public list has the name of the CPU's op, so on a CPU their policies silently recompute
-// attention. The intent of such a list is to keep attention. If a list names an attention op that
-// the trace does not have, the selector therefore picks every op of the class. The reason says so.
+// Note [Attention by any name] Training systems list fused attention by the names of a few
+// backends. No public list has the name of the CPU's op, so on a CPU their policies silently
+// recompute attention. The intent of such a list is to keep attention. If a list names an attention
+// op that the trace does not have, the selector therefore picks every fused attention op. The
+// reason in the plan says so.
 bool OpTreater::goes_by_another_name(const Selector& selector) const {
   const std::string_view name = without_overload(selector.op);
   if (policy_.exact_names || op_class_of(selector.op) != OpClass::kAttentionForward) return false;
@@ -174,8 +175,8 @@ OpTreater::Decision OpTreater::decide(OpId op, int& alternated) const {
   return decide_by_lists(op);
 }
 
-// Completes a decision: chooses whether a kept result stays on the device or moves to another
-// store.
+// Completes a decision: a kept result stays on the device, or moves to the store that the policy
+// names.
 OpTreater::Decision OpTreater::placed(Decision decision, const TracedOp& op) const {
   for (const StoreTraits& store : kStores) {
     if (decision.treatment == Treatment::kSave && policy_.moved_to[store.store].saved) {
@@ -210,8 +211,8 @@ std::optional<OpTreater::Decision> OpTreater::decide_collective(const TracedOp& 
         return Decision{Treatment::kRecompute, "collective: issued again"};
       }
       return std::nullopt;
-    // No op marks the completion of such a collective. It must not be issued twice, because nothing
-    // could wait for the second call.
+    // For a collective that returns a handle, no op marks its completion. Such a collective must
+    // not be issued twice, because nothing could wait for the second call.
     case CollectivePart::kStartWithHandle:
       return Decision{Treatment::kSave, "collective without a wait: never issued again"};
     default:

@@ -43,12 +43,12 @@ class OpTreater {
 
  private:
   struct Match {
-    // The first selector of the list that picks the op; null: no selector picks it.
+    // first selector of the list that picks the op; null: no selector picks the op
     const Selector* selector = nullptr;
     bool by_class = false;  // the selector names an attention op that the trace does not have
   };
   struct Matches {
-    IdTable<OpId, Match> by_op;  // empty if the list is empty
+    IdTable<OpId, Match> by_op;  // indexed by op; empty if the policy's list is empty
     bool any(OpId op) const { return !by_op.empty() && by_op[op].selector != nullptr; }
   };
   struct Decision {

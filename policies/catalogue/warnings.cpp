@@ -16,8 +16,8 @@ namespace {
 
 using Ranges = std::vector<OpRange>;
 
-// Returns whether the selector picks an op in at least one of the ranges. Also returns true if
-// `ranges` is empty, because then no op is missing.
+// Returns whether the selector picks an op in at least one of the ranges. Returns true if `ranges`
+// is empty, so that a plan without regions gets no warning.
 bool picks_in(const Selector& selector, const Trace& trace, const Ranges& ranges) {
   const IdTable<OpId, bool> picked = matches(selector, trace);
   return ranges.empty() || std::any_of(ranges.begin(), ranges.end(), [&](OpRange range) {
@@ -96,7 +96,7 @@ std::string text_of(const Policy::Expectation& expected) {
   return "nothing in its regions matches " + joined(names_of(expected.ops));
 }
 
-// Warns if the last layer is checkpointed in vain: backward starts with the last layer, so backward
+// Warns if checkpointing the last layer saves nothing. Backward starts with the last layer and
 // immediately needs the values that the layer's region dropped.
 void warn_of_last_layer(const Policy& policy, const Plan& plan, const Trace& trace,
                         std::vector<std::string>& warnings) {
@@ -121,8 +121,8 @@ void warn_of_root(const Policy& policy, std::vector<std::string>& warnings) {
                      "(whole_region), so its peak is as high as under none");
 }
 
-// Warns if alternation picks no op: a list may contain aten::mm although the model's linears have a
-// bias and are aten::addmm.
+// Warns if alternation picks no op. For example, a list may contain aten::mm although the model's
+// linears have a bias and are aten::addmm.
 void warn_of_empty_alternation(const Policy& policy, const Trace& trace, const Ranges& ranges,
                                std::vector<std::string>& warnings) {
   if (!policy.alternate || any_picks_in(policy.alternate->selectors, trace, ranges)) return;

@@ -11,12 +11,13 @@
 
 namespace rematch {
 
-// Returns why torch cannot recompute the ops of the range: an op in it has a hidden effect. Returns
-// nullopt if no op has one.
+// Explains why torch cannot recompute the ops of the range: names the first op with a hidden
+// effect. Returns nullopt if no op has a hidden effect.
 std::optional<std::string> hidden_op_problem(const Trace& trace, OpRange range);
 
-// Returns the reason for the first region of the plan that torch cannot recompute, with the
-// region's name. Throws std::invalid_argument if the plan was made for another model.
+// Finds the first region of the plan that torch cannot recompute. Returns the region's name and the
+// reason, or nullopt if torch can recompute all regions. Throws std::invalid_argument if the plan
+// was made for another model.
 std::optional<std::string> hidden_op_problem(const Trace& trace, const Plan& plan);
 
 }  // namespace rematch

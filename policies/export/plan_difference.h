@@ -12,13 +12,13 @@
 
 namespace rematch {
 
-// Returns for each op of the region whether it has a result that the plan keeps. An op that the
-// plan saves may have no such result: a view, for example, cannot be kept.
+// Returns for each op of the region whether the plan keeps at least one result of the op. A saved
+// op may have no such result: a view, for example, cannot be kept.
 std::vector<bool> saved_ops(const RegionGraph& graph, const RegionType& type);
 
 struct PlanDifference {
   std::size_t num_ops = 0;  // number of ops that the plans treat differently
-  // Describes the first difference in words.
+  // describes the first difference
   std::string first;
   bool of_early_stop = false;  // true: the plans differ only in early stop
 };

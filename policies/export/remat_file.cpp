@@ -46,7 +46,8 @@ Problem problem_of_region(const PlannedRegion& region, const RegionType& type, S
   return move_words(type);
 }
 
-// Finds the saved parts of one region, and checks that they make the region's plan.
+// Finds the saved parts of one region, and checks that saving these parts gives the same plan for
+// the region.
 class RegionParts {
  public:
   RegionParts(const Trace& trace, const TraceIndex& index, const PlannedRegion& region,
@@ -66,8 +67,8 @@ class RegionParts {
     }
   }
 
-  // Compares the region with the region of the same layer in `made`, the plan that saved regions
-  // make. Returns a problem if their types differ.
+  // Compares the region with the region of the same layer in `made`, the plan that results from
+  // saving the parts. Returns a problem if the types of the two regions differ.
   Problem problem_of_plan(const Plan& made) const {
     const auto found = std::find_if(
         made.regions.begin(), made.regions.end(),
@@ -154,7 +155,7 @@ class RegionParts {
   // result of the part, so the plan must keep them too.
   std::variant<bool, Rejected> is_read_again(const PartScope& part) const {
     std::set<int> made;  // storages that ops of the part make
-    std::set<int> read;  // the storages of `made` that ops after the part read
+    std::set<int> read;  // storages in `made` that ops after the part read
     bool is_needed = false;
     for (const OpId op : part.range.ids()) {
       if (graph_.ops[local(op)].is_view) continue;

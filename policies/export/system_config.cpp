@@ -20,9 +20,9 @@ namespace {
 // torch_remat has no configuration: remat_file.h writes its calls.
 constexpr std::string_view kRemat = "remat";
 
-// Returns the modes of the system with all their values. If the plan's policy is spelled as such a
-// mode, the mode comes first, with the values that the user gave. filled_modes() may lack these
-// values.
+// Returns the modes of the system with all their values. If the plan's policy is the spelling of
+// such a mode, this mode comes first, with the values that the user gave, because filled_modes()
+// may not try these values.
 std::vector<FilledMode> candidates(const TrainingSystem& system, const Trace& trace,
                                    const Resolver& resolver, const Plan& plan) {
   std::vector<FilledMode> modes = filled_modes(system.name, trace, resolver);
@@ -42,7 +42,8 @@ std::string comment_of(const FilledMode& mode, const std::optional<PlanDifferenc
          (difference ? ": " + difference->first : "") + "\n";
 }
 
-// Writes the first mode that is equivalent to the plan, and equivalent modes of other versions.
+// Writes the configuration of the first mode that is equivalent to the plan, and of equivalent
+// modes of other versions.
 std::variant<std::string, Rejected> find_mode(const TrainingSystem& system, const Trace& trace,
                                               const Plan& plan) {
   std::optional<PlanDifference> nearest;
@@ -102,8 +103,8 @@ namespace {
 constexpr std::string_view kApplyToModel = "import {M}\n{M}.apply(model)";
 constexpr std::string_view kApplyToTransformer = "import {M}\n{M}.apply(transformer)";
 
-// The configuration lines are taken from the sources of the systems. Those of torch, transformers
-// and diffusers were also run.
+// The lines come from the sources of the systems. The lines for torch, transformers and diffusers
+// were also run.
 constexpr std::array kPlaces = {
     CallPlace{"torch",
               "Call apply() once, after the model is built and on its\n"

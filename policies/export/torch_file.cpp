@@ -17,8 +17,8 @@
 namespace rematch {
 namespace {
 
-// aten::detach is the only op for which selective checkpointing does not call its policy. Forward
-// and recompute run different numbers of it.
+// Selective checkpointing calls its policy for every op except aten::detach, which forward and
+// recompute may run a different number of times.
 constexpr std::string_view kIgnoredOp = "aten::detach";
 
 using Problem = std::optional<std::string>;

@@ -17,12 +17,14 @@ namespace rematch {
 // For each module it lists the ops, by index, whose results selective checkpointing keeps. Plans
 // that torch cannot run with the same ops, bytes and bits are rejected.
 //
-// The content that equal regions share.
+// The content of a region. Equal regions share it.
 struct TorchRegionKind {
   bool early_stop = true;
-  bool draws_random = false;       // recompute must begin with forward's generator state
-  std::vector<std::string> ops;    // names as a dispatch mode sees them; empty if nothing is saved
-  std::vector<std::size_t> saved;  // indices into ops
+  // true: recompute must begin with the generator state that forward began with
+  bool draws_random = false;
+  // names of the ops as a dispatch mode sees them; empty if nothing is saved
+  std::vector<std::string> ops;
+  std::vector<std::size_t> saved;  // indices into `ops` of the ops whose results are saved
   bool operator==(const TorchRegionKind&) const = default;
 };
 

@@ -11,7 +11,7 @@
 
 namespace rematch {
 
-// `indices` are layer indices from 0. `n` is for the choices that take a number.
+// `indices` are layer indices from 0. `n` is used only by choices that take a number.
 struct BlockChoice {
   enum class Kind : std::uint8_t {
     kNone,
@@ -53,13 +53,13 @@ inline constexpr std::array kBlockRules = [] {
   return std::array{
     BlockRule{Kind::kNone, "none", Takes::kNone, [](const Choice&, int, int) { return false; }},
     BlockRule{Kind::kAll, "all", Takes::kNone, [](const Choice&, int, int) { return true; }},
-    // Used by FastVideo's block_skip and by diffusers.
+    // The rule of FastVideo's block_skip and of diffusers.
     BlockRule{Kind::kNthFirst, "nth_first", Takes::kCount, [](const Choice& c, int i, int) { return i % c.n == 0; }},
-    // Used by torchtune, by modalities, and by torchtitan's retired mode for layers.
+    // The rule of torchtune, of modalities, and of torchtitan's retired mode for layers.
     BlockRule{Kind::kNthLast, "nth_last", Takes::kCount, [](const Choice& c, int i, int) { return (i + 1) % c.n == 0; }},
     // Chooses all layers except every n-th.
     BlockRule{Kind::kSkipNth, "skip_nth", Takes::kCount, [](const Choice& c, int i, int) { return i % c.n != 0; }},
-    // Used by Megatron-LM's "block" method.
+    // The rule of Megatron-LM's "block" method.
     BlockRule{Kind::kFirst, "first", Takes::kCount, [](const Choice& c, int i, int) { return i < c.n; }},
     BlockRule{Kind::kLast, "last", Takes::kCount, [](const Choice& c, int i, int num) { return i >= num - c.n; }},
     BlockRule{Kind::kOnly, "only", Takes::kList, [](const Choice& c, int i, int) { return is_listed(c, i); }},

@@ -13,9 +13,9 @@ struct GivenPlan {
   std::optional<Schedule> schedule;  // the schedule that the plan was searched for, if any
 };
 
-// Returns whether one of `plans` does the same as `plan` under the same name. The elements have a
-// member `plan`. A plan file often repeats the plan of a policy, such as the point of a front that
-// keeps everything.
+// Returns whether `plans` contains a plan with the same effect and the same policy name as `plan`.
+// This happens often: a plan file may contain the plan of a policy that is also in `plans`. Each
+// element of `plans` has a member `plan`.
 template <class Plans>
 bool is_among(const Plans& plans, const Plan& plan) {
   return std::any_of(plans.begin(), plans.end(), [&](const auto& other) {

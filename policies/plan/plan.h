@@ -1,6 +1,6 @@
-// A plan: a policy resolved against a trace. It lists regions and the treatment of every op in
-// them, by index. It contains no rules: the engine looks treatments up, and people can read it and
-// port it.
+// A plan: a policy resolved against a trace. It lists the regions and the treatment of every op in
+// a region. It contains no rules: the engine only looks up treatments, and people can read a plan
+// and port it to other software.
 #pragma once
 
 #include <array>
@@ -32,11 +32,10 @@ struct PlannedOp {
   std::string scope;  // relative to the parent of the region's first scope: "attention.core"
   Bytes bytes;        // bytes of fresh storages that the op allocates
   Treatment treatment = Treatment::kRecompute;
-  std::string
-      // reason for the treatment, one of a few texts: "matches aten::mm", "view: free", "not in the
-      // save list"
-      reason;
-  bool dead_save = false;  // saved, but no recompute reads it
+  // reason for the treatment, one of a few texts: "matches aten::mm", "view: free", "not in the
+  // save list"
+  std::string reason;
+  bool dead_save = false;  // the result is saved, but no recompute reads it
   // True if a whole-region recompute runs the op only if it needs a result of the op. The ops of
   // torch_remat's saved regions are of this kind. Has no meaning for a saved op.
   bool skipped = false;
@@ -68,11 +67,11 @@ struct RegionType {
   // If true, the region runs only the ops that backward demands, as on_demand does, even under
   // whole_region. An op to recompute then never runs if nothing reads its result.
   bool by_demand = false;
-  // on_demand runs this region like whole_region, because that peaks lower
+  // true: under on_demand, this region is recomputed as a whole too, because its peak is then lower
   bool whole_on_demand = false;
   std::vector<DemandStep> demand_steps;
-  // Inputs that are moved to a store at the end of the region, like the results of ops. Empty for
-  // the device. Only one tensor of the region may use the storage of such an input.
+  // Inputs that are moved to a store at the end of the region, like the results of ops. The list
+  // for the device is empty. Only one tensor of the region may use the storage of such an input.
   ByStore<std::vector<RegionInput>> stored_inputs;
   bool operator==(const RegionType&) const = default;
 };
@@ -116,10 +115,10 @@ struct Plan : ShapePlan {
   bool operator==(const Plan&) const = default;
 };
 
-// Returns the indices of the ops with `skipped`, in order.
+// Returns the indices of the ops that recompute skips, in order.
 std::vector<int> skipped_ops(const RegionType& type);
 
-// Returns the shapes of the plan in order. The pointers are valid as long as the plan.
+// Returns the shapes of the plan in order. The pointers stay valid as long as the plan exists.
 std::vector<const ShapePlan*> shapes_of(const Plan& plan);
 
 // Returns the total number of region types over all shapes.
@@ -136,22 +135,22 @@ Plan plan_of_trace(const Plan& plan, std::string_view trace_sha256);
 bool moves_anything(const RegionType& type);
 
 // Describes the first value that the region moves to a store: "the region offloads aten::mm".
-// Nullopt if it moves none.
+// Returns nullopt if the region moves no value.
 std::optional<std::string> move_words(const RegionType& type);
 
-// Returns the word of a store of the plan that does not keep bits: see StoreTraits::is_exact. Empty
-// if every value comes back with the same bits. A run of an inexact plan cannot be compared bit by
-// bit. `stores` is the table of stores.
+// Returns the name of a store that the plan uses and that changes the bits of values: see
+// StoreTraits::is_exact. Returns "" if every value comes back with the same bits. Runs of a plan
+// with such a store cannot be compared bit by bit. `stores` is the table of stores.
 std::string inexact_store(const Plan& plan, std::span<const StoreTraits> stores = kStores);
 
 // Explains which op or input a store cannot hold: "op aten::empty (scope attention) cannot be kept
-// on the host". Nullopt if the stores can hold everything. Plans that are read, resolved or run
-// have passed this check, so nothing behind it asks again.
+// on the host". Returns nullopt if the stores can hold everything. Every plan passes this check
+// when it is read or resolved, so later code does not repeat the check.
 std::optional<std::string> store_problem(const RegionType& type);
 
-// Returns the SHA-256, in hex, of the canonical JSON (RFC 8785) of what the plan does. Leaves out
-// everything that is only for people, such as the policy name, reasons and the numbering of types.
-// Plans that do the same to the same trace therefore have the same hash.
+// Returns the SHA-256, in hex, of the canonical JSON (RFC 8785) of what the plan does. The JSON
+// leaves out everything that is only for people, such as the policy name and reasons, and the
+// numbering of types. Plans with the same effect on the same trace therefore have the same hash.
 std::string plan_sha256(const Plan& plan);
 
 // Formats layer indices for people, in the order given: "0-3, 6, 8-9".

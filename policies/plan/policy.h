@@ -1,6 +1,6 @@
-// A policy: a small rule that does not depend on a model. It says which blocks it governs, how they
-// become regions and what is kept in them. It is pure data with a JSON form. policies/catalogue
-// names the known policies.
+// A policy: a small rule that does not depend on a model. It says which blocks the policy governs,
+// how these blocks become regions, and what is kept in the regions. It is pure data with a JSON
+// form. policies/catalogue names the known policies.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ struct Alternation {
   bool operator==(const Alternation&) const = default;
 };
 
-// The rule for collectives inside regions if no list of the policy names them.
+// The rule for collectives in regions that no list of the policy names.
 enum class CollectiveRule : std::uint8_t {
   kAsListed,  // collectives are treated like other ops, as in torch.utils.checkpoint
   kKeep,      // no collective is issued twice
@@ -59,13 +59,13 @@ struct StoreRule {
   std::vector<Selector> results;  // ops whose results are moved
   bool saved = false;   // whether results that would be kept on the device are moved instead
   bool inputs = false;  // whether tensors made before a region are moved if the region reads them
-  Bytes at_least;       // smaller tensors stay on the device
+  Bytes at_least;       // tensors with fewer bytes stay on the device
   bool moves_anything() const { return !results.empty() || saved || inputs; }
   bool operator==(const StoreRule&) const = default;
 };
 
 struct Policy {
-  // The models that a warning applies to. Other models do not get the warning.
+  // The models that get a warning.
   enum class Concern : std::uint8_t { kEveryModel, kDraws, kBiases, kExperts, kBiasesOrExperts };
 
   // Scopes or ops that a policy relies on. If a model has neither such a scope nor such an op, the
@@ -74,10 +74,10 @@ struct Policy {
   struct Expectation {
     std::vector<std::string> scopes;  // paths below a chosen block, like RegionChoice::patterns
     std::vector<Selector> ops;        // selects ops in the policy's regions
-    // text of the warning; empty: the warning says that nothing matches
+    // text of the warning; empty: the warning says that nothing in the model matches
     std::string warning;
-    // A module of recompute_modules, if any. One warning lists all such modules that the model
-    // lacks, and all that it has.
+    // A module that recompute_modules can name; empty for other expectations. A single warning
+    // lists all such modules that the model lacks, and all that the model has.
     std::string module;
     Concern concern = Concern::kEveryModel;
     bool operator==(const Expectation&) const = default;
@@ -87,7 +87,8 @@ struct Policy {
   BlockChoice blocks;
   RegionChoice regions;
   std::vector<Selector> save;  // ops whose results are kept on the device
-  // One rule for each store. The device's rule is not used, because `save` lists what it keeps.
+  // One rule for each store. The device's rule is not used, because `save` lists the ops whose
+  // results stay on the device.
   ByStore<StoreRule> moved_to;
   std::vector<Selector> exclude;  // ops that are recomputed even if another list names them
   std::optional<Alternation> alternate;
@@ -107,11 +108,11 @@ struct Policy {
   // keeps them. The lists above do not apply to ops that gather sharded parameters (collective.h).
   bool reshard_after_forward = true;
   bool early_stop = true;
-  // True if the policy's name or its arguments say that it changes nothing.
+  // True if the policy's name or arguments show that the user wants a policy without effect.
   bool no_effect_is_intended = false;
   // The members below are not in the JSON form, because they are not part of the rule.
   std::vector<Expectation> expectations;
-  std::string note;  // for people: a rule of the source system that no plan can express
+  std::string note;  // for people: a rule of the original system that no plan can express
   bool operator==(const Policy&) const = default;
 };
 

@@ -31,7 +31,8 @@ constexpr std::array<Spelling<CollectiveRule>, 3> kCollectives = {{
     {CollectiveRule::kReissue, "reissue", ChoiceArgument::kNone},
 }};
 
-// Returns the row of a kind. `spellings` is a table whose rows have a kind, a name and an argument.
+// Returns the row for a kind. `spellings` is a table; each row contains a kind, its name and its
+// argument.
 template <class Kind>
 const auto& spelling_of(const auto& spellings, Kind kind) {
   return *std::find_if(spellings.begin(), spellings.end(),
@@ -141,8 +142,8 @@ namespace {
 
 bool is_control(char letter) { return static_cast<unsigned char>(letter) < ' '; }
 
-// Rejects a list that the other fields make meaningless, because it is a mistake and not a
-// preference.
+// Rejects a list that has no effect because of the policy's other fields. Such a list is a mistake
+// of the user.
 void refuse_contradictions(const JsonField& root, const Policy& policy) {
   if (!policy.inverse && !policy.recompute.empty()) {
     root.fail(

@@ -150,7 +150,7 @@ std::string op_of_word(std::string_view word) {
 bool is_kind(const Selector& selector, std::optional<OpClass> op_class, const TracedOp& op) {
   if (op_class) return op.op_class == *op_class;
   if (selector.op == kAny || op.name == selector.op) return true;
-  // PyTorch's overload `default` has no name in a trace.
+  // A trace omits PyTorch's overload name `default`.
   if (selector.op.ends_with(kDefaultOverload)) {
     return op.name + std::string(kDefaultOverload) == selector.op;
   }
@@ -160,8 +160,8 @@ bool is_kind(const Selector& selector, std::optional<OpClass> op_class, const Tr
 
 using Instances = IdTable<ScopeId, std::optional<ScopeId>>;
 
-// Returns for each scope the outermost matching scope that is the scope itself or contains it.
-// Returns nullopt for a scope without such a match. Parents precede their children.
+// Returns for each scope the outermost scope that matches and that contains the scope or is the
+// scope itself. Returns nullopt for a scope without such a match. Parents precede their children.
 Instances matching_instances(const std::string& pattern, const Trace& trace) {
   Instances instances(trace.scopes.size());
   for (const ScopeId self : trace.scopes.ids()) {
@@ -234,7 +234,7 @@ bool matches_pattern(std::string_view pattern, std::string_view text) {
       ++at;
       ++in_text;
     } else if (last_star != std::string_view::npos) {
-      at = last_star + 1;  // lets the last star match one more character
+      at = last_star + 1;  // lets the last star match one more character and tries again
       in_text = ++star_text;
     } else {
       return false;
@@ -249,7 +249,7 @@ IdTable<OpId, bool> matches(const Selector& selector, const Trace& trace) {
   const std::optional<OpClass> op_class = from_string<OpClass>(selector.op);
   IdTable<OpId, bool> picked(trace.ops.size(), false);
   if (selector.op == kResult) picked = scope_results(trace, instances);
-  // number of ops that the selector's name or class matched so far, by instance
+  // number of ops so far that match the selector's name or class, by scope instance
   std::map<std::optional<ScopeId>, int> seen;
   for (const OpId id : trace.ops.ids()) {
     const TracedOp& op = trace.ops[id];
@@ -269,7 +269,8 @@ bool reads_storage(const Trace& trace, const TracedOp& op, StorageId storage) {
   });
 }
 
-// Returns for each storage the op that made it, or nullopt if it comes from outside.
+// Returns for each storage the op that made the storage, or nullopt if the storage comes from
+// outside.
 IdTable<StorageId, std::optional<OpId>> makers(const Trace& trace) {
   IdTable<StorageId, std::optional<OpId>> maker(trace.storages.size());
   for (const OpId id : trace.ops.ids()) {

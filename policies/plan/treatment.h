@@ -1,6 +1,7 @@
 // The treatment of a value between forward and backward: it is recomputed, or it is kept in a
 // store. The table of stores is the only list of stores. Policies, plans, the predictor, the engine
-// and reports read it. A new store is a row here and an engine class (harness/engine/stores).
+// and reports read this table. A new store needs a row here and an engine class
+// (harness/engine/stores).
 #pragma once
 
 #include <algorithm>
@@ -24,7 +25,7 @@ namespace rematch {
 // The first demand of backward in a region brings back the values of this region and of the region
 // before it.
 enum class Store : std::uint8_t {
-  kDevice,  // the value stays where its op has made it
+  kDevice,  // device memory: the value stays where its op has made it
   kHost,    // host memory
 };
 
@@ -48,8 +49,8 @@ struct StoreTraits {
   Bytes (*host_bytes)(Bytes value);
 };
 
-// Returns false for a collective, whose result is still being filled while later ops run, and for
-// an `empty`, whose result other ops fill.
+// Returns whether an op's result is complete when the op returns. Returns false for a collective,
+// whose result is filled while later ops run, and for an `empty`, whose result other ops fill.
 bool has_final_result(std::string_view op_name);
 
 inline constexpr std::array<StoreTraits, 2> kStores = {{

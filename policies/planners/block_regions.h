@@ -13,7 +13,7 @@
 namespace rematch {
 
 struct BlockRegions {
-  Plan plan;  // this plan recomputes every block
+  Plan plan;  // the plan that recomputes every block
   std::vector<OpRange> ranges;
 };
 

@@ -11,8 +11,8 @@
 namespace rematch {
 namespace {
 
-// Rounds like Python's round(): halves go to the even neighbour. nearbyint() does the same by
-// default.
+// Rounds like Python's round(), which rounds halves to the even neighbour. In the default rounding
+// mode, nearbyint() does the same.
 std::int64_t quantized(double memory) {
   constexpr double kSteps = 10'000;
   return static_cast<std::int64_t>(std::nearbyint(memory * kSteps));
@@ -25,8 +25,8 @@ struct Label {
   OptionalIndex last;  // index into the choice lists of items
 };
 
-// Returns the labels, merged with a copy of each label that also has the item. The result is sorted
-// by ascending memory and ascending runtime.
+// Returns the old labels and, for each label, a copy that also contains the item. The result is
+// sorted by ascending memory and ascending runtime.
 std::vector<Label> with_item(const std::vector<Label>& labels, const KnapsackItem& item, int index,
                              double budget, ChoiceLists<int>& chosen) {
   std::vector<Label> merged;
@@ -58,7 +58,7 @@ std::vector<Label> with_item(const std::vector<Label>& labels, const KnapsackIte
   return merged;
 }
 
-// The items, sorted by runtime per memory, and the sums over the first items of this order.
+// The items, sorted by runtime per memory, with the sums over the first items of this order.
 class Order {
  public:
   explicit Order(const std::vector<KnapsackItem>& items) : items_(items), places_(items.size()) {

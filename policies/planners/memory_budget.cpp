@@ -20,7 +20,7 @@ bool is_dear(const TracedOp& op) {
          op.draws_random;
 }
 
-// Returns the values, with versions, that backward demands and the region itself made.
+// Returns the values that backward demands and that an op of the region makes, with their versions.
 std::vector<RegionUse> demanded_uses(const RegionGraph& graph) {
   std::vector<RegionUse> uses;
   for (const RegionEvent& event : graph.events) {
@@ -40,7 +40,8 @@ class Block {
     find_distances();
   }
 
-  // Returns the ops that must not be recomputed unless the knapsack drops them.
+  // Returns the items of the knapsack: ops that must not be recomputed unless the knapsack drops
+  // them.
   std::vector<int> items() const {
     std::vector<int> ops;
     for (std::size_t op = 0; op < needed_.size(); ++op) {

@@ -31,11 +31,11 @@ class MinCut {
   bool find_levels(int source, int sink);
   std::int64_t push(int node, int sink, std::int64_t most);
 
-  std::vector<Edge> edges_;  // an edge and its reverse are adjacent
+  std::vector<Edge> edges_;  // an edge and its reverse edge are adjacent in the list
   std::vector<std::vector<int>> edges_from_;
   // Number of steps from the source, indexed by node. Absent: the node is not reachable.
   std::vector<OptionalIndex> levels_;
-  // indexed by node: earlier edges of the node cannot carry more flow
+  // indexed by node: the first edge of the node that may still carry flow
   std::vector<std::size_t> next_of_;
 };
 

@@ -52,8 +52,8 @@ std::optional<Resolved> resolve_planner(std::string_view call, const Trace& trac
   return std::nullopt;
 }
 
-// Appends the plan of one policy to `plans`, or the policy to `refused`. Returns Rejected if `call`
-// names no policy.
+// Resolves one policy. Appends its plan to `plans`, or the policy to `refused` if it cannot be
+// applied. Returns Rejected if `call` names no policy.
 std::optional<Rejected> add_policy(std::string_view call, const Trace& trace,
                                    std::vector<Plan>& plans, std::vector<RefusedPolicy>& refused) {
   auto parsed = parse_policies(call, refused);

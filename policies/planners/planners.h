@@ -17,15 +17,15 @@
 namespace rematch {
 
 // Resolves a user's comma-separated list of planners and catalogue policies. Returns Rejected for
-// the first entry that is neither a planner with a budget nor a policy. Collects policies that
+// the first entry that is neither a planner with a budget nor a policy. Collects the policies that
 // cannot be applied to this model in `refused`.
 std::variant<std::vector<Plan>, Rejected> resolve_baselines(std::string_view list,
                                                             const Trace& trace,
                                                             const Profile& profile,
                                                             std::vector<RefusedPolicy>& refused);
 
-// Returns the plans of each planner at a few budgets, without duplicates. Omits budgets that have
-// no plan.
+// Returns the plans of each planner at a few budgets, without duplicates. Omits budgets for which
+// the planner finds no plan.
 std::vector<Plan> planner_baselines(const Trace& trace, const Profile& profile);
 
 }  // namespace rematch

@@ -86,8 +86,8 @@ Curve curve_of(const SacModule& module) {
   return curve;
 }
 
-// A constraint: the number of bytes that must be freed before the module at this place in
-// post-order runs backward.
+// A constraint: the number of bytes that must be freed before a module runs backward. `post_order`
+// is the module's place in post-order.
 struct Need {
   int post_order = 0;
   double bytes = 0;
@@ -153,7 +153,7 @@ class SacSearch {
 
   // Solves the relaxed problem, in which costs are convex. Returns the bytes that each module
   // frees, or nullopt if the modules cannot free enough. Meets the constraints in post-order. For
-  // each constraint, uses the cheapest modules that come before it.
+  // each constraint, frees bytes in the cheapest modules that come before the constraint.
   std::optional<Relaxed> relax() const {
     Relaxed relaxed;
     relaxed.freed.assign(model_.modules.size(), 0);
@@ -196,9 +196,9 @@ class SacSearch {
            second.find(first + ".") != std::string::npos;
   }
 
-  // Returns the undecided module whose decision changes the cost most, or nullopt if no decision is
-  // missing. Fills `solution` with the rounded choices. Leaves solution.discards empty if a module
-  // and a module inside it would both be checkpointed.
+  // Returns the undecided module whose decision changes the cost most, or nullopt if all modules
+  // are decided. Fills `solution` with the rounded choices. Leaves solution.discards empty if both
+  // a module and a module inside it would be checkpointed.
   std::optional<std::size_t> undecided(const Relaxed& relaxed, SacSolution& solution) const {
     std::optional<std::size_t> worst;
     double most = kTolerance;

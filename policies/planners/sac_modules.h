@@ -40,7 +40,8 @@ struct SacSolution {
   // The share of all_bytes that each module discards. Absent: the module is not checkpointed.
   std::vector<std::optional<double>> discards;
   double recompute_ms = 0;
-  bool is_proven = true;  // no solution is better by more than the solver's gap
+  // whether it is proven that no solution is better by more than `gap_ratio`
+  bool is_proven = true;
 };
 
 // The default gap: PyTorch's solver stops at this distance from the optimum.

@@ -161,7 +161,8 @@ SacOps sac_ops_of(const Trace& trace, const Profile& profile, OpRange range) {
     if (op.draws_random) ops.random.push_back(index);
     if (!op.writes.empty()) ops.in_place.emplace_back(index, maker.at(op.writes.front()));
   }
-  // The op that reads the region's output keeps it anyway, so saving the output costs nothing.
+  // The op that reads the region's output keeps the output anyway, so saving the output costs
+  // nothing.
   for (OpId id = range.end; id-- > range.first;) {
     if (trace.ops[id].is_view || !trace.ops[id].writes.empty()) continue;
     ops.memory_bytes[id - range.first] = 0;
@@ -181,7 +182,7 @@ std::vector<FittedLine> sac_tradeoff(const SacOps& ops) {
   for (const auto& [op, parent] : ops.in_place) head[op] = parent;
   for (int op : ops.random) head.try_emplace(op, ops.random.front());
   const std::set<int> views(ops.views.begin(), ops.views.end());
-  Group taken;   // views, which are recomputed in any case
+  Group taken;   // views, which are always recomputed
   Group stored;  // tensors from outside that are written in place
   Group all;
   for (std::size_t i = 0; i < ops.memory_bytes.size(); ++i) {
@@ -202,8 +203,8 @@ std::vector<FittedLine> sac_tradeoff(const SacOps& ops) {
   std::stable_sort(order.begin(), order.end(),
                    [](const Group& a, const Group& b) { return a.worth() > b.worth(); });
   order.push_back(stored);
-  // Makes the curve an upper bound: pairs each share of bytes with the time of the next step, and
-  // increases the share slightly.
+  // Makes the curve an upper bound. Each share of bytes gets the time of the next step, and is
+  // increased slightly.
   constexpr double kShift = 1e-2;
   std::map<double, double> curve;
   const auto add = [&] {

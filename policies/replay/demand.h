@@ -21,7 +21,7 @@ inline ReplayExtent replay_extent(const RegionType& type, Schedule schedule) {
   return type.whole_on_demand ? ReplayExtent::kWholeClosure : ReplayExtent::kLazyClosure;
 }
 
-// Returns the number of ops that an early-stopped re-run must run. `stop` is the number of ops
+// Returns the number of ops that a re-run with early stop must run. `stop` is the number of ops
 // before the last pack. A later op may write a version that a saved tensor needs; such an op must
 // run too. `each_write` calls its argument with op, storage and version of every write in the
 // region. `is_awaited` returns whether a saved tensor has that storage and at least that version.

@@ -57,9 +57,9 @@ class OpAlignment {
   std::size_t next_ = 0;    // the planned op that is expected
   std::size_t window_ = 0;  // the first planned op of the window
   // Entry i holds the costs of alignments that end before planned op window_ + i. Empty as long as
-  // the ops that run are the planned ones in order.
+  // the pass runs exactly the planned ops in order.
   std::vector<Costs> costs_;
-  std::vector<Costs> before_;     // the costs as they were before the last op
+  std::vector<Costs> before_;     // the costs before the latest op was matched
   std::size_t num_in_a_row_ = 0;  // number of expected ops that ran in succession
 };
 

@@ -52,15 +52,15 @@ concept ReplayGraph = requires(const Graph& graph, std::int32_t id, void (*visit
   graph.each_wait(id, visit);
 };
 
-// The state of a planner. Several planners can use the same tables one after another, to save
-// allocations.
+// The state of a planner, apart from the region. Several planners can use the same tables one after
+// another, to save allocations.
 struct ReplayTables {
   // indexed by value: number of planned reads and of saved tensors not yet demanded
   std::vector<std::int32_t> num_uses;
   std::vector<std::uint8_t> is_there;  // indexed by value
   // indexed by op: whether it still has to run; cleared when the op starts
   std::vector<std::uint8_t> planned;
-  std::vector<std::int32_t> listed;  // ops of the latest list that a function returned
+  std::vector<std::int32_t> listed;  // ops of the list that a function returned last
 
   void clear() {  // keeps the allocated memory
     num_uses.clear();
@@ -98,7 +98,8 @@ class ReplayPlanner {
   // Omits an op given to skip() unless `saved` or another planned op depends on it.
   template <typename Uses>
   void plan_prefix(std::int32_t num_ops, const Uses& saved);
-  // Call this before plan_prefix().
+  // Excludes an op from plan_prefix() unless something needs the op. Must be called before
+  // plan_prefix().
   void skip(std::int32_t op) {
     tables_.planned[op] = kSkipped;
     has_skipped_ = true;
@@ -145,7 +146,8 @@ class ReplayPlanner {
   static constexpr std::uint8_t kYes = 1;
   // the op is planned, and is in the list that is being built
   static constexpr std::uint8_t kListed = 2;
-  static constexpr std::uint8_t kSkipped = 3;  // plan_prefix() has not been called yet
+  // the op was given to skip(), and plan_prefix() has not been called yet
+  static constexpr std::uint8_t kSkipped = 3;
 
   template <typename Use>
   void need(const Use& use);

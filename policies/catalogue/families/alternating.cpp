@@ -2,10 +2,10 @@
 // from it.
 //
 // Note [Every second matmul] The count restarts in each region and is incremented before the test,
-// so calls 1, 3, 5 are kept. The counted names are exact: aten::mm, in torchtitan also
-// aten::linear, in NeMo Automodel also grouped matmuls, but never aten::addmm. The lists use the
-// systems' own names of fused attention. Source: reference implementations of torchtitan
-// (distributed/activation_checkpoint.py), modalities and NeMo Automodel.
+// so calls 1, 3, 5 are kept. Counted ops are matched by exact name: aten::mm, in torchtitan also
+// aten::linear, and in NeMo Automodel also grouped matmuls. aten::addmm is never counted. The save
+// lists contain the systems' own names of fused attention. Source: reference implementations of
+// torchtitan (distributed/activation_checkpoint.py), modalities and NeMo Automodel.
 #include <algorithm>
 
 #include "policies/base/rejected.h"
@@ -24,7 +24,8 @@ constexpr const char* kCompiled = "higher_order::inductor_compiled_code";
 constexpr const char* kFlash = "aten::_scaled_dot_product_flash_attention";
 constexpr const char* kEfficient = "aten::_scaled_dot_product_efficient_attention";
 
-// torchtitan checks whether an op is a copy to the host before it reads its save list.
+// torchtitan keeps copies to the host whatever its save list says. This note tells users that no
+// policy here does so.
 constexpr const char* kHostCopies =
     "torchtitan also keeps copies from a GPU to the host (aten::_to_copy); a trace has no devices "
     "and no model here makes such a copy, so no op is kept for that";
@@ -58,8 +59,8 @@ Texts expert_exchanges() {
           "hybridep::dispatch", "hybridep::combine"};
 }
 
-// torchtitan's save list without the matmuls that it counts. The list does not contain aten::max
-// over a dimension, gathers and all-reduces.
+// torchtitan's save list without the matmuls that torchtitan counts. The list does not contain
+// aten::max over a dimension, gathers and all-reduces.
 Texts titan_saves() {
   Texts saves = titan_attention();
   append(saves, {"aten::_flash_attention_forward", "aten::_efficient_attention_forward",

@@ -1,11 +1,11 @@
 // Policies that change how another policy treats the collectives in its regions.
 //
-// Note [Collectives of a policy] torch.utils.checkpoint runs a collective again like any op that
-// its list does not save. So does torchtitan; its list saves reduce-scatters and all-to-alls, but
-// no all-gather. Megatron-LM also issues collectives again: its sequence parallel gathers again in
-// backward. Ranks agree on the order, because they share one plan and autograd's order. A policy's
-// lists do not apply to gathers of sharded parameters, because FSDP's reshard_after_forward decides
-// about them.
+// Note [Collectives of a policy] torch.utils.checkpoint issues a collective again unless its save
+// list contains the collective. torchtitan does the same, and its list contains reduce-scatters and
+// all-to-alls, but no all-gather. Megatron-LM issues collectives again too: its sequence parallel
+// gathers again in backward. Ranks agree on the order, because they share one plan and autograd's
+// order. A policy's lists do not apply to gathers of sharded parameters, because FSDP's
+// reshard_after_forward controls these gathers.
 #include <string>
 
 #include "policies/base/rejected.h"

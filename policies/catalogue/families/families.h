@@ -43,8 +43,8 @@ std::optional<RegionLists> parse_region_lists(const std::vector<std::string>& wo
 // Returns the call in its canonical spelling.
 std::string to_string(const std::string& name, const RegionLists& lists);
 
-// `words` must be the name of a single policy. Returns that policy, renamed to the call
-// `name(word)`. `file_keys` tells the user what to write in a policy file instead.
+// `words` must be the name of a single policy. Returns that policy under the new name `name(word)`.
+// Error messages recommend `file_keys` as the equivalent keys of a policy file.
 std::variant<Policy, Rejected> policy_within(const std::string& name,
                                              const std::vector<std::string>& words,
                                              const std::string& file_keys);
@@ -65,14 +65,15 @@ inline std::string in_any_scope(std::initializer_list<std::string_view> names,
 // Parses the catalogue's own selectors, written as text: "*.ffn::matmul#1".
 std::vector<Selector> selectors(const std::vector<std::string_view>& texts);
 
-// Selects what attention reads: query and key after norm and rotary embedding, and value.
+// Selects the inputs of attention: query and key after norm and rotary embedding, and value.
 const std::vector<Selector>& query_key_value();
 
 // Returns a policy under which every block is a region that keeps the selected ops and recomputes
 // the rest.
 Policy keeping(const std::vector<std::string_view>& texts);
 
-// Returns Rejected for a module of Megatron-LM that no model here has.
+// Returns an error if `module` is a module of Megatron-LM that no model here has, and nullopt
+// otherwise.
 std::optional<Rejected> absent_module(const std::string& policy, const std::string& module);
 
 // Returns one expectation for each module that recompute_modules can name.

@@ -33,7 +33,7 @@ Policy first_or_last(Kind kind, int n) {
 }
 
 // With N = 1, nth_first and nth_last choose every layer, and skip_nth chooses no layer. The user
-// then intends to get the plan of policy `full` or `none`.
+// then wants the plan of policy `full` or `none`, so such a plan is not reported as a mistake.
 Policy every_nth(Kind kind, int n) {
   Policy policy = first_or_last(kind, n);
   policy.no_effect_is_intended = n == 1;

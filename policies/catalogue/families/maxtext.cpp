@@ -59,7 +59,7 @@ Policy minimal(Selectors more) {
   return policy;
 }
 
-// A tensor that MaxText names, by the selectors that pick it here.
+// A tensor that MaxText names, and the selectors that pick this tensor in the models here.
 struct RematTensor {
   std::string_view name;
   std::vector<Selector> ops;

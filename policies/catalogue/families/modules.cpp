@@ -128,7 +128,7 @@ std::variant<Policy, Rejected> full_except(const std::vector<std::string>& words
     policy.expectations.push_back({.ops = {policy.save.back()}});
   }
   append(policy.save, selectors({"random"}));
-  // if no selector is given, the policy equals full unless an op draws random numbers
+  // without selectors the user wants a plan that may equal the plan of policy full
   policy.no_effect_is_intended = words.empty();
   return policy;
 }

@@ -25,7 +25,7 @@ bool names_any(const std::vector<std::string>& words, std::initializer_list<std:
   });
 }
 
-// Adds a rule of one store to another policy. `key` is the rule's key in policy files, and the
+// Adds a rule for one store to another policy. `key` is the rule's key in policy files, and the
 // name of the combined policy.
 std::variant<Policy, Rejected> within(const char* key, Store store, bool StoreRule::*member,
                                       const std::vector<std::string>& words) {

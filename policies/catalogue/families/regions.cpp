@@ -85,8 +85,8 @@ std::string difference(const Policy& a, const Policy& b) {
   return "";
 }
 
-// Returns the policy of one part. "none" gives a policy without regions. Returns Rejected for a
-// policy that cannot govern a part.
+// Returns the policy of one part of a block. "none" gives a policy without regions. Returns
+// Rejected if the named policy cannot apply to a single part.
 std::variant<Policy, Rejected> part_of(const char* part, const std::vector<std::string>& scopes,
                                        std::string_view name) {
   auto parsed = parse_policy(name);
@@ -149,7 +149,7 @@ std::variant<Policy, Rejected> sac_split(const std::vector<std::string>& words) 
     append(policy.save, other.save);
     append(policy.expectations, other.expectations);
     if (policy.note.empty()) policy.note = other.note;
-    // the source system has one switch for both parts
+    // the system that sac_split imitates has one early-stop switch for both parts
     policy.early_stop = policy.early_stop && other.early_stop;
     if (!policy.alternate) {
       policy.alternate = other.alternate;

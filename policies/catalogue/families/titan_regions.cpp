@@ -3,9 +3,9 @@
 // Note [Regions of torchtitan] torchtitan's models declare regions by name, and a config saves the
 // regions whose names match a pattern. Every linear is a region, `NAME.linear`, and so is every
 // attention kernel. Norms, rotary embedding and activations are not declared, so recompute always
-// runs them. Selection of experts is always saved. The adds that end a block are also saved
-// regions: recompute skips them and keeps nothing for them. Early stop does the same here. Source:
-// torchtitan, docs/remat.md and distributed/activation_checkpoint.py of 03d9819f.
+// runs them. The selection of experts is always saved. The adds that end a block are also saved
+// regions: recompute skips them and keeps nothing for them. Here, early stop has the same effect.
+// Source: torchtitan, docs/remat.md and distributed/activation_checkpoint.py of 03d9819f.
 #include <algorithm>
 
 #include "policies/base/rejected.h"
@@ -56,7 +56,7 @@ const std::vector<TitanRegion>& titan_regions() {
   return all;
 }
 
-// The selection of experts, which every config saves.
+// The selection of experts, which every config of torchtitan saves.
 std::vector<Selector> always_saved() {
   using namespace scope_names;
   return selectors({in_scope({kMoe, kRouter}, "aten::topk")});
@@ -67,7 +67,7 @@ bool any_matches(const std::vector<std::string>& patterns, std::string_view name
                      [name](const std::string& pattern) { return matches_pattern(pattern, name); });
 }
 
-// Rejects a pattern that matches no region, which torchtitan ignores.
+// Rejects a pattern that matches no region. torchtitan ignores such a pattern.
 std::optional<Rejected> check_patterns(const std::vector<std::string>& patterns) {
   std::vector<std::string_view> names;
   for (const TitanRegion& region : titan_regions()) names.push_back(region.name);

@@ -39,7 +39,8 @@ struct DeviceSheet {
   Bytes memory;
   // Dense rate, without structured sparsity.
   double bfloat16_flops_per_second = 0;
-  double float32_flops_per_second = 0;  // rate of pure float32 without TF32, LibTorch's default
+  // float32 rate without TF32, which LibTorch does not use by default
+  double float32_flops_per_second = 0;
   double memory_bytes_per_second = 0;
   double pcie_bytes_per_second = 0;  // rate in one direction
   // Rate to the other cards of a node, in one direction. It is the rate of NVLink, or of PCIe if

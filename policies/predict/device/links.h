@@ -1,6 +1,6 @@
-// Measured times, by bytes, of collectives between ranks and of copies to the host. Predictions use
-// these times instead of the link rate in a device's data sheet. harness/run/passes/link_pass.h
-// measures them.
+// Measured times of collectives between ranks and of copies to the host, as functions of the bytes.
+// Predictions use these times instead of the link rate in a device's data sheet.
+// harness/run/passes/link_pass.h measures them.
 #pragma once
 
 #include <algorithm>
@@ -22,22 +22,24 @@ namespace rematch {
 
 // The link between a device and the host's memory: bytes per second in each direction.
 //
-// Note [What hides a copy] Copies run beside compute, on a stream of their own. The values of a
-// region must be on the host when the next region of the plan ends, and back when backward comes to
-// the region, one region after the copy has started (Note [Lifetime of stored values],
-// policies/plan/treatment.h). In a searched plan that next region is a block or several. So the
-// forward of the step's fastest block hides a copy to the host, and its backward hides a copy to
-// the device. The step waits for the rest of the copy. Recompute would hide more, and regions
-// inside of a block less; neither is counted, and neither is the bandwidth of the device's memory
-// that a copy takes from compute.
+// Note [What hides a copy] Copies run in parallel with compute, on their own stream. A region's
+// values must be on the host when the next region of the plan ends. The copy back starts in
+// backward of that next region, and must be complete when backward reaches the region (Note
+// [Lifetime of stored values], policies/plan/treatment.h). In a searched plan, that next region is
+// at least one block. A copy to the host is therefore hidden for as long as forward of the step's
+// fastest block takes, and a copy to the device for as long as backward of this block takes. The
+// step waits for the rest of the copy. Recompute would hide more, and regions inside a block would
+// hide less. Both are ignored, and so is the device memory bandwidth that copies take from compute.
 struct HostLink {
   double to_host_bytes_per_second = 0;
   double to_device_bytes_per_second = 0;
-  std::string source;                      // "--link-rate 50GB/s", "data sheet of h100"
-  std::chrono::nanoseconds hidden_out{};   // of one region's copies to the host
-  std::chrono::nanoseconds hidden_back{};  // of one region's copies to the device
+  std::string source;  // "--link-rate 50GB/s", "data sheet of h100"
+  // time for which compute hides one region's copies to the host
+  std::chrono::nanoseconds hidden_out{};
+  // time for which compute hides one region's copies to the device
+  std::chrono::nanoseconds hidden_back{};
 
-  // Return the time that the step waits for the copies of one region.
+  // These functions return the time that the step waits for the copies of one region.
   std::chrono::nanoseconds wait_out(Bytes bytes) const {
     return beyond(hidden_out, bytes, to_host_bytes_per_second);
   }
@@ -55,7 +57,7 @@ struct HostLink {
   }
 };
 
-// Lets the blocks of the trace hide copies: see Note [What hides a copy]. The profile must belong
+// Sets the time for which blocks hide copies: see Note [What hides a copy]. The profile must belong
 // to the trace.
 void hide_behind_blocks(const Trace& trace, const Profile& profile, HostLink& link);
 
@@ -77,7 +79,8 @@ std::chrono::nanoseconds time_at(const LinkCurve& curve, Bytes bytes);
 struct LinkGroup {
   std::string name;
   std::int64_t num_ranks = 1;
-  // Times of collectives of float32 elements, by S of Note [Bytes of a collective].
+  // Times of collectives of float32 elements. The bytes of a point are S in Note [Bytes of a
+  // collective].
   std::map<CollectiveKind, LinkCurve> collectives;
   bool operator==(const LinkGroup&) const = default;
 };
@@ -110,7 +113,7 @@ std::optional<std::string> links_problem(const LinkProfile& links, const Trace& 
 std::chrono::nanoseconds measured_time(const LinkProfile& links,
                                        const TracedCollective& collective);
 
-// Returns the link rates at the largest measured copies. `source` is for people.
+// Returns the link rates at the largest measured copies. `source` is a text for people.
 HostLink host_link_of(const LinkProfile& links, const std::string& source);
 
 // Returns for example "tp=2, measured on cpu over gloo".

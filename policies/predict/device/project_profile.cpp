@@ -61,7 +61,7 @@ std::size_t counterpart(std::size_t index, std::size_t num_few, std::size_t num_
 }
 
 // Returns the measured span that runs the same ops as `span`, or null. Among several such spans,
-// prefers the span nearest to index `likely`.
+// returns the span nearest to index `likely`.
 const TypedSpan* find_alike(const Pass& many, const TypedSpan& span, const Pass& few,
                             std::size_t likely) {
   const TypedSpan* found = nullptr;

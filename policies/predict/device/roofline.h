@@ -10,11 +10,11 @@
 
 namespace rematch {
 
-// A trace has no shapes for backward's ops. Backward of a scope is therefore assumed to take twice
-// the time of its forward, because each product has a gradient for both factors. This time is
-// spread evenly over the scope's backward ops except collectives. A collective takes the time of
-// its bytes (collective_time.h) on the link of the data sheet and does not overlap. Waits take no
-// time. The optimizer's time includes the sums of gradients.
+// A trace has no shapes for the ops of backward. Backward of a scope is therefore assumed to take
+// twice the time of its forward, because each product has a gradient for both factors. This time is
+// spread evenly over the scope's backward ops except collectives. The time of a collective follows
+// from its bytes (collective_time.h) and the link rate of the data sheet. Collectives do not
+// overlap with other ops. Waits take no time. The optimizer's time includes the sums of gradients.
 Profile roofline_profile(const Trace& trace, const DeviceSheet& sheet);
 
 // Computes the same profile, but with measured times of collectives. NamedLinks::name names the

@@ -24,8 +24,8 @@ inline std::int64_t parameter_element_bytes(std::string_view dtype) {
 }
 
 struct ShardedStep {
-  // The ops, scopes and packs of the original trace, with the bytes of one rank. Bytes made in
-  // backward include gathered parameters.
+  // The trace of one rank: the ops, scopes and packs of the original trace, with the bytes of one
+  // rank. Bytes made in backward include gathered parameters.
   Trace trace;
   // bytes of gathered parameters that are held while each forward op runs
   IdTable<OpId, Bytes> gathered;

@@ -24,7 +24,8 @@ class LateCopies {
  public:
   explicit LateCopies(const Trace& trace);
 
-  // Returns the copies of the region with these ops, ordered by the op that overwrites.
+  // Returns the late copies of the region with these ops, in the order of the ops that overwrite
+  // the content.
   std::vector<LateCopy> of(OpRange region) const;
 
  private:
@@ -33,7 +34,7 @@ class LateCopies {
 
   const Trace* trace_;
   IdTable<StorageId, std::vector<OpId>> writers_;  // in order
-  // The op that made the first tensor on the storage. Absent if no op made the tensor.
+  // The op that made the first tensor on the storage. Absent if no op made that tensor.
   IdTable<StorageId, std::optional<OpId>> maker_;
 };
 

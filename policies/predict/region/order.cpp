@@ -10,11 +10,11 @@
 namespace rematch {
 namespace {
 
-// The maximum length of a closure that may run early (see Note [Why lazy order is not always
-// lowest]). Running early helps short tails, such as a down-cast or a reduction. Considering longer
-// closures would take time quadratic in the ops of a region that spans a whole model.
+// The maximum number of ops in a closure that may run early (see Note [Why lazy order is not always
+// lowest]). Running early helps short closures, such as a down-cast or a reduction. Considering
+// longer closures would take quadratic time in a region that spans a whole model.
 constexpr std::size_t kMaxSunkOps = 64;
-// limit on the slots considered; the slots demanded soonest are considered first
+// maximum number of slots that are considered; the slots that backward demands first are preferred
 constexpr std::size_t kMaxWeighedSlots = 256;
 
 // Chooses which pending slot to run early. Called at each demand.
@@ -28,15 +28,15 @@ class SinkingOrder {
     }
   }
 
-  // Returns the slot that frees the most net bytes if it runs early. Returns nullopt if no slot
-  // frees bytes.
+  // Returns the slot that frees the most net bytes if its closure runs early. Returns nullopt if
+  // running early frees no bytes for any slot.
   OptionalIndex best(int demanded, ReplayState& state) {
     const std::vector<int> changed = state.take_unweighed();
     const bool is_windowed = demanded_later_.size() > kMaxWeighedSlots;
     Candidate best;
     if (has_none_left_ && !is_windowed) {
-      // A slot that had no gain still has no gain, unless a value that its gain depends on has
-      // changed.
+      // After a search without result, a slot can have a gain only if a value on which its gain
+      // depends has changed.
       for (int slot : changed) {
         if (slot != demanded && place_[slot] != kNowhere) weigh(slot, state, best);
       }
@@ -70,7 +70,7 @@ class SinkingOrder {
 
   static constexpr std::size_t kNowhere = SIZE_MAX;
 
-  // slots that backward demands, in this order; running other slots would be wasted
+  // slots that backward demands, in this order; other slots are never needed
   std::vector<int> demanded_later_;
   std::vector<std::size_t> place_;  // indexed by slot: index in demanded_later_
   bool has_none_left_ = false;
@@ -90,7 +90,8 @@ RegionSimulation choose_order(const RegionGraph& graph, RegionType& type, Bytes 
   SinkingOrder order(graph);
   std::vector<DemandStep> steps;
   const NextEarly next = [&](int slot, ReplayState& state) { return order.best(slot, state); };
-  // Only a lower peak than the best one so far matters, so each further simulation gives up there.
+  // The result matters only if its peak is below the best peak so far, so each further simulation
+  // stops at that peak.
   RegionSimulation sunk =
       play_region(graph, type, ReplayExtent::kLazyClosure, next, &steps, lazy.peak);
   const Bytes lowest = std::min(lazy.peak, sunk.peak);

@@ -1,6 +1,6 @@
-// A region of a trace in the form that schedules work with. It holds ops, values and storages by
+// A region of a trace in the form that the schedules use. It holds ops, values and storages by
 // small local index, the tensors saved for backward while the region was open, and the events of
-// backward on these tensors. Does not know treatments.
+// backward on these tensors. It does not contain treatments.
 #pragma once
 
 #include <algorithm>
@@ -27,8 +27,9 @@ struct RegionValue {
   // Examples are the result of a side effect, an `empty` that a kernel filled through a pointer,
   // and a tensor that appeared without an op.
   bool constant = false;
-  // The value is an `empty` that a kernel filled and an op overwrites. The region copies it before
-  // that (RegionCopy), and each replay that needs it starts with a copy of the copy.
+  // The value is an `empty` that a kernel filled, and an op later overwrites it. The region copies
+  // the value before the overwrite (RegionCopy). Each replay that needs the value starts by copying
+  // this copy.
   bool copied = false;
   bool operator==(const RegionValue&) const = default;
 };
@@ -60,10 +61,12 @@ struct RegionOp {
   std::vector<RegionUse> reads;
   std::vector<int> outputs;  // local values
   std::vector<int> writes;   // local storages
-  std::vector<int> waits;    // local ops that complete the collective that this op starts
+  std::vector<int> waits;    // local ops that wait for the collective that this op starts
   bool is_view = false;
-  bool side_effect = false;    // writes storage outside the region, so it is never executed again
-  bool returns_input = false;  // the op is a wait: its input stays alive as long as its result
+  // true: writes to a storage outside the region, so the op is never executed again
+  bool side_effect = false;
+  // true: the op is a wait, so its input stays alive as long as its result
+  bool returns_input = false;
   bool operator==(const RegionOp&) const = default;
 };
 
@@ -107,23 +110,24 @@ struct RegionGraph {
   std::vector<RegionSlot> slots;
   std::vector<RegionEvent> events;
   Bytes other_bytes_before;  // backward's bytes at the first event
-  // With early stop, recompute runs only ops below this index. They are the ops before the last
-  // pack.
+  // With early stop, recompute runs only ops below this index, because no saved tensor needs a
+  // later op. The index is the number of ops before the last pack.
   int stop = 0;
 };
 
-// Returns the storages that the region holds because it reads them, as ascending ids of the trace.
+// Returns the outside storages that the region holds because its ops read them, as ascending ids of
+// the trace.
 std::vector<StorageId> input_storages(const RegionGraph& graph);
 
-// Returns the bytes of all copies.
+// Returns the total bytes of the copies that the region makes.
 Bytes copied_bytes(const RegionGraph& graph);
 
 // Returns whether backward needs the region. Once autograd has dropped all slots of a region,
 // nothing holds the region's values.
 bool has_live_slot(const RegionGraph& graph);
 
-// Returns whether two regions behave alike under every schedule, except for a constant amount of
-// other bytes.
+// Returns whether two regions behave alike under every schedule. Only the other bytes may differ,
+// by a constant amount.
 bool same_behaviour(const RegionGraph& a, const RegionGraph& b);
 
 // Returns for each local value whether it is held from forward to backward. Constants and the fresh

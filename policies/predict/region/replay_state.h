@@ -25,7 +25,8 @@ class SlotGains {
       forgotten_.push_back(static_cast<int>(slot));
   }
 
-  // Returns nullopt if the gain has not been computed since it last changed.
+  // Returns nullopt if the gain is unknown: it was never computed, or a value on which it depends
+  // has changed.
   std::optional<Bytes> of(int slot) const { return gains_[slot]; }
 
   // Returns the slots whose gain has become unknown since the previous call. The first call returns
@@ -63,8 +64,8 @@ class SlotGains {
 
   std::vector<int> forgotten_;
   std::vector<std::optional<Bytes>> gains_;  // indexed by slot
-  // Indexed by value and by storage: the first entry of the list of slots that depend on it. A list
-  // may repeat a slot.
+  // Indexed by value and by storage: the first entry of the list of slots whose gain depends on the
+  // value or storage. A list may repeat a slot.
   std::vector<OptionalIndex> of_value_;
   std::vector<OptionalIndex> of_storage_;
   std::vector<Entry> entries_;
@@ -79,13 +80,13 @@ class ReplayState {
   ReplayState& operator=(const ReplayState&) = delete;
 
   // plan_closure() plans the ops that the live slots depend on. plan_prefix() plans all ops below
-  // `stop`, except ops whose results are kept and ops of `skipped` that nothing needs. Both
+  // `stop`, except ops whose results are kept, and ops in `skipped` that nothing needs. Both
   // functions release kept values that nothing needs.
   void plan_closure(const std::vector<int>& slots);
   void plan_prefix(const std::vector<int>& slots, int stop, const std::vector<int>& skipped);
 
-  // Return the planned ops that have not run, in order: all of them, or only the ops that a slot
-  // needs. Each call invalidates the list that the previous call returned.
+  // These functions return the planned ops that have not run, in order: all of them, or only the
+  // ops that a slot needs. Each call invalidates the list that the previous call returned.
   const std::vector<int>& missing() { return planner_.list_planned(); }
   const std::vector<int>& missing(int slot) {
     return planner_.list_missing(graph_.slots[slot].use);
@@ -94,20 +95,21 @@ class ReplayState {
   // Runs an op and releases values that are not needed after it.
   struct Running {
     Bytes most;  // bytes held while the op ran, including its inputs
-    // Bytes held after the op ran, when its inputs are released and all its results are present.
+    // Bytes held after the op ran. At this point its inputs are released and all its results are
+    // present.
     Bytes at_boundary;
   };
   Running execute(int op);
 
-  // take(): backward demands a slot. finish(): it releases the slot. drop(): it drops the slot
-  // without a demand.
+  // take(): backward demands a slot. finish(): backward releases the slot. drop(): autograd drops
+  // the slot without a demand.
   void take(int slot);
   void finish(int slot);
   void drop(int slot);
 
   bool is_planned_slot(int slot) const { return planned_slots_[slot]; }
   Bytes held() const { return held_; }
-  // The part of held() that belongs to kept values, which forward made.
+  // The part of held() that consists of kept values, which forward made.
   Bytes held_originals() const { return held_originals_; }
 
   // originals() returns the local storages held since forward. take_released_originals() returns
@@ -115,16 +117,16 @@ class ReplayState {
   std::vector<int> originals() const;
   std::vector<int> take_released_originals() { return std::exchange(released_originals_, {}); }
 
-  // Returns the net bytes that are freed if the ops that the slot needs run now. These are the
-  // bytes that become free, minus the bytes that the results take. Returns 0 if the slot needs no
-  // op or more than `at_most` ops. `at_most` must be the same in every call.
+  // Returns the net bytes that are freed if the ops that the slot needs run now: the bytes that
+  // become free, minus the bytes that the results take. Returns 0 if the slot needs no op or more
+  // than `at_most` ops. `at_most` must be the same in every call.
   Bytes gain_of(int slot, std::size_t at_most);
   // Returns the slots whose gain may have changed since the previous call. The first call returns
   // all slots.
   std::vector<int> take_unweighed() { return gains().take_forgotten(); }
 
  private:
-  // Sums by small index. All sums are 0 except those touched since the last clear().
+  // Sums indexed by small integers. All sums are 0, except the sums changed since the last clear().
   class Sums {
    public:
     explicit Sums(std::size_t size) : sums_(size, 0), is_touched_(size, false) {}

@@ -79,7 +79,7 @@ class RegionPlayer {
 
  private:
   void demand(int slot) {
-    // A value from outside the region is still present, so no op needs to run.
+    // A value from outside the region still exists, so no op needs to run.
     if (!graph_.values[graph_.slots[slot].use.value].producer.has_value()) return;
     demanded_ = slot;
     if (!begun_) begin();
@@ -93,7 +93,7 @@ class RegionPlayer {
       run_early(step.after);
       if (!step.before.empty() || !step.after.empty()) named_->push_back(std::move(step));
     }
-    if (gives_up()) return;  // the value of the slot may be missing
+    if (gives_up()) return;  // a simulation that gave up may not have made the slot's value
     state_.take(slot);
   }
 
@@ -136,7 +136,8 @@ class RegionPlayer {
     }
   }
 
-  // Records an op boundary, where the op's inputs are released and all its results are present.
+  // Records the bytes at an op boundary. At this point the op's inputs are released and all its
+  // results are present.
   void note_boundary(int op, Bytes held) {
     note_let_go();
     result_.timeline.steps.push_back({std::nullopt, op, held - state_.held_originals()});

@@ -39,8 +39,9 @@ bool saves_its_result(const TracedOp& op) {
   return op.op_class == OpClass::kAttentionForward || contains(kNames) || contains(kNamesInPlace);
 }
 
-// Decides which op a pack between two ops belongs to. The op before packs its outputs, and the op
-// after packs its inputs. Call is_of_op_before() for each pack between the two ops, in order.
+// Decides which op a pack between two ops belongs to. The op before the pack packs its outputs, and
+// the op after the pack packs its inputs. Call is_of_op_before() for each pack between the two ops,
+// in order.
 class EdgePacks {
  public:
   EdgePacks(const Trace& trace, OpId at_op) : trace_(trace), at_op_(at_op) {}
@@ -48,7 +49,8 @@ class EdgePacks {
   bool is_of_op_before(const TracedPack& pack) {
     if (at_op_ == OpId()) return false;
     const TracedOp& op_before = trace_.ops[at_op_ - 1];
-    if (is_replay_only(op_before.name)) {  // the pack, or an op before the pack, caused this op
+    // the recorder added this op because of the pack, or because of an op before the pack
+    if (is_replay_only(op_before.name)) {
       const StorageId storage = trace_.values[pack.value].storage;
       return trace_.values[op_before.inputs.front().value].storage == storage;
     }
@@ -129,7 +131,7 @@ class GraphBuilder {
     RegionOp op;
     op.is_view = traced.is_view;
     for (const TracedUse& use : traced.inputs) op.reads.push_back({value(use.value), use.version});
-    // A region restores only views of its own storages. Other views come from outside.
+    // A region restores only views of its own storages. Views of other storages come from outside.
     const bool is_of_outside = is_replay_only(traced.name) && traced.is_view &&
                                graph_.storages[storage_of(op.reads.front())].outside;
     if (is_of_outside) views_of_outside_.insert(traced.outputs.begin(), traced.outputs.end());
@@ -190,8 +192,8 @@ class GraphBuilder {
   int storage_of(const RegionUse& use) const { return graph_.values[use.value].storage; }
 
   // Finds the copies that the engine's recorder makes. Before an op overwrites an outside tensor,
-  // the recorder copies what earlier ops have read of the tensor. Otherwise recompute would read
-  // the new content of the tensor.
+  // the recorder copies the content that earlier ops have read. Otherwise recompute would read the
+  // new content.
   void note_copies() {
     for (int index = 0; index < static_cast<int>(graph_.ops.size()); ++index) {
       const TracedOp& traced = trace_.ops[graph_.range.first + index];
@@ -230,8 +232,8 @@ class GraphBuilder {
         const RegionUse& read = reader.reads[i];
         const TracedUse& use = traced.inputs[i];
         const bool is_made_here = graph_.values[read.value].producer.has_value() &&
-                                  !graph_.storages[storage].outside;  // its storage does not come
-                                                                      // from outside the region
+                                  // the value's storage does not come from outside the region
+                                  !graph_.storages[storage].outside;
         if (storage_of(read) != storage || is_made_here || is_side_argument(traced, use.value)) {
           continue;
         }
@@ -326,7 +328,7 @@ class GraphBuilder {
     }
   }
 
-  // Returns backward's bytes after the last op before the event.
+  // Returns the bytes that backward holds after the last op before the event.
   Bytes other_bytes_before(std::size_t event) const {
     if (event >= trace_.backward.size()) return {};
     while (event-- > 0) {
@@ -345,7 +347,7 @@ class GraphBuilder {
   }
 
   // Returns whether an op of the trace computed the value. For a view, returns whether an op
-  // computed the tensor that it views.
+  // computed the base tensor of the view.
   bool is_activation(ValueId id) const {
     while (true) {
       const std::optional<OpId> producer = trace_.values[id].producer;

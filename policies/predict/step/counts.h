@@ -46,7 +46,7 @@ struct Issued {
 // kind that is not issued is absent.
 using Traffic = std::array<std::map<CollectiveKind, Issued>, kNumPhases>;
 
-// `trace` belongs to one rank.
+// `trace` is the trace of one rank.
 Traffic predict_traffic(const Trace& trace, const std::vector<OpId>& recomputed);
 // Simulates a step of the plan. Throws std::invalid_argument if the plan was made for another
 // model.

@@ -27,7 +27,8 @@ std::set<StorageId> ids_of(const RegionGraph& graph, const std::vector<StoredSto
   return ids;
 }
 
-// Returns the storages that no op of the trace allocated. Such storages are alive in any case.
+// Returns the storages that no op of the trace allocated. These storages are alive for the whole
+// step.
 std::set<StorageId> alive_anyway(const Trace& trace) {
   std::set<StorageId> storages;
   for (const TracedValue& value : trace.values) {
@@ -49,7 +50,8 @@ HeldAfterForward held_after_forward(const Trace& trace, const Plan& plan) {
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const RegionGraph graph = index.graph(ranges[i]);
     for (const RegionSlot& slot : graph.slots) in_region[slot.pack] = true;
-    if (!has_live_slot(graph)) continue;  // after forward, nothing refers to the region
+    // backward needs no tensor of this region, so nothing refers to the region after forward
+    if (!has_live_slot(graph)) continue;
     copies += copied_bytes(graph);
     const RegionType& type = plan.types[plan.regions[i].type];
     std::set<StorageId> gone;

@@ -8,7 +8,8 @@
 
 namespace rematch {
 
-// Bytes by holder. Excludes parameters, constants and the batch, which are alive anyway.
+// Bytes by holder. Excludes parameters, constants and the batch, which are alive for the whole
+// step.
 struct HeldAfterForward {
   Bytes kept;  // bytes that regions hold because the plan saves them
   // bytes that regions hold because they read results of earlier ops, or because they copied
@@ -16,7 +17,7 @@ struct HeldAfterForward {
   Bytes inputs;
   // bytes that autograd holds outside all regions; excludes bytes that a region holds too
   Bytes unmanaged;
-  Bytes on_host;  // host memory of what regions have moved to stores
+  Bytes on_host;  // host memory of the values that regions have moved to stores
   Bytes total() const { return kept + inputs + unmanaged; }
 };
 

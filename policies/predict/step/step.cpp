@@ -29,7 +29,7 @@ class StepSimulator::Run {
         region_of_pack_(facts.trace.packs.size()) {
     regions_.reserve(regions.size());
     for (const LocatedRegion& region : regions) add_region(region);
-    // Backward of the last region comes first, so this region moves nothing.
+    // Backward starts with the last region, so moving its values to a store would gain nothing.
     if (!regions_.empty()) regions_.back().stash = {};
   }
 
@@ -60,14 +60,14 @@ class StepSimulator::Run {
     std::size_t next_step = 0;
     std::size_t next_event = 0;
     std::size_t num_copied = 0;
-    Bytes copied;  // bytes of the copies that the region holds
+    Bytes copied;  // bytes of the copies that the region holds, which are made before a write
     Bytes recomputed;
   };
-  // The state that differs between events of backward.
+  // The part of the simulation's state that changes with every event of backward.
   struct Moment {
     Phase phase = Phase::kBackward;
     std::int32_t event = 0;  // index into the trace's backward
-    Bytes other_bytes;       // backward's bytes at that event
+    Bytes other_bytes;       // bytes that backward holds at that event
     Bytes recomputed;
   };
 
@@ -100,7 +100,8 @@ class StepSimulator::Run {
       drop_packs(op);
       make_copies(op);
       if (!is_replay_only(trace_.ops[op].name)) note_forward(op);
-      // The engine copies a result after the op, so the op's boundary does not have the copy.
+      // The engine copies a result to a store after the op, so the bytes at the op's boundary do
+      // not include the copy.
       put_results(op);
     }
   }
@@ -123,8 +124,8 @@ class StepSimulator::Run {
     }
   }
 
-  // Opens the region that starts at this op, if any does. From this op on, the region holds its
-  // inputs. It holds a kept storage from the op that makes the storage.
+  // Opens the region that starts at this op, if there is one. From this op on, the region holds its
+  // inputs. The region holds a kept storage from the op that makes the storage.
   void open_region(OpId op) {
     if (next_region_ >= regions_.size()) return;
     Region& region = regions_[next_region_];
@@ -225,7 +226,8 @@ class StepSimulator::Run {
     }
   }
 
-  // Makes the copies of the closed regions, and then those of the open region, at the op.
+  // Makes the copies that are due at the op: first the late copies of closed regions, then the
+  // copies of the open region.
   void make_copies(OpId op) {
     const auto [first, last] = late_copies_.equal_range(op);
     for (auto late = first; late != last; ++late) {
@@ -429,7 +431,7 @@ class StepSimulator::Run {
     if (raises_peak(Phase::kOptimizer, holders.total())) set_peak(boundary);
   }
 
-  // Live bytes that forward allocated, and what stores hold on the device.
+  // Live bytes that forward allocated, plus the bytes that stores take on the device.
   Bytes alive() const { return alive_ + stores_.device_bytes(); }
 
   void set_peak(const StepBoundary& boundary) {
@@ -449,7 +451,7 @@ class StepSimulator::Run {
   Schedule schedule_;
   std::vector<OpId>* recomputed_ops_;
   std::vector<StepBoundary>* boundaries_;
-  std::vector<OpId> boundary_ops_;  // the ops of forward's boundaries
+  std::vector<OpId> boundary_ops_;  // op of each boundary of forward
 
   std::map<std::pair<const RegionGraph*, const RegionType*>, SimulatedType> simulations_;
   std::vector<Region> regions_;

@@ -1,6 +1,6 @@
 // Predicts a whole training step under a plan, as the engine runs it. Predicts the bytes at every
 // op boundary of forward, recompute, backward and optimizer. With a profile, also predicts the
-// time. Bytes are exact, except that memory which kernels allocate internally is not counted.
+// time. Bytes are exact, except that memory that kernels allocate internally is not counted.
 //
 // Note [One instance or two] A storage that forward made is one instance, even if it has many
 // holders: the program, autograd, the region that keeps it and the regions that read it. Recompute
@@ -44,7 +44,7 @@ struct StepTime {
   Duration recompute{};
   Duration backward{};
   Duration optimizer{};
-  Duration communication{};  // the time of collectives, which the four times above include
+  Duration communication{};  // the part of the four times above that collectives take
   // The time that the step waits for copies between device and host; 0 without use_link(). Not
   // included in the total.
   Duration copies{};
@@ -82,8 +82,8 @@ struct LocatedRegion {
 // graphs, so the first plans take longest. Not thread-safe.
 class StepSimulator {
  public:
-  // The trace must outlive the simulator. The optimizer's tensors have sizes that are multiples of
-  // `round`; the sizes in the trace are what they are.
+  // The trace must outlive the simulator. The sizes of the optimizer's tensors are rounded up to
+  // multiples of `round`. The sizes of the trace's tensors are used as they are.
   explicit StepSimulator(const Trace& trace, OptimizerKind optimizer = OptimizerKind::kAdamW,
                          std::int64_t round = 1);
   ~StepSimulator();
@@ -102,8 +102,8 @@ class StepSimulator {
   // sharding.h.
   void use_gathered(IdTable<OpId, Bytes> gathered);
 
-  // Fills `details` unless it is null, which takes longer. Throws std::invalid_argument if the plan
-  // was made for another model.
+  // If `details` is not null, also fills `details`, which takes longer. Throws
+  // std::invalid_argument if the plan was made for another model.
   StepPrediction simulate(const Plan& plan, Schedule schedule, StepDetails* details = nullptr);
   // `regions` must be disjoint and in forward order.
   StepPrediction simulate(const std::vector<LocatedRegion>& regions, Schedule schedule);

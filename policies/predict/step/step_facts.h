@@ -43,7 +43,7 @@ class StoragesByOp {
   std::vector<StorageId> storages_;
 };
 
-// A saved tensor that autograd drops in forward.
+// A saved tensor that autograd drops before backward.
 struct DroppedPack {
   OpId at;
   PackId pack;

@@ -1,5 +1,6 @@
-// Bounds the time of a step. The bounds differ in how much communication overlaps with compute.
-// Does not say which bound is closer to a real step.
+// Bounds the time of a step. The lower bound assumes that communication overlaps fully with
+// compute, the upper bound that it does not overlap. Does not say which bound is closer to a real
+// step.
 //
 // Note [What overlap can save] A collective can run in parallel with compute until its result is
 // needed. Examples are a gather that is issued early, and a reduce-scatter during the next block's

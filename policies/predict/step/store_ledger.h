@@ -15,16 +15,16 @@ namespace rematch {
 
 class StoreLedger {
  public:
-  // The values that one region moves. Both arguments must outlive it.
+  // The values of one region that move to stores. Both arguments must outlive this object.
   class Stash {
    public:
-    Stash() = default;  // the region moves nothing
+    Stash() = default;  // a region that moves nothing
     Stash(const std::vector<StoredStorage>& values, const RegionGraph& graph)
         : values_(&values), graph_(&graph) {}
 
     Bytes host_copies() const { return host_copies_; }  // bytes that are on the host now
     bool is_away() const { return place_ == Place::kAway; }
-    // Whether the values' own memory has been freed.
+    // Whether the device memory of the values has been freed.
     bool has_left() const { return place_ != Place::kStill; }
     bool contains(int storage) const;
     // Sorted as stored_storages() returns them: results in the order of their ops, then inputs.
@@ -32,7 +32,8 @@ class StoreLedger {
 
    private:
     friend class StoreLedger;
-    // A value that was brought back is a different instance than the value that has left.
+    // kStill: the original values are on the device. kAway: the values are only in the stores.
+    // kBroughtBack: the values are on the device again, in new memory.
     enum class Place : std::uint8_t { kStill, kAway, kBroughtBack };
     const std::vector<StoredStorage>* values_ = nullptr;
     const RegionGraph* graph_ = nullptr;
@@ -45,16 +46,17 @@ class StoreLedger {
   // Copies the results of the ops up to `op`, which is relative to the region.
   void put_results(Stash& stash, std::int32_t op);
   void put_inputs(Stash& stash);
-  // Returns whether the values leave. The caller then releases their own memory.
+  // Marks the values as away. Returns whether they leave the device now; the caller then frees
+  // their original memory.
   bool leave(Stash& stash);
   void bring_back(Stash& stash);
   // Frees the copies in the stores.
   void drop_copies(Stash& stash);
-  // Frees a value that was brought back.
+  // Frees the device memory of a value that was brought back.
   void release(const Stash& stash, int storage);
   void release_inputs(const Stash& stash);
 
-  // Memory that copies and brought-back values take on the device.
+  // Device memory of copies and of values that were brought back.
   Bytes device_bytes() const { return device_copies_ + brought_back_; }
   const HostMemory& host() const { return host_; }
 

@@ -16,7 +16,7 @@ struct StoredStorage {
   int storage = 0;  // local index in the region
   Store store = Store::kHost;
   bool is_input = false;
-  std::int32_t op = 0;  // index in the region of the op that makes a result
+  std::int32_t op = 0;  // index in the region of the op that makes the storage; only for results
 };
 
 // Returns the storages that a region with this plan moves, without duplicates: results in the
@@ -24,7 +24,8 @@ struct StoredStorage {
 // know which region is the last.
 std::vector<StoredStorage> stored_storages(const RegionGraph& graph, const RegionType& type);
 
-// Returns the bytes that the values themselves have, or that they take on the host.
+// bytes_of() returns the bytes of the values themselves, and host_bytes_of() the bytes that they
+// take on the host.
 Bytes bytes_of(const std::vector<StoredStorage>& stored, const RegionGraph& graph);
 Bytes host_bytes_of(const std::vector<StoredStorage>& stored, const RegionGraph& graph);
 
