@@ -1,4 +1,4 @@
-// Reads and writes values by phase as JSON: {"forward": {}, "recompute": {}, "backward": {},
+// Reads and writes values for each phase as JSON: {"forward": {}, "recompute": {}, "backward": {},
 // "optimizer": {}}. Every phase is always present.
 #pragma once
 

@@ -1,12 +1,12 @@
 // Decides which ops start a collective and which ops complete a collective.
 //
 // Note [A collective and its wait]
-// A functional collective consists of two ops. The first starts the exchange and returns a tensor
-// that may not be filled yet. The second, `wait_tensor`, returns when every exchange started on its
-// argument's storage is done. `wait_tensor` returns its argument itself and declares no alias, so
-// neither outputs nor in-place writes show that readers of the tensor depend on it. The rule: code
-// that runs the start again also runs its wait again. The wait takes the tensor that the start
-// returned, through the same view as before.
+// A functional collective consists of two ops. The first op starts the exchange and returns a
+// tensor that may not be filled yet. The second op, `wait_tensor`, returns when every exchange
+// started on its argument's storage is done. `wait_tensor` returns its argument itself and declares
+// no alias. Neither outputs nor in-place writes therefore show that readers of the tensor depend on
+// the wait. For this reason, code that runs the start again must also run its wait again. The wait
+// takes the tensor that the start returned, through the same view as before.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ enum class CollectivePart : std::uint8_t {
   kStartWithHandle,
 };
 
-// Collectives by what they do. Reports count them by kind.
+// The kinds of collectives. Reports count collectives by kind.
 enum class CollectiveKind : std::uint8_t {
   kAllReduce,
   kAllGather,

@@ -7,7 +7,8 @@
 namespace rematch {
 namespace {
 
-// A place between two spans: the position in every table where one span ends and the next begins.
+// The border between two spans: the position in every table where one span ends and the next
+// begins.
 struct Cut {
   OpId op;
   ValueId value;
@@ -23,14 +24,14 @@ struct SpanBounds {
   std::string path;
 };
 
-// Finds the cut that belongs to an op. All tables grow in the order of ops. Joining works with any
-// cuts, but only these cuts give equal layers equal spans.
+// Finds the border that belongs to an op. All tables grow in the order of ops. Joining works with
+// any borders, but only these borders give equal layers equal spans.
 class Cutter {
  public:
   explicit Cutter(const Trace& trace) : trace_(trace) {}
 
-  // Takes the scope as an argument, because op positions do not determine it: a scope may open
-  // without any op in it.
+  // Takes the scope as an argument, because op positions do not determine the scope: a scope may
+  // open and contain no op.
   Cut cut_at(OpId op, ScopeId scope, const Cut& previous) {
     while (next_op_ < op) take_outputs_of(next_op_++);
     while (trace_.packs.contains(pack_) && trace_.packs[pack_].at_op < op) ++pack_;
@@ -58,7 +59,7 @@ class Cutter {
   PackId pack_;
 };
 
-// Returns the first scope after `scope` that is not inside it. Scope ids are in the order of
+// Returns the first scope after `scope` that is not inside `scope`. Scope ids are in the order of
 // opening.
 ScopeId end_of_scope(const Trace& trace, ScopeId scope) {
   ScopeId end = scope + 1;
@@ -66,8 +67,8 @@ ScopeId end_of_scope(const Trace& trace, ScopeId scope) {
   return end;
 }
 
-// Returns block scopes in forward order, without blocks that are inside another block or overlap
-// it.
+// Returns block scopes in forward order. Omits blocks that are inside another block or overlap
+// another block.
 std::vector<ScopeId> separate_blocks(const Trace& trace) {
   std::vector<ScopeId> scopes;
   for (const TracedBlock& block : trace.blocks) scopes.push_back(block.scope);
@@ -160,7 +161,7 @@ SpanType relative_type(const Trace& trace, const SpanBounds& bounds, TraceSpan& 
   return type;
 }
 
-// Cuts backward at each event that belongs to a different span than the event before it.
+// Cuts backward before each event that belongs to a different span than the previous event.
 class BackwardCutter {
  public:
   BackwardCutter(const Trace& trace, const std::vector<SpanBounds>& all_bounds,

@@ -12,7 +12,7 @@
 namespace rematch {
 namespace {
 
-// Both sides of `separator` must have text.
+// Throws FormatError unless there is text on both sides of `separator`.
 void require_name(const JsonField& field, std::string_view separator, const char* spelling) {
   const std::string& name = field.string();
   const std::size_t found = name.find(separator);

@@ -10,7 +10,7 @@
 
 namespace rematch {
 
-// An autograd function whose calls are one op: see Note [Opaque calls]
+// An autograd function. Each call of the function is traced as a single op: see Note [Opaque calls]
 // (harness/engine/record/opaque_call.h).
 struct OpaqueFunction {
   std::string name;  // "package.module:Class"
@@ -20,7 +20,7 @@ struct OpaqueFunction {
   bool operator==(const OpaqueFunction&) const = default;
 };
 
-// An op that writes to arguments which its schema does not mark.
+// An op that writes to arguments although its schema does not mark them as mutable.
 struct SilentWriter {
   std::string op;              // the op's name, in the form of TracedOp::name
   std::vector<int> arguments;  // positions in the schema
@@ -34,14 +34,14 @@ struct HiddenEffects {
   bool operator==(const HiddenEffects&) const = default;
 };
 
-// Returns the effects of both lists. A function's overwrites are absent if they are absent in one
-// of the two.
+// Returns the union of the effects. If a function's overwrites are absent in `a` or in `b`, they
+// are absent in the result.
 HiddenEffects united(const HiddenEffects& a, const HiddenEffects& b);
 
 // Returns a line for each entry, such as "lib::op writes to arguments 1, 2".
 std::vector<std::string> lines_of(const HiddenEffects& effects);
 
-// Reads the lists that the object has. Throws FormatError for a malformed name.
+// Reads the lists that the object contains. Throws FormatError for a malformed name.
 HiddenEffects hidden_effects_from_json(const Json& object);
 
 }  // namespace rematch

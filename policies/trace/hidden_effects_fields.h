@@ -1,4 +1,4 @@
-// The fields of hidden effects. Files of traces and plans have them at their top level.
+// The fields of hidden effects. In files of traces and plans, these are top-level keys.
 #pragma once
 
 #include "policies/base/field_value.h"

@@ -60,7 +60,7 @@ Duration above(const std::vector<Duration>& whole, const std::vector<Duration>& 
                   median(whole) - std::accumulate(parts.begin(), parts.end(), Duration{}));
 }
 
-// Throws std::invalid_argument unless each of the steps has the trace's ops.
+// Throws std::invalid_argument unless each step has as many ops as the trace.
 template <class Step>
 void require_ops(const std::vector<Step>& steps, std::size_t num_forward,
                  std::size_t num_backward) {

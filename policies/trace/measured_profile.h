@@ -10,8 +10,8 @@
 
 namespace rematch {
 
-// Measurements of several steps. Timing every op slows a step down. The time of a step beyond the
-// time of its ops is therefore measured in steps without observers.
+// Measurements of several steps. Timing every op slows a step down. The time that a step spends
+// outside its ops is therefore measured in steps without observers.
 struct TimedSteps {
   struct Ops {
     std::vector<Profile::Duration> forward;   // indexed by OpId
@@ -34,12 +34,12 @@ struct TimedSteps {
 };
 
 // Throws std::invalid_argument if `watched` is empty, if there are no steps without observers, or
-// if the ops of a step in `watched` or `weighed` are not the trace's.
+// if a step in `watched` or `weighed` has other ops than the trace.
 Profile measured_profile(const Trace& trace, const std::string& device, const TimedSteps& steps);
 
 // Completes a profile that has an ops_sha256 and no trace_sha256. The result has the trace's hash,
-// and equal layers have the median of their times. Returns any other profile unchanged. Also
-// returns a profile unchanged if its ops differ from the trace's.
+// and equal layers have the median of their times. A profile whose ops differ from the trace's ops
+// is returned unchanged, as is any other profile.
 Profile profile_for_trace(Profile profile, const Trace& trace);
 
 }  // namespace rematch

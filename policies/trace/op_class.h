@@ -18,7 +18,7 @@ enum class OpClass : std::uint8_t {
   kElementwise,
   kReduction,  // sums, means, softmax, losses
   kCopy,       // clone, cat, dtype casts, fills
-  kView,       // no data moves
+  kView,       // views: no data is moved
   kEmbedding,  // gathers, scatters, indexing
   kRandom,     // draws from a generator
   kCollective,
@@ -41,7 +41,7 @@ inline constexpr std::array<std::string_view, 13> kWords<OpClass> = {"matmul",
                                                                      "optimizer",
                                                                      "other"};
 
-// `name` is the dispatcher name, with or without overload: "aten::mm".
+// `name` is the dispatcher name, "aten::mm", with or without an overload.
 OpClass op_class_of(std::string_view name);
 
 // The op that stands for a call whose ops are not recorded: see Note [Opaque calls] in

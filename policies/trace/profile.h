@@ -1,5 +1,5 @@
 // A profile: a trace's ops with their times on one device. The times are either all measured or all
-// computed from the device's data sheet. A figure is a median over steps and over equal layers, so
+// computed from the device's data sheet. A time is a median over steps and over equal layers, so
 // equal layers have equal times.
 #pragma once
 
@@ -30,8 +30,8 @@ struct Profile {
   std::map<std::string, std::int64_t> dimensions;
   std::string dtype;
   std::string trace_sha256;  // hash of the trace that has these ops
-  // Hash of the ops' names, from a writer that cannot compute the trace's hash. trace_sha256 is
-  // then empty, and profile_for_trace() (measured_profile.h) completes the profile.
+  // Hash of the ops' names. A writer that cannot compute the trace's hash writes this hash and
+  // leaves trace_sha256 empty. profile_for_trace() (measured_profile.h) then completes the profile.
   std::string ops_sha256;
   std::string device;  // "cpu", "h100"
   // The name that the driver gives the measured GPU: "NVIDIA H100 80GB HBM3". Empty: no GPU was
@@ -40,24 +40,23 @@ struct Profile {
   // The attention kernel of the measured steps: "flash", "cudnn". Empty for a roofline, or if
   // unknown.
   std::string attention_backend;
-  // Whether the steps were measured with kernels whose results are bitwise repeatable. Absent for a
+  // Whether the kernels of the measured steps give bitwise repeatable results. Absent for a
   // roofline, if unknown, or for a device whose kernels are all repeatable.
   std::optional<bool> repeatable_bits;
   ProfileSource source = ProfileSource::kMeasured;
   int num_steps = 0;  // number of measured steps; 0 for a roofline
-  // The number of layers of the model that was measured (project_profile.h). Absent: the whole
-  // model was measured.
+  // The number of layers in the model that was measured, if that was a smaller model
+  // (project_profile.h). Absent: the model itself was measured.
   std::optional<int> measured_layers;
   // time of each forward op; recomputing the op takes the same time
   IdTable<OpId, Duration> forward;
   std::vector<Duration> backward;  // indexed by op of backward: the k-th event of kind kOp
   Duration optimizer{};            // includes gradient_sums, which run before the optimizer
   Duration gradient_sums{};        // sums of gradients over ranks
-  // The measured links from which the times of collectives come. Empty: these times come from the
-  // profile's source, like all others.
+  // The measured links that determine the times of collectives. Empty: the times of collectives
+  // have the same source as all other times.
   std::string links;
-  // The time of a step without checkpointing minus the time of its ops. Autograd and the program
-  // between ops take this time.
+  // Time of a step without checkpointing that is spent between ops, by autograd and by the program.
   Duration forward_between_ops{};
   Duration backward_between_ops{};
   // Bytes that a kernel allocates internally, in addition to the bytes at the op boundary. Indexed
@@ -75,21 +74,21 @@ struct Profile {
   Duration step_time() const { return forward_time() + backward_time() + optimizer; }
 };
 
-// Returns the most bytes that a single kernel allocates internally, or nullopt if that was not
-// measured.
+// Returns the most bytes that a single kernel allocates internally, or nullopt if these bytes were
+// not measured.
 std::optional<Bytes> most_temporary(const Profile& profile);
 
 // The note on a GPU prediction without measured temporaries. Such a prediction is exact at op
-// boundaries, but does not count memory that kernels allocate internally.
+// boundaries, but omits memory that kernels allocate internally.
 inline constexpr std::string_view kTemporariesNotMeasured =
     "temporaries not measured: a bound, kernels may hold more inside";
 
-// Returns the SHA-256, in hex, of the names of forward's ops followed by backward's ops. Names are
-// separated by newlines; the last name has no newline after it.
+// Returns the SHA-256, in hex, of the names of forward's ops followed by the names of backward's
+// ops. Names are separated by newlines; the last name has no newline after it.
 std::string ops_sha256(const Trace& trace);
 
-// Returns nullopt if the profile belongs to this trace. Otherwise explains in one line why it does
-// not, and what to do.
+// Returns nullopt if the profile belongs to this trace. Otherwise returns one line with the reason
+// and what to do.
 std::optional<std::string> profile_problem(const Profile& profile, const Trace& trace);
 
 }  // namespace rematch

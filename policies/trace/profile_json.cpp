@@ -9,7 +9,7 @@
 namespace rematch {
 namespace {
 
-// The limit on ops in a file. A step of the largest models has about 100,000.
+// The maximum number of ops in a file. A step of the largest models has about 100,000.
 constexpr std::size_t kMaxOps = 8'000'000;
 
 OpFigures span_of(const OpFigures& all, const TypedSpan& place) {

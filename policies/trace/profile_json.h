@@ -1,5 +1,5 @@
 // Profiles as files, "rematch.profile/1.2". A file stores the figures of each distinct span once,
-// and the order of the spans. Nothing is lost, and reading does not need the trace.
+// and the order of the spans. Reading restores the profile completely and does not need the trace.
 #pragma once
 
 #include "policies/base/json_fwd.h"

@@ -15,7 +15,7 @@ namespace rematch {
 // The part of a trace's tables that belongs to one span. An id counts from the first id of the
 // span, or is outside_id(k), which stands for the k-th entry of the span's list of outside ids. Op
 // positions (first_op, end_op, at_op, dropped_at) count from the first op of the span. The path of
-// the span itself is "."; paths below it begin with a dot.
+// the span itself is "."; paths inside it begin with a dot.
 struct SpanType {
   std::vector<TracedOp> ops;
   std::vector<TracedValue> values;
@@ -65,8 +65,8 @@ struct TraceSpan {
 };
 
 // A span of backward. Its packs count from `first_pack` and its scopes from `first_scope`; a scope
-// may precede `first_scope`. An event's bytes are stored as the change from the previous event that
-// has bytes.
+// may precede `first_scope`. The bytes of an event are stored as the difference from the previous
+// event that has bytes.
 struct BackwardRun {
   int type = 0;
   PackId first_pack;
@@ -84,8 +84,8 @@ struct SpannedTrace {
 SpannedTrace cut_into_spans(const Trace& trace);
 
 // Fills ops, values, storages, scopes, packs and backward of `trace`. Throws FormatError if an id
-// is in no table. Also throws it if there are more entries than any step can have, because a small
-// file could repeat a large type.
+// is not in its table. Also throws FormatError if there are more entries than any step can have,
+// because a small file could repeat a large type.
 void join_spans(const SpannedTrace& spanned, Trace& trace);
 
 // A span as a range of ops: [first, first + length) of forward, or of the ops of backward. Spans of

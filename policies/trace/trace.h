@@ -1,6 +1,7 @@
 // A trace: what one training step of one model does, as the dispatcher sees it just below autograd.
-// It lists ops, values, bytes, aliases, scopes and the demands of backward, in order. It has no
-// times and no policy. It is recorded once (harness/trace); planning and prediction read it.
+// It lists ops, values, bytes, aliases, scopes and the demands of backward, in order. It contains
+// neither times nor a policy. A trace is recorded once (harness/trace); planning and prediction
+// only read it.
 //
 // In memory a trace is flat: op, value, storage, scope and pack ids are indices into the
 // vectors below. Its JSON (trace_json.h) stores each distinct block type once.
@@ -65,10 +66,11 @@ struct TracedOp {
   std::vector<StorageId> writes;  // storages that the op mutates
   // Storages that the op may also write to, without effect on its results. There are three kinds:
   // running statistics, writes of a kernel that torch does not see, and writes of an op that replay
-  // cannot repeat. After a write of the last two kinds, an op that only replay runs restores the
-  // content before another op reads it: see is_replay_only().
+  // cannot repeat. After a write of the last two kinds, the trace contains an op that only replay
+  // runs. It restores the written content before another op reads the storage: see
+  // is_replay_only().
   std::vector<StorageId> overwrites;
-  // Values that a region copies when the op runs: inputs from outside, because their content may
+  // Values that a region copies when the op runs. These are inputs from outside, whose content may
   // change unnoticed, and results of `empty` that a kernel filled and that the op overwrites.
   std::vector<ValueId> copies;
   bool is_view = false;       // true: outputs share an input's storage, and nothing is computed
@@ -112,8 +114,8 @@ struct TracedPack {
 // tensors backward demands and releases. After each op, they also state the bytes that backward
 // allocated (gradients, temporaries).
 struct BackwardEvent {
-  // kPutAway: no code holds the demanded tensor any more, but another op runs before the release.
-  // If no op runs in between, the release implies this event.
+  // kPutAway: no code holds the demanded tensor any more, but backward runs another op before it
+  // releases the tensor. Without such an op, the release implies this event.
   enum class Kind : std::uint8_t { kDemand, kPutAway, kRelease, kOp };
   Kind kind = Kind::kOp;
   std::optional<PackId> pack;  // absent only for kOp
@@ -125,8 +127,8 @@ struct BackwardEvent {
   // For kDemand and kOp: the innermost scope that was open in forward when autograd created the
   // node that is running.
   std::optional<ScopeId> scope;
-  // For a kOp that starts a collective. `group` is its process group. `collective_bytes` is the
-  // larger of its total input and total output bytes.
+  // Only for a kOp that starts a collective. `group` is the collective's process group.
+  // `collective_bytes` is the larger of its total input and total output bytes.
   std::string group;
   Bytes collective_bytes;
   bool operator==(const BackwardEvent&) const = default;

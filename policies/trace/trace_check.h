@@ -1,6 +1,6 @@
 // Checks conditions that every trace must satisfy, such as existing ids, order and ranges. Readers
-// check them because a file may come from anywhere. Writers check them so that they never write a
-// broken file.
+// check them because a file may come from anywhere. Writers check them so that no broken file is
+// written.
 #pragma once
 
 #include <optional>

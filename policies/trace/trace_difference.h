@@ -1,4 +1,4 @@
-// Compares two recordings of one step. Two recorders, or two versions of one recorder, made them.
+// Compares two recordings of one step, made by two recorders or by two versions of one recorder.
 #pragma once
 
 #include <string>

@@ -154,7 +154,8 @@ Trace trace_from_json(const Json& json) {
   return trace;
 }
 
-// Hashes the trace as a file of version 1.0, so that plans and profiles for such files still match.
+// Computes the hash from the form of a version 1.0 file, so that plans and profiles for such files
+// still match.
 std::string trace_sha256(const Trace& trace) {
   Json json = trace_to_json(trace);
   json["schema"] = "rematch.trace/1.0";

@@ -1,6 +1,6 @@
 // Reads and writes traces as files, "rematch.trace/1.1". A file stores each distinct block type
-// once, the spans that say where a type occurs, and everything else about the step. Nothing is
-// lost: reading restores every id.
+// once, the spans that say where a type occurs, and everything else about the step. Reading
+// restores every id.
 //
 // A reference inside a type is one of three things: an index into the type's own list; -1, -2, ...
 // for the first, second, ... entry of the span's `outside_*` list; or null for no reference.

@@ -1,4 +1,5 @@
-// Computes what one op of a trace costs and allocates, and decides whether two ops are the same.
+// Computes the cost and the allocated bytes of one op of a trace, and decides whether two ops are
+// the same.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,8 @@ namespace rematch {
 // reduce the count, so the count includes work that a kernel skips.
 std::int64_t flops_of(const Trace& trace, const TracedOp& op);
 
-// Returns the bytes that the op newly allocates: its outputs in storages that none of its inputs
-// uses. Views and in-place writes count as 0 bytes.
+// Returns the bytes that the op newly allocates for outputs that share no storage with its inputs.
+// Views and in-place writes count as 0 bytes.
 Bytes fresh_bytes(const Trace& trace, const TracedOp& op);
 
 // Note [One op, two names] For a reshape that copies nothing, LibTorch runs `aten::view` if the
@@ -28,12 +29,12 @@ Bytes fresh_bytes(const Trace& trace, const TracedOp& op);
 // runs ops again must run the op that ran originally. If only one of two ops allocates or writes,
 // they are different ops: `add.Tensor` is not `add_.Tensor`.
 
-// Returns the name under which an op is counted and compared. Names include the overload, like
-// TracedOp::name.
+// Returns the common name of ops that are counted and compared as one. Names include the overload,
+// like TracedOp::name.
 std::string_view one_name(std::string_view op);
 bool is_same_op(std::string_view a, std::string_view b);
 
-// Adds up the counts of ops that have two names.
+// Merges the counts of ops that have two names.
 std::map<std::string, std::int64_t> with_one_name(
     const std::map<std::string, std::int64_t>& counts);
 

@@ -119,7 +119,8 @@ HostLink host_link_of(const LinkProfile& links, const std::string& source);
 // Returns for example "tp=2, measured on cpu over gloo".
 std::string links_in_words(const LinkProfile& links);
 
-// Reads and writes link profiles as files, "rematch.links/1.0". Nothing is lost.
+// Reads and writes link profiles as files, "rematch.links/1.0". Reading a written file restores the
+// profile completely.
 
 Json links_to_json(const LinkProfile& links);
 

@@ -19,16 +19,17 @@ constexpr std::string_view kUsualPolicies =
     "first_n(16),segments(2),segments(3),segments(4),segments(6),segments(8),attn_only,save_mm,"
     "save_compute,sac_titan";
 
-// Returns nothing if no plan meets the user's question, or if the user asked none.
+// Returns the best plan within the user's budget or slowdown. Returns nullopt if no plan is within
+// this limit, or if the user gave neither.
 std::optional<FrontPoint> answer_of(FrontSearch& search, const FrontRecord& record) {
   if (record.budget) return search.fastest_within(*record.budget);
   if (record.max_slowdown_ratio) return search.lowest_within_slowdown(*record.max_slowdown_ratio);
   return std::nullopt;
 }
 
-// Returns the answer to the user's question or, without a question, the fastest plan within the
-// device's memory. The front includes this plan, so that the plan gets a number, which other
-// commands accept.
+// Returns the answer to the user's question. Without a question, returns the fastest plan within
+// the device's memory. The front includes the returned plan, so that the plan has a number by which
+// other commands can refer to it.
 std::vector<FrontPoint> worth_showing(FrontSearch& search, const FrontRecord& record) {
   std::optional<FrontPoint> point = answer_of(search, record);
   const bool is_asked = record.budget || record.max_slowdown_ratio;
@@ -37,7 +38,8 @@ std::vector<FrontPoint> worth_showing(FrontSearch& search, const FrontRecord& re
   return point ? std::vector<FrontPoint>{*std::move(point)} : std::vector<FrontPoint>{};
 }
 
-// Returns whether the search has no plan that is as good. Simple plans may be outside its space.
+// Returns whether the simple plan is faster than every plan of the search with at most the same
+// peak. This can happen, because simple plans may be outside the search space.
 bool is_new(const FrontPoint& simple, FrontSearch& search) {
   const std::optional<FrontPoint> found = search.fastest_within(simple.figures.peak);
   return !found || simple.step_time < found->step_time;
@@ -49,8 +51,8 @@ SearchSpace usual_space(Schedule schedule, OptimizerKind optimizer) {
   SearchSpace space;
   space.schedule = schedule;
   space.optimizer = optimizer;
-  // Under on_demand, the options are few enough to keep all of them. Under whole_region, a model of
-  // 80 layers would take over 10 s.
+  // Under on_demand there are few options, so all of them are kept. Under whole_region, a search
+  // over a model of 80 layers with all options would take over 10 s.
   if (schedule == Schedule::kOnDemand) space.resolution_ratio = 0;
   return space;
 }
@@ -73,8 +75,8 @@ std::vector<Plan> usual_baselines(const Trace& trace, const Profile& profile,
 std::optional<Bytes> answer_question(const Trace& trace, const Profile& profile,
                                      const SearchSpace& space, const Shown& shown,
                                      FrontSearch& search, FrontRecord& record) {
-  // Call this before front(). front() adds the baselines, and they must not count as the front's
-  // own points.
+  // The answers must be found before front() is called, because front() adds the baselines, which
+  // must not count as plans of the search.
   std::vector<FrontPoint> answers = worth_showing(search, record);
   const auto fill = [&] {
     record.front = search.front(shown.num_points, shown.baselines, answers);

@@ -1,6 +1,6 @@
-// Answers the question of a search: the plan that meets a limit, the front around it, and the best
-// plan of a simple form. The command line and the Python package call it, so that both give the
-// same answer to the same question.
+// Answers the question of a search: finds the plan that meets a limit, the front with this plan,
+// and the best plan of a simple form. The command line and the Python package call the same
+// functions, so that both give the same answer to the same question.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 
 namespace rematch {
 
-// Returns the space that a search has without further flags.
+// Returns the default search space for a schedule and an optimizer.
 SearchSpace usual_space(Schedule schedule, OptimizerKind optimizer);
 
 // Returns the baselines that a search compares its front with by default: the policies of the
@@ -28,19 +28,20 @@ SearchSpace usual_space(Schedule schedule, OptimizerKind optimizer);
 std::vector<Plan> usual_baselines(const Trace& trace, const Profile& profile,
                                   const std::function<bool()>& stop);
 
-// The rest of the front that is shown beside the answer.
+// The parts of the result that are shown in addition to the answer.
 struct Shown {
   std::size_t num_points = 0;
   std::vector<Plan> baselines;
   bool simple = true;  // whether to find the best plan of a simple form (simple_point.h)
 };
 
-// Fills the record's front, answer and simple plan. The record must have its limit: a budget, a
-// largest slowdown, or the device's memory. Nothing that the record shows is better than its
-// answer. `search` must be new, and of the same trace, profile and space.
+// Fills the record's front, answer and simple plan. The record must contain its limit: a budget, a
+// largest slowdown, or the device's memory. No other plan in the record is better than the answer.
+// `search` must be new, and made from the same trace, profile and space.
 //
-// Returns the lowest peak of all plans if no plan meets the limit. The answer is then absent. If
-// space.stop() stops the search, returns nullopt, and the front has the plans found so far.
+// If no plan meets the limit, returns the lowest peak of all plans, and the record has no answer.
+// If space.stop() stops the search, returns nullopt, and the front consists of the plans found so
+// far.
 std::optional<Bytes> answer_question(const Trace& trace, const Profile& profile,
                                      const SearchSpace& space, const Shown& shown,
                                      FrontSearch& search, FrontRecord& record);

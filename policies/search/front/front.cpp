@@ -30,7 +30,8 @@ PlanePoint on_plane(const FrontPoint& point) {
 
 }  // namespace
 
-// Everything that the search knows about a trace. A mix is judged only when its point is needed.
+// Everything that the search knows about a trace. A mix is converted to a plan and simulated only
+// when its point is needed.
 struct FrontSearch::Plans {
   Plans(const Trace& whole_trace, const Profile& its_profile, const SearchSpace& its_space,
         std::optional<Plan> plan_of_none)
@@ -91,8 +92,8 @@ struct FrontSearch::Plans {
   std::vector<FrontPoint> answers;           // answers of the last front()
 };
 
-// Returns an upper bound of the time by which a plan that was not found may be faster. Two bounds
-// are computed. The first is the sum of the gaps of mixing and of all blocks. The second is the
+// Returns an upper bound on how much faster a plan that the search missed can be. Two bounds are
+// computed. The first is the sum of the gaps of mixing and of all blocks. The second is the
 // distance to the lower bound, at the peak where the next mix begins.
 std::chrono::nanoseconds FrontSearch::Plans::time_gap() const {
   std::chrono::nanoseconds gap = mixed.time_gap;
@@ -119,16 +120,16 @@ Bytes FrontSearch::Plans::transient_gap() const {
   return gap + most_offloaded;
 }
 
-// A step's peak is never below the peak of its mix, because only the judge simulates everything
-// that holds memory. A stopped search has not seen all options, so it cannot give a tighter bound
-// than the time of keeping everything.
+// A mix counts only memory that layers hold, and the judge counts all memory. A step's peak is
+// therefore never below the peak of its mix, so a bound for mixes is a bound for steps too. A
+// stopped search has not seen all options, so its only bound is the time of keeping everything.
 std::chrono::nanoseconds FrontSearch::Plans::step_time_bound(Bytes peak) const {
   if (space.is_stopped()) return profile.step_time();
   return profile.step_time() + bound_at(bound, peak - judge.before());
 }
 
-// Returns the fastest plan that accept() accepts, or null if it accepts none. Tries mixes by
-// ascending time, from the fastest mix whose own peak is at most `peak`.
+// Returns the fastest plan for which accept() returns true, or null if there is none. Tries mixes
+// by ascending time, from the fastest mix whose own peak is at most `peak`.
 template <class Accept>
 const FrontPoint* FrontSearch::Plans::fastest(Bytes peak, const Accept& accept) {
   const Bytes activations = peak - judge.before();
@@ -159,7 +160,8 @@ FrontSearch::~FrontSearch() = default;
 
 namespace {
 
-// Returns the name of the holder of the most bytes, such as "saved activations" or "parameters".
+// Returns the name of the holder that holds the most bytes, such as "saved activations" or
+// "parameters".
 std::string_view largest_holder(const HolderBytes& holders) {
   const std::pair<Bytes, std::string_view> all[] = {
       {holders[Holder::kSavedActivations], "saved activations"},
@@ -213,8 +215,8 @@ std::string verdict_of(const Front& front) {
 
 namespace {
 
-// Returns a reference point beyond every other point: the peak of keeping everything and the
-// longest time, each plus one.
+// Returns the reference point of hypervolumes, which lies beyond every other point. It consists of
+// the peak of keeping everything plus one and the longest time plus one.
 PlanePoint reference_of(const Front& front, const std::vector<PlanePoint>& own,
                         const std::vector<PlanePoint>& others) {
   PlanePoint reference = on_plane(front.nothing_recomputed);
@@ -277,14 +279,14 @@ void FrontSearch::add_points(std::size_t max_points, Front& front) {
     plane.push_back({mix.peak.count, mix.time.count()});
   }
   for (std::size_t index : spread_points(plane, max_points)) {
-    // The last index is the other end of the front. Even a stopped search returns both ends.
+    // The first and last index are the ends of the front. Even a stopped search returns both.
     const bool is_end = index == 0 || index + 1 == plane.size();
     if (is_end || !plans_->space.is_stopped()) front.points.push_back(plans_->point(index));
   }
 }
 
-// Adds a baseline. If the search has a point that is no worse than the baseline and the front lacks
-// it, also adds that point.
+// Adds a baseline. If the front has no point that is at least as good as the baseline, but the
+// search has such a point, also adds that point.
 void FrontSearch::add_baseline(const Plan& plan, Front& front) {
   Baseline baseline{plans_->judged(plan), false};
   plans_->baselines.push_back(baseline.point);
@@ -334,7 +336,7 @@ FrontPoint FrontSearch::lowest_within_slowdown(double slowdown_ratio) {
   const auto is_too_slow = [&](const FrontPoint& point) {
     return static_cast<double>(point.step_time.count()) > most;
   };
-  // The sum of a mix's times is approximately the step time minus the step time of keeping
+  // The time of a mix is approximately the step's time minus the time of a step that keeps
   // everything.
   const std::vector<LayerMix>& mixes = plans_->mixed.points;
   const std::chrono::nanoseconds extra(std::llround(most - least));

@@ -23,20 +23,20 @@ namespace rematch {
 
 // Measurements of one point. An absent member was not measured.
 struct MeasuredFigures {
-  // status of the run, with the words of a run's report: "oom", "timeout"
+  // result of the run, in the words of a run's report: "ok", "oom", "timeout"
   std::string status = "ok";
-  std::string reason;         // empty if status is ok
+  std::string reason;         // reason for a status other than ok
   std::optional<Bytes> peak;  // bytes of tensors, as returned by peak_of_tensors()
   std::optional<std::chrono::nanoseconds> step_time;  // median
   std::optional<std::array<std::chrono::nanoseconds, 2>> step_interval;
-  // The predicted step time, calibrated on the anchors. The measured `step_time` is compared with
-  // it.
+  // The predicted step time after calibration on the anchors. The measured `step_time` is compared
+  // with this time.
   std::optional<std::chrono::nanoseconds> calibrated_step_time;
-  // calibration used this point's time, so the point's error does not test the prediction
+  // true: the calibration used this point's time, so the point's error does not test the prediction
   bool is_anchor = false;
-  // The policy of a measured point that is better: its peak is not higher, and its step is faster
-  // by more than the A/A interval. Empty: no measured point is better. A point that lost to another
-  // point stays in the front's file.
+  // The policy of a measured point that is better than this point: its peak is not higher, and its
+  // step is faster by more than the A/A interval. Empty: no measured point is better. The front's
+  // file keeps points that are worse than another point.
   std::string lost_to;
 };
 
@@ -46,8 +46,9 @@ struct MeasuredFamily {
   std::string family;  // name of the policies, such as "nth_first", without arguments
   double predicted = 0;
   std::optional<double> measured;
-  // The measured share if the family's times are lengthened by the deviation of the A/A control. A
-  // front with a smaller share is worse than the family by more than noise.
+  // The measured share after lengthening the family's times by the deviation of the A/A control. If
+  // a front's share is smaller than this share, the front is worse than the family by more than
+  // noise.
   std::optional<double> measured_beyond_noise;
 };
 
@@ -60,15 +61,16 @@ struct StepCalibration {
 
 // The measurements of a front and the figures derived from them.
 struct FrontMeasurement {
-  std::string chosen_by;             // rule by which the measured points were chosen, for people
+  std::string chosen_by;  // description of the rule by which the measured points were chosen
   std::vector<std::size_t> anchors;  // indices of points
   StepCalibration line;              // least-squares line through the anchors
-  // 95 % interval of the ratio of two arms that alternately ran the same plan.
+  // 95 % interval of the ratio of two alternating series of runs of the same plan.
   std::optional<std::array<double, 2>> control_interval;
   int num_measured = 0;  // number of points and baselines whose run ended with status ok
   // number of measured points whose peak equals the prediction to the byte
   int num_equal_peaks = 0;
-  std::optional<Bytes> workspace;  // memory that libraries hold besides tensors; only on CUDA
+  // memory that libraries hold in addition to tensors; only on CUDA
+  std::optional<Bytes> workspace;
   // Errors of the step times, over all points except the anchors.
   std::optional<double> median_error_ratio;
   std::optional<double> worst_error_ratio;
@@ -82,13 +84,13 @@ struct FrontMeasurement {
 };
 
 // The predicted figures of a whole step under a plan. The bytes come from the step simulator and
-// equal the engine's. Points of a front and baselines are compared by these figures.
+// equal the engine's bytes. Points of a front and baselines are compared by these figures.
 struct PlanFigures {
   Bytes peak;  // sum of parameters, optimizer, gradients, activations and constants
   Phase peak_phase = Phase::kBackward;
   // outermost scope of the op at the peak; empty: the op is outside all scopes
   std::string peak_place;
-  HolderBytes holders;  // bytes at the peak, by holder
+  HolderBytes holders;  // bytes at the peak, for each holder
   Bytes after_forward;
   HostMemory host;
   std::chrono::nanoseconds recompute{};
@@ -104,29 +106,32 @@ struct PlanFigures {
 struct FrontPoint {
   Plan plan;
   PlanFigures figures;
-  // The predicted step time. Includes the full time of copies to the host and back, as if no
-  // compute hid them.
+  // The predicted step time. Includes the full time of copies to the host and back, as if no copy
+  // overlapped with compute.
   std::chrono::nanoseconds step_time{};
-  // The part of step_time that copies take. Hiding all copies would save this time at most. Absent:
-  // no link is known, and step_time excludes copies.
+  // The part of step_time that copies take. If all copies overlapped with compute, the step would
+  // be faster by at most this time. Absent: no link is known, and step_time excludes copies.
   std::optional<std::chrono::nanoseconds> copy_time;
   // A lower bound of the step time: no plan of the search space with at most this point's peak is
   // faster. The bound treats options as divisible, and assumes that every option is better by the
-  // gap of its search. A plan outside the search space may be faster.
+  // optimality gap of its search. A plan outside the search space may be faster.
   std::chrono::nanoseconds step_time_bound{};
   std::chrono::nanoseconds step_time_gap() const { return step_time - step_time_bound; }
-  // Returns the bounds of step_range.h for the step time, or nullopt if communication is unknown.
+  // Returns the lower and upper bound of the step time (step_range.h), or nullopt if the time of
+  // communication is unknown.
   std::optional<StepRange> range() const;
-  // what layers save, for people: "layers 0-5: keep all; 6-7: recompute all"
+  // text for people that says what layers save: "layers 0-5: keep all; 6-7: recompute all"
   std::string saves;
   std::vector<LayerRun> layers;  // the same information as data, one entry per run of layers
   std::optional<MeasuredFigures> measured;
 };
 
-// A plan that people use without a search. States whether the front has a point that is no worse.
+// A plan that people use without a search. States whether the front has a point that is at least as
+// good.
 struct Baseline {
   FrontPoint point;
-  bool is_matched = false;  // true: some point of the front has no higher peak and is no slower
+  // true: some point of the front has at most the same peak and is at least as fast
+  bool is_matched = false;
 };
 
 struct Front {
@@ -134,34 +139,35 @@ struct Front {
   std::vector<FrontPoint> points;  // sorted by ascending peak; step times descend
   std::size_t knee = 0;
   std::vector<Baseline> baselines;
-  std::size_t num_plans_found = 0;  // number of plans from which the points are a selection
-  // An upper bound of the time by which a plan that the search missed may be faster.
+  // number of plans that the search found; the points are a selection of these plans
+  std::size_t num_plans_found = 0;
+  // An upper bound on how much faster a plan that the search missed can be.
   std::chrono::nanoseconds time_gap{};
   Bytes transient_gap;
   FrontPoint nothing_recomputed;  // plan without regions, which also keeps gathered parameters
   // The plan of the policy `none`, if it differs from nothing_recomputed. In that case, the plan
   // makes blocks gather their parameters again in backward.
   std::optional<FrontPoint> none;
-  // Returns the point with which "vs none" compares.
+  // Returns the point to which "vs none" refers.
   const FrontPoint& reference() const { return none ? *none : nothing_recomputed; }
   // The share of a rectangle that the front dominates. The rectangle extends to the peak of keeping
   // everything and the step time of recomputing everything.
   double hypervolume = 0;
   double baseline_hypervolume = 0;  // share of the rectangle that all baselines together dominate
-  std::string verdict;              // a verdict in one line
+  std::string verdict;  // one line that summarizes what checkpointing can do for the model
   std::optional<FrontMeasurement> measurement;
-  // false: the search was stopped, and this front has the plans found before the stop
+  // false: the search was stopped, and this front consists of the plans found before the stop
   bool is_complete = true;
 };
 
-// Returns the step time to show as the prediction. If the front was measured, this is the
-// calibrated time, and otherwise `profiled`, which is a point's step_time.
+// Returns the predicted step time that is shown to users: the calibrated time if the front was
+// measured, and otherwise `profiled`, a point's step_time.
 std::chrono::nanoseconds predicted_step(const Front& front, std::chrono::nanoseconds profiled);
 inline std::chrono::nanoseconds predicted_step(const Front& front, const FrontPoint& point) {
   return predicted_step(front, point.step_time);
 }
 
-// Returns one line that says what checkpointing can do for this model, with predicted times.
+// Returns one line that summarizes what checkpointing can do for this model, with predicted times.
 std::string verdict_of(const Front& front);
 
 class FrontSearch {
@@ -177,7 +183,7 @@ class FrontSearch {
   FrontSearch(const FrontSearch&) = delete;
   FrontSearch& operator=(const FrontSearch&) = delete;
 
-  // Returns a front of at most `max_points` points. In addition, it may have one point for each
+  // Returns a front of at most `max_points` points. The front may also have one more point for each
   // baseline that no other point matches, and the undominated points of `answers`.
   Front front(std::size_t max_points, const std::vector<Plan>& baselines,
               const std::vector<FrontPoint>& answers = {});
@@ -185,11 +191,11 @@ class FrontSearch {
   // Returns the figures of any plan for the trace, under the schedule of the search.
   FrontPoint judge(const Plan& plan) const;
 
-  // The functions below return nothing worse than the baselines and the answers of the last call of
-  // front().
+  // The plans that the next functions return are at least as good as the baselines and the answers
+  // of the latest call of front().
   //
-  // fastest_within() returns nullopt if no plan's peak is low enough. In this case, lowest()
-  // returns the best plan.
+  // fastest_within() returns nullopt if every plan's peak is above the budget. In this case,
+  // lowest() returns the plan that comes closest.
   std::optional<FrontPoint> fastest_within(Bytes budget);
   FrontPoint lowest();
   // Returns the plan with the lowest peak among plans that are slower than keeping everything by at

@@ -26,12 +26,14 @@ void visit_fields(Run& run, Visit visit) {
 template <RecordOf<HolderBytes> Holders, class Visit>
 void visit_fields(Holders& holders, Visit visit) {
   for (const Holder holder : kAll<Holder>) {
-    if (holder == Holder::kFrozenParameters) continue;  // a simulated step does not know them
+    // the step simulator counts frozen parameters as kOther
+    if (holder == Holder::kFrozenParameters) continue;
     visit(to_string(holder).data(), holders[holder]);
   }
 }
 
-// The fields of a point that concern the host. All are empty if the plan offloads nothing.
+// The fields of a point that describe host memory and copies. All are empty if the plan offloads
+// nothing.
 template <class Point>
 struct HostOfPoint {
   Point& point;
@@ -54,7 +56,8 @@ void visit_fields(Figures& figures, Visit visit) {
   visit("status", figures.status);
   visit("reason", figures.reason);
   visit("peak_allocated_bytes", figures.peak);
-  visit("peak_equals_prediction", [] { return nullptr; });  // complete_point() writes the value
+  // a placeholder; complete_point() writes the value
+  visit("peak_equals_prediction", [] { return nullptr; });
   visit("step_time_ns", figures.step_time);
   visit("step_time_interval_ns", figures.step_interval);
   visit("calibrated_predicted_step_time_ns", figures.calibrated_step_time);
@@ -75,7 +78,7 @@ void visit_fields(Point& point, Visit visit) {
   visit("predicted_peak_scope", figures.peak_place);
   visit("predicted_holders_at_peak", figures.holders);
   visit("predicted_after_forward_bytes", figures.after_forward);
-  visit("time_source", [] { return nullptr; });  // complete_point() writes the value
+  visit("time_source", [] { return nullptr; });  // a placeholder; complete_point() writes the value
   visit("predicted_step_time_ns", point.step_time);
   visit("predicted_step_time_bound_ns", point.step_time_bound);
   visit({"predicted_step_time_gap_ns", kLater}, [&] { return point.step_time_gap(); });

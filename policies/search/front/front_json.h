@@ -1,5 +1,5 @@
-// Reads and writes fronts as files, "rematch.front/1.0". A file lists every point with its plan,
-// its predictions, and text for people. Nothing is lost.
+// Reads and writes fronts as files, "rematch.front/1.0". A file contains every point with its plan,
+// its predictions, and text for people. Reading a written file restores the front completely.
 #pragma once
 
 #include <chrono>
@@ -29,27 +29,28 @@ struct SimplePoint {
   std::chrono::nanoseconds more_time{};
 };
 
-// A front, with the searched model and the user's question. Output marks every number that is
-// derived from roofline times.
+// A front, with the searched model and the user's question. Every printed number that is derived
+// from roofline times is marked as such.
 struct FrontRecord {
   std::string model;
   std::map<std::string, std::int64_t> dimensions;
   std::string dtype;
-  std::optional<std::string> ops;  // "eager" or "fused"; absent in files that do not say
+  std::optional<std::string> ops;  // "eager" or "fused"; absent if the file does not say
   std::string trace_sha256;
   std::optional<std::string> git_commit;  // commit of the program that searched
   std::optional<bool> git_dirty;
-  std::string date;       // day of the search in UTC, "2026-11-28"; empty in files that do not say
-  std::string reproduce;  // the command line that searched; empty in files that do not say
+  std::string date;       // day of the search in UTC, "2026-11-28"; empty if the file does not say
+  std::string reproduce;  // the command line of the search; empty if the file does not say
   std::string device;
   // The card and the attention kernel with which the times were measured, from the profile
   // (profile.h). Empty: the profile does not say.
   std::string card;
   std::string attention_backend;
-  // The memory of the device by its data sheet, or by the host that measured the front.
+  // The memory of the device according to its data sheet, or according to the host that measured
+  // the front.
   std::optional<Bytes> device_memory;
   // The part of device_memory that tensors cannot use. With --reserve, it is a part of the budget.
-  // Absent on a CPU, and in files that do not say.
+  // Absent on a CPU, and if the file does not say.
   std::optional<MemoryReserve> reserve;
   // Returns the device's memory minus the reserve, or nullopt if the memory is unknown.
   std::optional<Bytes> memory_for_tensors() const;
@@ -61,7 +62,7 @@ struct FrontRecord {
   // (sharding.h), without communication.
   std::string layout;
   bool is_estimate_of_ranks() const { return world > 1 && layout.empty(); }
-  // measured links from which the times of collectives come; empty: they come from time_source
+  // measured links that determine the times of collectives; empty: the time source determines them
   std::string links;
   // link over which plans may offload; absent: plans do not offload
   std::optional<HostLink> host_link;
@@ -74,7 +75,7 @@ struct FrontRecord {
   Front front;
 };
 
-// Makes a record of what was searched. The caller adds the question and the front.
+// Makes a record that describes the searched model. The caller adds the question and the front.
 FrontRecord make_front_record(const Trace& trace, const Profile& profile, OptimizerKind optimizer);
 
 Json front_to_json(const FrontRecord& record);

@@ -1,5 +1,5 @@
 // Finds what a plan does with the parameters that blocks gather: keep them from forward to
-// backward, or gather them again. Used to describe plans, not to make them.
+// backward, or gather them again. Used only to describe plans.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // Computes the share of the plane of peak bytes and time that a front covers below a reference
-// point. This number grows with every improvement of any point.
+// point. If any point improves, this share grows.
 #pragma once
 
 #include <algorithm>

@@ -13,7 +13,7 @@ namespace {
 using std::chrono::nanoseconds;
 
 // Each measured time has an error of a few percent. A slope is therefore fitted only if the
-// predictions of the anchors differ by at least this ratio.
+// predicted times of the anchors differ by at least this ratio.
 constexpr double kMinSpread = 0.05;
 
 PlanePoint beyond(const std::vector<PlanePoint>& points) {
@@ -139,7 +139,7 @@ std::vector<FrontPoint*> all_points(Front& front) {
   return all;
 }
 
-// Returns how far the interval of the control deviates from 1. If two times differ by less than
+// Returns how far the interval of the A/A control deviates from 1. If two times differ by less than
 // this ratio, the difference may be noise.
 double strays(const std::optional<std::array<double, 2>>& control_interval) {
   if (!control_interval) return 0;
@@ -158,7 +158,7 @@ StepCalibration calibrate_on(const Front& front, const std::vector<std::size_t>&
   return predicted.empty() ? StepCalibration{} : calibrate(predicted, measured);
 }
 
-// Marks the anchors. If a baseline shares the run of an anchor, marks both.
+// Marks the anchors. A baseline that shares the run of an anchor is marked too.
 void mark_anchors(Front& front, const std::vector<std::size_t>& anchors) {
   for (FrontPoint* point : all_points(front)) {
     if (!point->measured) continue;
@@ -214,15 +214,15 @@ void mark_losers(Front& front, double noise) {
   }
 }
 
-// Hypervolumes below a common reference point, which lies beyond every point.
+// The hypervolumes of the front and of each family, below a common reference point.
 struct Areas {
   double own = 0;  // area of the front's own points
   std::map<std::string, double> of_families;
 };
 
-// `plane_of` returns the place of a point in the plane, or nullopt if the point was not measured.
-// Lengthens the times of baselines by the ratio `noise`, but not the time of the reference. Returns
-// nullopt if no point of the front has a place.
+// `plane_of` returns the position of a point in the plane, or nullopt if the point was not
+// measured. The times of baselines are lengthened by the ratio `noise`, but the time of the
+// reference is not. Returns nullopt if no point of the front was measured.
 template <class PlaneOf>
 std::optional<Areas> areas_of(const Front& front, const PlaneOf& plane_of, double noise = 0) {
   std::vector<PlanePoint> own;
@@ -285,7 +285,7 @@ void weigh_measurement(Front& front, const std::vector<std::size_t>& anchors,
   mark_losers(front, noise);
   add_measured_areas(front, noise, measurement);
   front.measurement = std::move(measurement);
-  // the verdict uses calibrated times
+  // recomputed here, because the verdict uses calibrated times
   if (!front.points.empty()) front.verdict = verdict_of(front);
 }
 

@@ -1,6 +1,6 @@
-// Chooses which points of a front to run, and evaluates the runs. Computes step times calibrated on
-// three anchors, their errors, which points lost to another point, and hypervolumes of the front
-// and each baseline. Does not run anything.
+// Chooses which points of a front to run, and evaluates the runs. Calibrates step times on three
+// anchors, and computes the errors of the predictions. Finds points that lost to another point, and
+// computes hypervolumes of the front and of each baseline. Does not run anything.
 #pragma once
 
 #include <cstddef>
@@ -34,8 +34,8 @@ std::vector<std::size_t> choose_anchors(const std::vector<PlanePoint>& front);
 std::vector<std::size_t> choose_measured(const std::vector<PlanePoint>& front, std::size_t count);
 
 // Fits a line by least squares. If the predictions lie within a twentieth of each other, they do
-// not determine a slope. In this case, or if the line would fall, the returned line has no offset
-// and only scales times. The lists must have equal length and must not be empty.
+// not determine a slope. In this case, or if the slope would be negative, the returned line has no
+// offset and only scales times. The lists must have equal length and must not be empty.
 StepCalibration calibrate(const std::vector<double>& predicted_ns,
                           const std::vector<double>& measured_ns);
 

@@ -17,8 +17,8 @@ namespace rematch {
 
 class PlanBuilder {
  public:
-  // Keeps references, which must outlive the builder. The caller passes `trace_sha256`, the hash of
-  // the trace, because computing it takes milliseconds.
+  // Keeps references to the arguments, which must outlive the builder. The caller passes
+  // `trace_sha256`, the hash of the trace, because computing it takes milliseconds.
   PlanBuilder(const Trace& trace, std::string trace_sha256, const SpanMap& map,
               const SpanOptions& options, const SearchSpace& space);
 

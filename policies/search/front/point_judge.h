@@ -19,8 +19,8 @@ class PointJudge {
   const Trace& trace() const { return step_.trace; }  // the trace of one rank
   Bytes before() const { return before_; }            // bytes alive before the step
 
-  // Returns the point without its text, because most judged points are not shown. Its
-  // step_time_bound is only the time of keeping everything.
+  // Computes the figures of a plan's point, without its text, because most points are never shown.
+  // The point's step_time_bound is only the time of keeping everything.
   FrontPoint judge(Plan plan);
   void add_words(FrontPoint& point) const;
 

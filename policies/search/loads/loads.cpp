@@ -82,7 +82,7 @@ class LoadFinder {
     }
   }
 
-  // Returns the load with the highest rate. An absent rate is lower than any other.
+  // Returns the load with the highest rate. Loads that do not fit have no rate and come last.
   Tried::const_iterator best() const {
     return std::max_element(tried_.begin(), tried_.end(), [](const auto& a, const auto& b) {
       return a.second.tokens_per_second < b.second.tokens_per_second;

@@ -1,7 +1,7 @@
-// Finds the load (such as the batch size) that uses a device best, within a given range. The record
-// and its file, "rematch.loads/1.0", state the question, the fastest plan of every tried load, and
-// the answers. Nothing is lost. A new field needs a member, a line in the list below its struct,
-// and an entry in reports/schema/loads.schema.json.
+// Finds the load, such as the batch size, at which a device processes the most tokens per second
+// within a given range. The record and its file, "rematch.loads/1.0", contain the question, the
+// fastest plan of every tried load, and the answers. A new field needs a member, a line in the list
+// below its struct, and an entry in reports/schema/loads.schema.json.
 #pragma once
 
 #include <chrono>
@@ -25,7 +25,7 @@ namespace rematch {
 // The fastest plan of a load within the budget. Its figures are absent if no plan fits.
 struct LoadPlan {
   std::int64_t load = 0;
-  // The rate at which one batch is processed, by one rank or by several ranks together.
+  // The rates at which tokens are processed, by one rank and by all ranks together.
   std::optional<double> tokens_per_second;
   std::optional<double> tokens_per_second_all_ranks;
   std::optional<std::chrono::nanoseconds> step_time;
@@ -54,7 +54,7 @@ struct LoadsRecord {
   std::string dtype;
   std::string device;
   ProfileSource time_source = ProfileSource::kRoofline;
-  // measured links from which the times of collectives come; empty: the link of the data sheet
+  // measured links that determine the times of collectives; empty: the link of the data sheet does
   std::string links;
   OptimizerKind optimizer = OptimizerKind::kAdamW;
   Schedule schedule = Schedule::kOnDemand;
@@ -99,11 +99,12 @@ void visit_fields(Record& record, Visit visit) {
 // Returns the fastest plan of the load within the budget, or nullopt if no plan fits.
 using PlanOfLoad = std::function<std::optional<LoadPlan>(std::int64_t load)>;
 
-// Note [Which loads are tried] If a load does not fit, larger ones are assumed not to fit either
+// Note [Which loads are tried] If a load does not fit, larger loads are assumed not to fit either
 // and are not tried. Bisection finds the largest load that fits. The search for the best load tries
-// loads at even distances between the least and the largest. The search then repeats between the
-// neighbours of the best load so far, until these loads are adjacent. If at most kLoadsAtOnce loads
-// fit, it tries all of them. If more fit, it may miss a best load that lies between two worse ones.
+// loads at even distances between the smallest load and the largest that fits. The search then
+// repeats between the neighbours of the best load so far, until these loads are adjacent. If at
+// most kLoadsAtOnce loads fit, it tries all of them. If more fit, it may miss a best load that lies
+// between two worse loads.
 inline constexpr std::int64_t kLoadsAtOnce = 16;
 // Fills in `tried` and the answers for the record's range. Among equally good loads, the smallest
 // is the best. Once `is_stopped` returns true, tries no more loads and ignores the result of the

@@ -25,12 +25,14 @@ struct MixLabel {
   std::int32_t rest = 0;  // index of the label for the layers after this option's layers
 };
 
-// The limit on labels after a stop. With this many labels, a layer takes less than a millisecond.
+// The maximum number of labels after a stop. With this many labels, a layer takes less than a
+// millisecond.
 constexpr std::size_t kLabelsOnceStopped = 64;
 
 using MixLabels = std::vector<MixLabel>;  // sorted by ascending peak; times strictly descend
 
-// A job, and the labels of the layers after it. `rest` is not empty.
+// A job (an option for some layers), with the labels of the layers after these. `rest` is not
+// empty.
 struct PlacedJob {
   MixJob job;
   const MixLabels* rest;
@@ -40,15 +42,15 @@ struct PlacedJob {
 constexpr std::size_t kBlock = 64;
 constexpr std::size_t kMaxBuckets = std::size_t{1} << 19;
 
-// Rejects dominated labels early. Prepending jobs to labels makes hundreds of millions of labels,
+// Rejects dominated labels early. Combining jobs with labels gives hundreds of millions of labels,
 // and nearly all of them are dominated.
 //
 // Note [How labels are sifted] Peaks are divided into buckets of equal width. A first pass over a
-// few good jobs records for each bucket the shortest time in all lower buckets. A label that takes
-// longer than the time of its bucket is dominated. To reject a run of labels at once, its lowest
-// peak is combined with its shortest time. If this combination is dominated, all labels of the run
-// are. The remaining labels of a job are already sorted, and are merged with the labels of other
-// jobs.
+// few good jobs records for each bucket the shortest time in all lower buckets. A label is
+// dominated if it takes longer than the time recorded for its bucket. To reject a run of labels at
+// once, the lowest peak of the run is combined with its shortest time. If this combination is
+// dominated, all labels of the run are. The remaining labels of a job are already sorted, and are
+// merged with the labels of other jobs.
 class Sieve {
  public:
   Sieve(std::int64_t lowest, std::int64_t highest, std::size_t num_labels) : lowest_(lowest) {
@@ -83,8 +85,8 @@ class Sieve {
   std::vector<std::int64_t> least_time_;
 };
 
-// Runs of labels, stored one after another. Each is sorted by ascending peak, with strictly
-// descending times. The last two runs are merged if the earlier one is not much longer, so that
+// Runs of labels, stored one after another. Each run is sorted by ascending peak, with strictly
+// descending times. The last two runs are merged if the earlier run is not much longer, so that
 // dominated labels are dropped early.
 class Runs {
  public:
@@ -94,8 +96,8 @@ class Runs {
   }
   void push_back(const MixLabel& label) { labels_.push_back(label); }
 
-  // Returns the undominated labels of all runs as a single run, and clears this object. Keeps the
-  // earliest of equal labels.
+  // Returns the undominated labels of all runs as a single run, and clears this object. Of equal
+  // labels, keeps the first.
   MixLabels take() {
     while (begins_.size() > 1) merge_last_two();
     MixLabels merged(labels_.begin(), labels_.end());
@@ -177,8 +179,8 @@ class Mixer {
   MixFront run() {
     const int num_layers = static_cast<int>(problem_.list_of_layer.size());
     labels_.resize(num_layers + 1);
-    // The plan's last region offloads nothing, so no layer after the last one has bytes on the host
-    // before it.
+    // The plan's last region offloads nothing. After the last layer, therefore, only labels
+    // without offloaded bytes are valid.
     labels_[num_layers][0] = {{problem_.head.count, 0, 0, 0}};
     for (int layer = num_layers - 1; layer >= 0; --layer) add_layer(layer);
     MixFront front;
@@ -196,7 +198,7 @@ class Mixer {
   }
 
  private:
-  // Labels of one layer, keyed by the bytes that earlier layers have offloaded.
+  // The labels of one layer, grouped by the bytes that earlier layers have offloaded.
   using Labels = std::map<std::int64_t, MixLabels>;
 
   void add_layer(int layer) {
@@ -215,8 +217,8 @@ class Mixer {
     thin_to_limit(labels_[layer]);
   }
 
-  // Returns the byte counts that may be offloaded before this layer. Nothing is offloaded before
-  // the first layer.
+  // Returns the possible numbers of bytes that layers before this layer have offloaded. Before the
+  // first layer, nothing is offloaded.
   std::set<std::int64_t> offloaded_before(int layer) const {
     std::set<std::int64_t> before = {0};
     if (layer == 0) return before;

@@ -1,6 +1,6 @@
 // Chooses an option for each layer. Computes the exact front of peak against time over all
-// assignments of options to layers, including their order, and a lower bound. Knows only the
-// figures of layers; front.h computes these from a trace.
+// assignments of options to layers, and a lower bound. The order of the options matters. Knows only
+// the figures of layers; front.h computes these from a trace.
 #pragma once
 
 #include <chrono>
@@ -18,21 +18,22 @@ struct LayerOption {
   // Most bytes during the layer's backward. Includes `held`, and excludes gradients of later
   // layers.
   Bytes transient;
-  // Most bytes during the layer's forward. Options from a trace leave it 0, because a layer's
-  // backward normally holds the bytes of its forward plus gradients. If a backward holds less,
-  // PointJudge still computes the right peak, because it simulates whole plans.
+  // Most bytes during the layer's forward. Options from a trace leave this member 0, because a
+  // layer's backward normally holds the bytes of its forward plus gradients. If a backward holds
+  // less, PointJudge still computes the right peak, because it simulates whole plans.
   Bytes forward_transient;
-  std::chrono::nanoseconds time{};  // time in addition to a step that keeps everything
+  std::chrono::nanoseconds time{};  // additional time compared with a step that keeps everything
   int num_layers = 1;
   // The index of each covered layer's list of options. Empty: all covered layers have the list of
   // the first layer.
   std::vector<int> covers;
-  // For these three members, see Note [What a mix has on the host].
-  Bytes offloaded;  // bytes that are part of the transients, but not of `held`
-  // The maximum bytes while the offloaded values of the previous layer are back on the device. At
-  // most `transient`.
+  // The next three members are explained in Note [What a mix has on the host].
+  Bytes offloaded;  // included in the transients, but not in `held`
+  // Most bytes while the offloaded values of the previous layer are back on the device. At most
+  // `transient`.
   Bytes transient_beside;
-  // True if the option has no region. Bytes offloaded before it then also count for the next layer.
+  // True if the option has no region. The bytes that earlier layers offload then count for the next
+  // layer too.
   bool passes_on = true;
 };
 
@@ -56,11 +57,11 @@ struct LayerOption {
 struct MixProblem {
   std::vector<std::vector<LayerOption>> lists;  // one list of options per kind of layer
   std::vector<int> list_of_layer;               // indexed by layer, in forward order
-  // Bytes that later layers have allocated when a layer's backward starts, indexed by layer. Empty:
-  // gradients are always alive, so they do not count.
+  // Bytes that backward of later layers has allocated when a layer's backward starts, indexed by
+  // layer. Empty: gradients are alive for the whole step, so they do not count.
   std::vector<Bytes> gradients;
-  Bytes head;   // bytes between forward and backward, in addition to the bytes that layers hold
-  Bytes floor;  // lowest possible peak of the step, for any options
+  Bytes head;   // bytes between forward and backward that no layer holds
+  Bytes floor;  // the peak of the step is never lower, whatever the options are
 };
 
 // An assignment of options to layers. Lists the options in forward order. Each is an index into the
@@ -78,14 +79,15 @@ struct MixFront {
   std::chrono::nanoseconds time_gap{};
 };
 
-inline constexpr std::size_t kMaxMixLabels = 50'000;  // limit per layer; more labels are thinned
+// maximum number of labels per layer; additional labels are thinned out
+inline constexpr std::size_t kMaxMixLabels = 50'000;
 // `stop` is polled at every layer. Once it returns true, only a few labels are kept, so that mixing
 // ends soon.
 MixFront mix_layers(const MixProblem& problem, std::size_t max_labels = kMaxMixLabels,
                     const std::function<bool()>& stop = {});
 
-// Computes the peak from its definition. `mix` must cover all layers. Returns nullopt if the last
-// region of the mix offloads.
+// Computes the peak of a mix by its definition. `mix` must cover all layers. Returns nullopt if the
+// last region of the mix offloads.
 std::optional<Bytes> peak_of_mix(const MixProblem& problem, const std::vector<int>& mix);
 
 // A corner of the lower bound, which gives for each peak a time that no mix can beat. The bound
@@ -103,9 +105,8 @@ std::chrono::nanoseconds bound_at(const std::vector<BoundCorner>& bound, Bytes p
 // This small list keeps nearly all of the front.
 std::vector<std::size_t> hull_options(const std::vector<LayerOption>& options);
 
-// Returns the options of the mix in an order that people can read, with equal options adjacent. The
-// peak does not increase. Options change places only between neighbouring layers with the same
-// list.
+// Returns the same options in an order that is easy to read, with equal options adjacent. The peak
+// does not increase. Options change places only between neighbouring layers with the same list.
 LayerMix in_readable_order(const MixProblem& problem, const LayerMix& mix);
 
 }  // namespace rematch

@@ -1,4 +1,5 @@
-// Jobs: options placed on the layers that they cover. Layer mixing and its lower bound use them.
+// A job is an option together with the layers that it covers. Layer mixing and its lower bound use
+// jobs.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,8 @@ namespace rematch {
 
 struct MixJob {
   std::int64_t held = 0;
-  // The maximum of forward and backward, including gradients that exist at that time.
+  // Most bytes during forward or backward of the layers, including the gradients that exist at that
+  // time.
   std::int64_t transient = 0;
   std::int64_t time = 0;
   std::int32_t option = 0;
@@ -20,9 +22,9 @@ struct MixJob {
   bool passes_on = true;
 };
 
-// with_offloaded_before() returns the job as it is if earlier layers have offloaded `before` bytes.
-// offloaded_behind() returns the bytes that are offloaded before the layers after the job. See Note
-// [What a mix has on the host].
+// with_offloaded_before() returns the job with the figures that it has after layers that offload
+// `before` bytes. offloaded_behind() returns the bytes offloaded before the layers that follow the
+// job. See Note [What a mix has on the host].
 MixJob with_offloaded_before(MixJob job, std::int64_t before);
 inline std::int64_t offloaded_behind(const MixJob& job, std::int64_t before) {
   return job.passes_on ? before : job.offloaded;

@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// A partial cut, with the sums of its pieces' figures.
+// A partial cut of a block, with the sums of its pieces' figures.
 struct CutLabel {
   Bytes held;
   Bytes transient;
@@ -25,10 +25,10 @@ struct CutLabel {
   OptionalIndex last;   // index into CutProgram::chosen_
 };
 
-// Drops labels that another label dominates. The other label may be slower by at most `slack`.
-// Visits labels by ascending held bytes. A label stays if its transient is lower than the transient
-// of every earlier label that is slower by at most `slack`. The map from times to lowest transients
-// makes this test fast.
+// Drops a label if another label is no worse in held bytes and transient, and slower by at most
+// `slack`. Visits labels by ascending held bytes. A label stays if its transient is lower than the
+// transient of every earlier label that is slower by at most `slack`. The map from times to lowest
+// transients makes this test fast.
 void keep_undominated(std::vector<CutLabel>& labels, nanoseconds slack) {
   const auto rank = [](const CutLabel& label) {
     return std::tie(label.held, label.time, label.transient, label.num_recomputed,
@@ -51,10 +51,10 @@ void keep_undominated(std::vector<CutLabel>& labels, nanoseconds slack) {
 
 // Note [Cuts as a walk along the block] A cut is a walk from the block's first op to its last. Each
 // step of the walk is a piece: a region, or ops that autograd manages up to the start of the next
-// region. The cost of a piece depends on earlier pieces only through some storages. Earlier pieces
-// have paid for these storages, and the piece may hold them too. See Note [Who pays for a storage].
-// Labels at one place therefore compete if they agree in these storages. Few such states exist,
-// because few values cross any place in a block.
+// region. The cost of a piece depends on earlier pieces only through the storages that these have
+// paid for and that the piece may hold too. See Note [Who pays for a storage]. Two labels at one
+// place are therefore compared only if they agree in these storages. Few such states exist, because
+// few values cross any place in a block.
 class CutProgram {
  public:
   CutProgram(SpanPricer& pricer, const std::vector<RegionCandidate>& candidates)
@@ -100,7 +100,7 @@ class CutProgram {
     std::vector<int> starting;  // indices of the candidates that start here
     // storages that are made before this place and may be held by a later piece; ascending
     Paid open;
-    States behind_region;  // labels whose last piece is a region, or that have no piece yet
+    States behind_region;  // labels whose last piece is a region, or that do not have a piece yet
     States behind_autograd;
   };
   using Places = std::map<int, Place>;
@@ -128,7 +128,7 @@ class CutProgram {
   }
 
   // Adds pieces that autograd manages. One such piece ends at each later place where a region may
-  // start. Another ends at the end of the block.
+  // start, and one at the end of the block.
   void leave_to_autograd(Places::iterator here) {
     tidy(here->second.behind_region);
     for (auto there = std::next(here); there != places_.end(); ++there) {
@@ -178,7 +178,7 @@ class CutProgram {
   const std::vector<RegionCandidate>& candidates_;
   SpanTally tally_;
   Places places_;
-  ChoiceLists<const RegionOption*> chosen_;  // the regions that the labels have chosen
+  ChoiceLists<const RegionOption*> chosen_;  // the regions of every label
 };
 
 }  // namespace

@@ -17,8 +17,8 @@ struct RegionCandidate {
 };
 
 // Returns cuts of the block. A cut is a set of disjoint candidates, possibly empty, with one option
-// for each. Drops a cut if a kept cut holds no more, has no larger transient, and is slower by at
-// most `slack`. Returns only the empty cut once `stop` returns true.
+// for each candidate. Drops a cut if a returned cut holds no more bytes, has no larger transient,
+// and is slower by at most `slack`. Once `stop` returns true, returns only the empty cut.
 std::vector<SpanOption> cut_block(SpanPricer& pricer,
                                   const std::vector<RegionCandidate>& candidates,
                                   std::chrono::nanoseconds slack,

@@ -139,8 +139,9 @@ BlockFront FrontFinder::find() {
   for (const SaveSet& set : sets.sets) {
     const BlockPoint point = price(set.ops);
     highest = std::max(highest, point.transient);
-    // If on_demand runs the region as a whole, recompute also executes ops for slots that are never
-    // demanded. The dynamic program does not know which regions run as a whole.
+    // If on_demand runs the region as a whole, recompute also executes ops for slots that backward
+    // never demands. The dynamic program does not know which regions run as a whole, so time_gap
+    // covers the additional time.
     front.time_gap = std::max(front.time_gap, gap + point.recompute - set.recompute);
     simulated_.insert(set.ops);
     archive_.offer(point);
@@ -156,7 +157,7 @@ BlockFront FrontFinder::find() {
       front.transient_gap = highest - front.transient_bound;
     }
   }
-  // The archive and thin_sets() may each drop points that are faster by at most the slack.
+  // The archive and thin_sets() may each drop a point that is faster by up to the slack.
   front.time_gap += 2 * limits_.time_slack;
   front.points = archive_.take();
   return front;

@@ -34,8 +34,9 @@ struct BlockPoint {
 struct BlockFront {
   std::vector<BlockPoint> points;  // sorted by saved bytes, then by recompute time
   Bytes transient_bound;           // lower bound of the transient over all save sets
-  // For every save set, there is a point that saves no more, is slower by at most time_gap, and has
-  // a transient larger by at most transient_gap. The front is exact if both gaps are 0.
+  // For every save set, there is a point that saves at most the same bytes, is slower by at most
+  // time_gap, and has a transient larger by at most transient_gap. The front is exact if both gaps
+  // are 0.
   std::chrono::nanoseconds time_gap{};
   Bytes transient_gap;
   bool is_exact() const { return time_gap.count() == 0 && transient_gap.count == 0; }
@@ -43,18 +44,19 @@ struct BlockFront {
 
 struct BlockFrontLimits {
   std::size_t max_labels = kMaxSaveSetLabels;
-  // if a region has more savable ops, not all save sets are tried
+  // if a region has more savable ops than this, not all save sets are tried
   std::size_t max_tried_ops = 10;
-  std::size_t max_simulations = 1'000;  // limit on the simulations for single changes
-  // Uses only save sets on the convex hull of saved bytes and recompute time. time_gap covers the
-  // time that the other sets might save.
+  std::size_t max_simulations = 1'000;  // maximum number of simulations for single changes
+  // If true, uses only save sets on the convex hull of saved bytes and recompute time. time_gap
+  // covers the time that the other sets might save.
   bool hull_only = false;
-  // Drops a point if a smaller point is slower by less than this time. time_gap covers the loss.
+  // Drops a point if a point with fewer bytes is slower by less than this time. time_gap covers the
+  // loss.
   std::chrono::nanoseconds time_slack{};
 };
 
 // Points of a region under one schedule, keyed by the saved ops, so that no save set is simulated
-// twice. The results do not depend on which storages cost nothing to keep.
+// twice. The points do not depend on which storages are free to keep.
 using SimulatedSets = std::map<std::vector<int>, BlockPoint>;
 
 // Finds the useful save sets of a region. If `known` is given, uses its points and adds new ones.

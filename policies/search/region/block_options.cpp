@@ -15,8 +15,8 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// The limit on simulations for regions of a cut. Cuts have many regions, and cutting already lowers
-// the transient, so few simulations are enough.
+// The maximum number of simulations for a region of a cut. Cuts have many regions, and cutting
+// already lowers the transient, so few simulations are enough.
 constexpr std::size_t kMaxSimulationsInCuts = 100;
 // If a region exports at most this many values, all subsets of them are tried. No block of the
 // models here exports more.
@@ -87,8 +87,8 @@ class BlockOptionFinder {
     const auto first = times.begin() + block.range.first.index;
     const nanoseconds time =
         std::accumulate(first, times.begin() + block.range.end.index, nanoseconds{});
-    // Three parts share the slack: the save sets of a region, their transients, and the regions of
-    // a cut.
+    // The slack is divided by three: for the save sets of a region, for their transients, and for
+    // the regions of a cut.
     slack_ = nanoseconds(
         static_cast<std::int64_t>(static_cast<double>(time.count()) * space_.resolution_ratio / 3));
   }
@@ -121,9 +121,9 @@ class BlockOptionFinder {
   }
 
  private:
-  // Returns the options of a region. If a later piece of the block holds a storage too, keeping
-  // this storage is free; see Note [Who pays for a storage]. The later pieces are not known yet.
-  // This function therefore computes a front for every set of values that may be free.
+  // Returns the options of a region. If a later piece of the block holds a storage of the region
+  // too, keeping this storage is free; see Note [Who pays for a storage]. The later pieces are not
+  // known yet. This function therefore computes a front for every set of values that may be free.
   RegionCandidate candidate(LocalRange range) {
     RegionCandidate found{range, {}};
     SaveSetCosts costs = pricer_.costs(range);
@@ -158,7 +158,7 @@ class BlockOptionFinder {
            std::none_of(ops.begin(), ops.end(), [](const RegionOp& op) { return op.side_effect; });
   }
 
-  // Returns for each op of the range whether both the op and a later op of the range draw random
+  // Returns for each op of the range whether both this op and a later op of the range draw random
   // numbers. See Note [A kept draw shifts later draws].
   std::vector<bool> draws_before_others(LocalRange range) const {
     std::vector<bool> draws(static_cast<std::size_t>(range.end - range.first));
@@ -201,7 +201,7 @@ class BlockOptionFinder {
     return limits;
   }
 
-  // Adds an option unless the list has it. This makes `none` and `full` available at every
+  // Adds an option unless the list contains it. This makes `none` and `full` available at every
   // resolution.
   void add_end(std::vector<SpanOption>& options, std::vector<RegionSaves> regions) {
     if (std::any_of(options.begin(), options.end(),
@@ -214,7 +214,7 @@ class BlockOptionFinder {
 
   // Returns the largest sum of time gaps over the regions of a cut.
   nanoseconds largest_time_gap() const {
-    // keyed by the op where the cut so far ends, ascending
+    // the largest sum so far, keyed by the op where the last region ends; ascending
     std::map<int, nanoseconds> largest = {{0, {}}};
     for (const auto& [end, gaps] : time_gaps_) {
       nanoseconds most = largest.rbegin()->second;
@@ -233,7 +233,7 @@ class BlockOptionFinder {
   SpanPricer pricer_;
   OpId first_op_;
   std::vector<LocalRange> runs_;
-  // from the end of a region to pairs of its first op and its time gap
+  // maps the end of a region to pairs of the region's first op and its time gap
   std::map<int, std::vector<std::pair<int, nanoseconds>>> time_gaps_;
   nanoseconds slack_{};
   Bytes transient_gap_;

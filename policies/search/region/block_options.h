@@ -11,7 +11,7 @@ namespace rematch {
 
 struct BlockOptions {
   std::vector<SpanOption> options;
-  // options that make the block one region; no option dominates another
+  // options that make the block one region, without dominated options
   std::vector<SpanOption> as_one_region;
   // Options that make the block one region. Includes options that are dominated by leaving the
   // block to autograd.

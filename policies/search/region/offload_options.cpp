@@ -9,7 +9,7 @@
 namespace rematch {
 namespace {
 
-// The inputs and ops of a region that may be offloaded.
+// The inputs and ops of a region that may be moved to the host.
 struct CanLeave {
   std::vector<RegionInput> inputs;
   std::vector<bool> ops;  // indexed by op: whether its results, if kept, may be offloaded

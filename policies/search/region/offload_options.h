@@ -9,16 +9,17 @@
 
 namespace rematch {
 
-// Makes options for adjacent spans of `kinds`. The options apply to every row of such spans in the
-// trace; span `first` starts one of these rows. Tries each save set up to three times: with its
-// inputs offloaded, with everything that it keeps offloaded, and with both. Offloads only values
-// that no other span holds on the device under any option. Requires SearchSpace::offload.
+// Makes options for adjacent spans of `kinds`. The options apply wherever spans of these kinds
+// follow each other in the trace; span `first` is one such place. Tries each save set up to three
+// times: with its inputs offloaded, with everything that it keeps offloaded, and with both.
+// Offloads only values that no other span holds on the device under any option. Requires
+// SearchSpace::offload.
 std::vector<SpanOption> offload_options(const SearchedTrace& searched, int first,
                                         const std::vector<int>& kinds,
                                         const std::vector<std::vector<int>>& save_sets);
 
-// In `type`, changes the treatment of the values that the picked region offloads from save to
-// offload. The ops of `type` must have their names.
+// Changes in `type` the treatment of each value that `picked` offloads from save to offload. The
+// ops of `type` must have their names.
 void set_offloads(const RegionSaves& picked, RegionType& type);
 
 }  // namespace rematch

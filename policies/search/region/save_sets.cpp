@@ -107,8 +107,8 @@ SaveSets to_sets(const std::vector<SaveLabel>& labels, const ChoiceLists<int>& s
 // Note [Why closure costs need a frontier] On demand, an op runs if it is not kept and its result
 // is read by backward or by an op that runs. The cost of a save set is therefore not a sum over its
 // ops. The program decides ops from the last to the first. Earlier ops depend on the decisions so
-// far only through the set of wanted ops. Labels with the same wanted ops therefore compete. Few
-// such states exist, because few values cross any cut of a block.
+// far only through the set of wanted ops. Two labels are therefore compared only if they have the
+// same wanted ops. Few such states exist, because few values cross any cut of a block.
 class ClosureProgram {
  public:
   ClosureProgram(const RegionGraph& graph, const SaveSetCosts& costs, std::size_t max_labels)
@@ -126,7 +126,8 @@ class ClosureProgram {
   }
 
  private:
-  // Two bits per op: something needs the op's outputs, and the op must run under every choice.
+  // Each op has two bits: whether something needs the op's outputs, and whether the op must run
+  // under every choice.
   using State = std::vector<std::uint64_t>;
   static constexpr int kOpsPerWord = 32;
   static constexpr std::uint64_t kWanted = 1;
@@ -197,7 +198,7 @@ class ClosureProgram {
         num_labels += labels.size();
       }
       gap_ += worst;
-      // each state has one or two labels, so thinning cannot drop any
+      // each state has only one or two labels, so thinning cannot drop any
       if (num_labels == before) break;
     }
   }

@@ -15,7 +15,7 @@ namespace rematch {
 // The costs by which save sets are compared. The times of ops add up.
 struct SaveSetCosts {
   Schedule schedule = Schedule::kOnDemand;
-  std::vector<std::chrono::nanoseconds> op_times;  // indexed by local op
+  std::vector<std::chrono::nanoseconds> op_times;  // indexed by local op: time to recompute it
   // Local storages that something else holds from forward to backward, so that keeping them is
   // free. Empty: no storage is free.
   std::vector<bool> free_storages;

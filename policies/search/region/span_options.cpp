@@ -14,8 +14,8 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// The maximum length of a segment that may keep values. Longer segments serve the lowest peaks, at
-// which nothing is kept.
+// The maximum number of blocks in a segment that may keep values. Longer segments serve the lowest
+// peaks, at which nothing is kept.
 constexpr int kMaxKeepers = 4;
 
 class OptionMaker {
@@ -35,11 +35,11 @@ class OptionMaker {
   }
 
  private:
-  // Returns the maximum length of a segment. In a model of L blocks, segments of k blocks hold L /
-  // k inputs and recompute k blocks at once. If an input had as many bytes as the recomputed values
-  // of a block, k = sqrt(L) would give the lowest peak. An input is smaller, so the best k is
-  // smaller. The limit of 2 sqrt(L) leaves room for blocks that keep some values, for which the
-  // best k is larger.
+  // Returns the maximum number of blocks in a segment. In a model of L blocks, segments of k blocks
+  // hold L / k inputs and recompute k blocks at once. If an input had as many bytes as the
+  // recomputed values of a block, k = sqrt(L) would give the lowest peak. An input is smaller, so
+  // the best k is smaller. The limit of 2 sqrt(L) leaves room for blocks that keep some values, for
+  // which the best k is larger.
   int most_in_segment() const {
     if (space_.most_in_segment) return *space_.most_in_segment;
     // Longer segments would take more time than all other parts of the search.
@@ -70,7 +70,8 @@ class OptionMaker {
 
   void add_offloads(int span, BlockOptions& block) {
     SpanPricer pricer(searched_, span, 1);
-    if (!has_live_slot(pricer.graph(pricer.whole()))) {  // nothing refers to the region in backward
+    // backward needs no tensor of this region, so nothing refers to the region
+    if (!has_live_slot(pricer.graph(pricer.whole()))) {
       std::erase_if(block.options, [](const SpanOption& each) { return !each.regions.empty(); });
       return;
     }
@@ -85,8 +86,8 @@ class OptionMaker {
   }
 
   // Returns the save sets that may be offloaded. If there are too many, returns only the sets on
-  // the hull. If the hull has too many sets, returns an even selection of these that includes both
-  // ends.
+  // the convex hull. If the hull has too many sets, returns an even selection that includes both
+  // ends of the hull.
   std::vector<std::vector<int>> offloaded_sets(const std::vector<RegionOption>& whole) const {
     std::vector<LayerOption> figures;
     for (const RegionOption& region : whole) {
@@ -133,8 +134,8 @@ class OptionMaker {
     return gap;
   }
 
-  // Returns the save sets for the layers of a segment. All layers of a segment have the same save
-  // set. The save sets are the empty set, and the sets of the one-region options on the hull.
+  // Returns the save sets for the layers of a segment: the empty set, and the sets of the
+  // one-region options on the convex hull. All layers of a segment have the same save set.
   static std::vector<std::vector<int>> saves_for_segments(
       const std::vector<SpanOption>& as_one_region) {
     std::vector<std::vector<int>> saves = {{}};

@@ -11,10 +11,11 @@
 
 namespace rematch {
 
-// An option: its figures for layer mixing, and its regions, from which a plan is made.
+// An option for a span: its figures for layer mixing, and its regions, from which a plan is made.
 struct SpanOption {
   LayerOption figures;
-  std::vector<RegionSaves> regions;  // empty: no region, so autograd keeps what it saves
+  // empty: the span has no region, so autograd keeps what it saves
+  std::vector<RegionSaves> regions;
 };
 
 // Bounds how much better an omitted option can be. An omitted option is a way to run a block that
@@ -34,11 +35,11 @@ struct SpanOptions {
 
 SpanOptions make_options(const SearchedTrace& searched);
 
-// Returns the options as a layer mixing problem. The problem represents the given options exactly.
+// Returns the options as a problem of layer mixing, without any approximation.
 MixProblem mix_problem(const SpanMap& map, const SpanOptions& options);
-// Returns a layer mixing problem in which each option is improved by its gap. For every way to run
-// a block, cut or not, the problem then has an option that is no worse. No plan is therefore better
-// than the best mix of these options.
+// Returns a problem of layer mixing in which each option is improved by its gap. For every way to
+// run a block, cut or not, the problem then has an option that is at least as good. No plan is
+// therefore better than the best mix of these options.
 MixProblem relaxed_mix_problem(const SpanMap& map, const SpanOptions& options);
 
 }  // namespace rematch

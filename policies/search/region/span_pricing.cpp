@@ -128,8 +128,9 @@ LayerOption SpanPricer::price(const std::vector<RegionSaves>& regions) {
   option.held = option.transient = option.transient_beside = tally.shared().held;
   const auto add = [&](const PieceFigures& piece) {
     option.transient = std::max(option.transient, option.held + piece.transient);
-    // As long as there is no region, this holds: the first region's demand brings back the values
-    // of the layer before.
+    // The demand of the span's first region brings back the offloaded values of the previous layer.
+    // These values are therefore on the device during backward of this region and of the pieces
+    // before it.
     if (option.passes_on) {
       option.transient_beside = std::max(option.transient_beside, option.held + piece.demanded);
     }
@@ -143,7 +144,7 @@ LayerOption SpanPricer::price(const std::vector<RegionSaves>& regions) {
   for (const RegionSaves& region : regions) {
     add_unmanaged(region.range.first);
     done = region.range.end;
-    // nothing refers to the region after forward
+    // backward needs no tensor of this region, so nothing refers to the region after forward
     if (!has_live_slot(graph(region.range))) continue;
     const SaveSetCosts priced = costs(region.range);
     const BlockPoint point = price_save_set(graph(region.range), priced, region.saves);

@@ -56,8 +56,8 @@ class SpanPricer {
   RegionOption option_of(LocalRange range, const BlockPoint& point);
 
   LocalRange whole() const { return {0, range_.end - range_.first}; }
-  // Returns the bytes that backward of later spans has made when backward of this span begins.
-  // Transients of pieces include them.
+  // Returns the bytes that backward of later spans has allocated when backward of this span begins.
+  // The transients of pieces include these bytes.
   Bytes born() const { return map_.spans[last_].born; }
 
  private:
@@ -91,8 +91,7 @@ class SpanPricer {
 // counts in the transient and not in the held bytes.
 class SpanTally {
  public:
-  // Counts storages that several spans read as paid for from the start. The pricer must outlive the
-  // tally.
+  // Counts storages that several spans read as already paid for. The pricer must outlive the tally.
   explicit SpanTally(SpanPricer& pricer);
 
   const PieceFigures& shared() const { return shared_; }

@@ -91,7 +91,7 @@ void find_owners(const Trace& trace, const std::vector<RegionGraph>& graphs, Spa
 }
 
 // Returns the bytes by which most_born_before() exceeds the bytes at the start of the span's
-// backward. Spans of the same behaviour may have different values, because of the spans that run
+// backward. Two spans with the same ops may have different values, because different spans run
 // after them.
 Bytes excess_born_before(const Trace& trace, const RegionGraph& graph) {
   return std::max(most_born_before(trace, graph) - graph.other_bytes_before, Bytes{});
@@ -150,8 +150,8 @@ class KindFinder {
         .substr(trace_.scopes[*span.scope].path.size());
   }
 
-  // Returns whether the storage's owner is before the span, is the span itself, or is after the
-  // span. Returns nullopt if the storage has no owner.
+  // Compares the span that owns the storage with the span `span`: earlier, equal or later. Returns
+  // nullopt if the storage has no owner.
   std::optional<std::strong_ordering> owner_from(std::size_t span, std::size_t storage) const {
     const OptionalIndex owner = map_.owner[graphs_[span].storage_ids[storage]];
     if (!owner.has_value()) return std::nullopt;

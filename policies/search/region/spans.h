@@ -1,6 +1,6 @@
-// A trace as the search sees it: a row of spans. A span is a block or the part between two blocks.
-// Each span has a kind, and spans of the same kind have the same options. This header also defines
-// the search space.
+// Defines how the search sees a trace: as a row of spans. A span is a block or the part between two
+// blocks. Each span has a kind, and spans of the same kind have the same options. This header also
+// defines the search space.
 #pragma once
 
 #include <chrono>
@@ -49,13 +49,13 @@ struct SpanMap {
   std::vector<int> first_of_kind;  // indexed by kind: the first span of this kind
   // The span that is charged for a storage if the storage is held. It is the first span that reads
   // the storage. Exception: if a span between blocks made the storage and several spans read it,
-  // the maker is charged. Absent for storages that are alive anyway.
+  // the maker is charged. Absent for storages that are alive for the whole step.
   IdTable<StorageId, OptionalIndex> owner;
   // true: several spans read the storage, so its maker always holds it
   IdTable<StorageId, bool> is_shared;
   // True if only the owner ever holds the storage from forward to backward, under all options.
   IdTable<StorageId, bool> is_alone;
-  Bytes most_born;  // most bytes that backward has made at any one time
+  Bytes most_born;  // most bytes that backward holds at any one time
 };
 
 // Returns, by path, how often each scope opens. Includes only scopes that contain ops. A path that
@@ -67,15 +67,16 @@ std::map<std::string_view, int> times_opened(const Trace& trace);
 // the module would treat all runs alike, and the search chooses for each run.
 enum class Repeats : std::uint8_t { kAreBlocks, kNoBlocks };
 
-// Whether spans may offload what they hold. With kAllowed, spans are of one kind only if they can
-// offload the same storages.
+// Whether spans may offload what they hold. With kAllowed, two spans have the same kind only if
+// they can offload the same storages.
 enum class Offloading : std::uint8_t { kNever, kAllowed };
 
 SpanMap make_spans(const Trace& trace, const OpTimes& times, Repeats repeats = Repeats::kAreBlocks,
                    Offloading offloading = Offloading::kNever);
 
-// Looks at the ops of backward between the last event of other packs and the first event of the
-// graph's packs. Returns the peak of the bytes that backward allocates there.
+// Returns the peak of the bytes that backward allocates before it reaches the graph's packs.
+// Considers the ops of backward between the last event of other packs and the first event of the
+// graph's packs.
 Bytes most_born_before(const Trace& trace, const RegionGraph& graph);
 
 // kAll: all options; kHull: only options on the convex hull
@@ -83,7 +84,7 @@ enum class Reach : std::uint8_t { kAll, kHull };
 
 struct SearchSpace {
   Schedule schedule = Schedule::kOnDemand;
-  OptimizerKind optimizer = OptimizerKind::kAdamW;  // optimizer whose state is part of every peak
+  OptimizerKind optimizer = OptimizerKind::kAdamW;  // optimizer whose state counts in every peak
   int world = 1;     // above 1: the trace is of a whole model, and sharding.h shards it
   bool cuts = true;  // true: a block may be cut into several regions at scope boundaries
   // If true, allows only plans that torch.utils.checkpoint can run on modules (policies/export).
@@ -92,13 +93,13 @@ struct SearchSpace {
   // The maximum number of blocks in one region. Absent: 2 sqrt(all blocks), or 4 with kHull.
   std::optional<int> most_in_segment;
   Reach reach = Reach::kAll;
-  // Drops an option of a block if a smaller option is only slightly slower. The limit is this share
-  // of the time to recompute the block. 0 keeps all options.
+  // Drops an option of a block if an option with fewer bytes is only slightly slower: by at most
+  // this share of the time to recompute the block. 0 keeps all options.
   double resolution_ratio = 0.005;
   // The link to the host over which blocks and segments may offload what they hold. Absent: nothing
   // is offloaded. See Note [What hides a copy].
   std::optional<HostLink> offload;
-  // The maximum number of save sets, on a block's hull, that may be offloaded.
+  // The maximum number of a block's save sets that may be offloaded.
   std::size_t most_offloaded_sets = 4;
   // Polled between work items. Once it returns true, the search skips optional work and builds the
   // front from the plans found so far.

@@ -1,4 +1,5 @@
-// Reduces the number of labels, and computes how much time the reduction loses.
+// Reduces the number of labels of a dynamic program, and computes how much time the reduction can
+// lose.
 #pragma once
 
 #include <algorithm>
@@ -8,9 +9,9 @@
 
 namespace rematch {
 
-// Keeps every second label and the last one, so that for each dropped label a smaller one stays.
-// `labels` must be sorted by ascending size, with descending `time` in nanoseconds. Returns the
-// largest time lost.
+// Keeps every second label and the last one, so that for each dropped label a label of smaller size
+// stays. `labels` must be sorted by ascending size, with descending `time` in nanoseconds. Returns
+// the largest time lost.
 template <class Label>
 std::int64_t thin(std::vector<Label>& labels, std::int64_t Label::*time) {
   std::int64_t gap = 0;

@@ -28,8 +28,9 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// The maximum number of rules for pairs. In a pair the first rule holds for the layers before some
-// layer, and the second rule for the rest. Every two rules are tried with every such layer.
+// The maximum number of rules that are combined in pairs. In a pair, the first rule applies to the
+// layers before some layer, and the second rule to the remaining layers. Every two rules are tried
+// with every such layer.
 constexpr std::size_t kMaxPaired = 64;
 
 PlanePoint sums_on_plane(const SimpleMix& mix) { return {mix.peak.count, mix.time.count()}; }
@@ -59,7 +60,8 @@ OpTimes mean_times(const Trace& trace, const OpTimes& times) {
 
 }  // namespace
 
-// All pairs of rules for a trace. A plan is judged only when a caller needs its figures.
+// All pairs of rules for a trace. The plan of a pair is simulated only when a caller needs its
+// figures.
 struct SimpleSearch::Plans {
   Plans(const Trace& whole_trace, const Profile& its_profile, const SearchSpace& its_space)
       : profile(its_profile),
@@ -82,8 +84,8 @@ struct SimpleSearch::Plans {
     return found->second;
   }
 
-  // Numbers the modules that blocks run in the order of their first runs. Returns the module of
-  // each span. A rule applies to a module, so it governs all runs of the module in a step.
+  // Numbers the modules that blocks run, in the order of their first runs. Returns the module of
+  // each span. A rule applies to a module, so the rule governs all runs of the module in a step.
   static std::vector<OptionalIndex> modules_of(const Trace& trace, const SpanMap& map) {
     std::map<std::string_view, int> known;
     std::vector<OptionalIndex> modules;
@@ -122,7 +124,7 @@ struct SimpleSearch::Plans {
 
   SimpleMix weighed(SimpleMix mix) const {
     const std::vector<int> chosen = choices(mix);
-    // the peak is not absent, because no rule offloads
+    // has a value, because no rule offloads
     mix.peak = peak_of_mix(problem, chosen).value();
     mix.time = {};
     for (std::size_t i = 0; i < chosen.size(); ++i) {
@@ -181,9 +183,9 @@ SimpleSearch::SimpleSearch(const Trace& trace, const Profile& profile, const Sea
 
 SimpleSearch::~SimpleSearch() = default;
 
-// Sums of figures omit costs that only a simulation of the whole step shows. A mix below the limit
-// may therefore exceed it, and a mix above the limit may fit. Few mixes have one rule for all
-// layers, so all of these are simulated, whatever their sums are.
+// The estimated peak of a mix omits costs that only a simulation of the whole step shows. A mix
+// below the limit may therefore exceed the limit, and a mix above the limit may fit. Few mixes have
+// one rule for all layers, so all of these are simulated.
 std::optional<FrontPoint> SimpleSearch::fastest_within(Bytes peak) {
   constexpr int kMaxTried = 64;
   const std::vector<SimpleMix>& mixes = plans_->mixes;

@@ -20,9 +20,9 @@ using std::chrono::nanoseconds;
 // feed-forward, attention and four projections.
 constexpr std::size_t kMaxSaved = 8;
 
-// A rule: how every layer of a group runs.
+// A rule: how each layer of a group of layers runs.
 struct SimpleRule {
-  // false: the layer is not checkpointed, and autograd keeps what it saves
+  // false: the layer is not checkpointed, so autograd keeps what it saves
   bool is_checkpointed = false;
   std::vector<std::string> modules;  // scopes directly inside a block; empty: the whole block
   // names of ops, such as "attention::aten::mm#2", with scopes relative to the block
@@ -109,7 +109,8 @@ class RuleMaker {
     bool is_heavy = false;  // true for a matmul or attention, which people usually list
   };
 
-  // Returns the ops that a list may name: neither views nor casts, and useful to backward.
+  // Returns the ops that a save list may name: ops that are useful to backward and that are neither
+  // views nor casts.
   std::map<std::string, Worth> savable() {
     std::map<std::string, Worth> found;
     names_.resize(pricers_.size());
@@ -143,9 +144,9 @@ class RuleMaker {
     return has_scope ? all : all.substr(all.find("::") + 2);
   }
 
-  // Finds the ops that lists may name. Takes matmuls and attention one by one, or grouped by scope
-  // if there are too many. Then adds single ops, starting with the ops that take the most time per
-  // byte.
+  // Finds the ops that save lists may name. Takes matmuls and attention one by one, or grouped by
+  // scope if there are too many. Then adds single ops, starting with the ops that take the most
+  // time per byte.
   void find_candidates() {
     const std::map<std::string, Worth> found = savable();
     std::vector<std::pair<double, std::string>> by_worth;
@@ -258,8 +259,8 @@ class RuleMaker {
     return regions;
   }
 
-  // Prices a kind of block under regions. Caches the price without regions, because simulating it
-  // takes long and most rules leave some kind to autograd.
+  // Prices a kind of block under regions. Caches the price without regions, because this simulation
+  // takes long, and most rules leave some kind of block to autograd.
   LayerOption price(std::size_t kind, const std::vector<RegionSaves>& regions) {
     const auto priced = [&] { return pricers_[kind].price(regions); };
     if (!regions.empty()) return priced();
@@ -278,10 +279,10 @@ class RuleMaker {
     rules_.push_back(std::move(figures));
   }
 
-  // Chooses the rules to keep. Sums do not describe the step's peak well enough to compare rules
-  // with different regions. A rule is therefore dropped only if a rule with the same regions beats
-  // it. A rule is combined with others only if no rule at all beats it and no earlier rule equals
-  // it. The first two rules, which keep and recompute everything, always stay.
+  // Chooses the rules to keep. The sums of figures do not describe the step's peak well enough to
+  // compare rules with different regions. A rule is therefore dropped only if a rule with the same
+  // regions beats it. A rule is combined with others only if no rule at all beats it and no earlier
+  // rule equals it. The first two rules, which keep and recompute everything, always stay.
   void keep_best(std::size_t most_paired) {
     std::vector<std::size_t> paired;
     std::vector<std::size_t> alone;
@@ -323,7 +324,8 @@ class RuleMaker {
   std::vector<SpanPricer> pricers_;  // indexed by kind
   // indexed by kind: names of the ops of a block
   std::vector<std::vector<std::string>> names_;
-  std::vector<std::vector<std::string>> candidates_;   // ops of one entry are always kept together
+  // each entry lists ops that are always kept together
+  std::vector<std::vector<std::string>> candidates_;
   std::vector<std::optional<LayerOption>> unmanaged_;  // indexed by kind
   std::vector<RuleFigures> rules_;
   std::size_t num_paired_ = 0;

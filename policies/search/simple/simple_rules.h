@@ -9,8 +9,8 @@
 
 namespace rematch {
 
-// The rules, as one list of options for each kind of block. An index stands for the same rule in
-// all lists. The first rule keeps everything, and the second recomputes everything.
+// The rules, as one list of options for each kind of block. An index refers to the same rule in all
+// lists. The first rule keeps everything, and the second rule recomputes everything.
 struct SimpleRules {
   SpanOptions options;
   // The number of rules, counted from the first, that are worth combining with others. No other

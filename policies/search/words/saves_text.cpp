@@ -13,8 +13,8 @@
 namespace rematch {
 namespace {
 
-// The description of one layer, without its index. Also has properties that the text does not show,
-// for comparing layers.
+// The description of one layer, without its index. Also contains properties that the text does not
+// show, so that layers can be compared.
 struct LayerSaves {
   std::string list;
   std::vector<int> types;  // indices of the region types of the layer
@@ -69,7 +69,7 @@ Coverage coverage_of(const PlannedRegion& region, const TracedBlock& block,
   return covers ? Coverage::kCovers : Coverage::kElsewhere;
 }
 
-// Returns for each block of the trace the number of the run, counted from 0 for each layer. Absent:
+// Returns for each block of the trace which run of its layer the block is, counted from 0. Absent:
 // the layer runs only once.
 std::vector<OptionalIndex> runs_of_blocks(const Trace& trace) {
   std::map<std::string_view, int> total;
@@ -133,7 +133,7 @@ std::string name_inside(const PlannedRegion& region, const std::string& path) {
   return name + " to " + without_prefix(region.last_scope, path);
 }
 
-// The names of the ops whose results a region type saves or offloads.
+// The names of the ops whose results a region saves or offloads, as text.
 struct TypeWords {
   std::vector<std::string> saves;
   std::vector<std::string> offloads;
@@ -198,12 +198,13 @@ struct KeptOp {
   auto operator<=>(const KeptOp&) const = default;
 };
 
-// How one layer is treated. The layer may be part of a region that covers more layers.
+// Describes how the plan treats one layer. The layer may be part of a region that covers more
+// layers.
 struct Layer {
   int index = 0;
   bool is_checkpointed = false;
-  // True if the layer keeps casts or copies, which the text does not name because they have no role
-  // of their own.
+  // True if the layer keeps casts or copies. The text does not name these ops, because they have no
+  // role of their own.
   bool keeps_casts = false;
   bool holds_gathers = false;
   // true: everything except gathered parameters is kept; `keeps` is then empty

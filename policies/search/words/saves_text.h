@@ -1,4 +1,4 @@
-// Describes in text what a plan saves: save sets by selector, and runs of layers.
+// Describes in text what a plan saves: the names of saved ops, and the layers that save them.
 #pragma once
 
 #include <string>
