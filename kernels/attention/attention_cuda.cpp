@@ -20,7 +20,7 @@ namespace {
 constexpr std::int64_t kHeadDimMultiple = 8;
 // The memory-efficient kernel pads the rows of its logsumexp to a multiple of this number.
 constexpr std::int64_t kLogsumexpMultiple = 32;
-// The rows of the memory-efficient kernel's mask start at multiples of this many elements.
+// Each row of the memory-efficient kernel's mask starts at a multiple of this many elements.
 constexpr std::int64_t kMaskMultiple = 16;
 
 AttentionBackend choose_backend(const at::Tensor& q, const Attention& how) {
@@ -54,8 +54,8 @@ std::int64_t round_up(std::int64_t count, std::int64_t multiple) {
   return (count + multiple - 1) / multiple * multiple;
 }
 
-// Returns a mask for each batch and head. Its rows start aligned. Dimensions that broadcast are not
-// copied.
+// Expands the mask to every batch and head, as the kernel needs it. The rows start aligned.
+// Dimensions that broadcast are not copied.
 at::Tensor full_mask(const at::Tensor& mask, const at::Tensor& q, const at::Tensor& k) {
   const std::int64_t keys = k.size(2);
   at::Tensor rows = at::empty(

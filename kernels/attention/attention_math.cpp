@@ -19,7 +19,7 @@
 namespace rematch::kernels {
 namespace {
 
-// Groups q's heads by the key head that they share, so that keys need not be repeated.
+// Groups the heads of q that share a key head, so that keys need not be repeated.
 at::Tensor rows_of(const at::Tensor& x_BHSD, const at::Tensor& k) {
   const at::ScalarType sums = sum_dtype(x_BHSD.scalar_type());
   return x_BHSD.to(sums).reshape({x_BHSD.size(0), k.size(1), -1, x_BHSD.size(3)});
@@ -78,8 +78,8 @@ AttentionBackward math_attention_backward(const at::Tensor& grad_out, const at::
       scores_BHST(q, k, how).sub_(logsumexp.unsqueeze(-1)).exp_().view(grouped);
   const at::Tensor grad_rows = rows_of(grad_out, k);
   const at::Tensor grad_v = at::matmul(shares.transpose(2, 3), grad_rows);
-  // The gradient of softmax: each probability times the difference of its gradient and the row's
-  // mean gradient, weighted by probability.
+  // The gradient of softmax is probability * (gradient - mean gradient of the row), where the mean
+  // is weighted by probability.
   const at::Tensor mean = (grad_rows * rows_of(out, k)).sum(-1, /*keepdim=*/true);
   at::Tensor grad_scores = at::matmul(grad_rows, wide(v).transpose(2, 3));
   grad_scores = grad_scores.sub_(mean).mul_(shares).mul_(scale_of(q, how));

@@ -12,7 +12,7 @@ namespace rematch::kernels {
 using AttentionForward = std::tuple<at::Tensor, at::Tensor>;  // the output and its logsumexp
 using AttentionBackward = std::tuple<at::Tensor, at::Tensor, at::Tensor>;  // gradients of q, k, v
 
-// Every kernel takes a dropout ratio. A model's dropout is a separate op, so the ratio is 0.
+// The dropout ratio that every kernel takes. It is 0, because a model's dropout is a separate op.
 inline constexpr double kDropoutOff = 0.0;
 
 struct Attention {
@@ -22,9 +22,9 @@ struct Attention {
 };
 
 // Composes attention from ATen's matmuls and exponentials inside one op, for inputs that no fused
-// kernel accepts. Takes any device, dtype, head width and mask. Allocates queries x keys scores
-// while it runs. Lays out its results as the CPU's flash op does. Sums in float32, or in double for
-// double.
+// kernel accepts. Takes any device, dtype, head width and mask. Temporarily allocates a score for
+// each pair of a query and a key. Lays out its results as the CPU's flash op does. Sums in float32,
+// or for float64 inputs in float64.
 AttentionForward math_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                 const Attention& how);
 AttentionBackward math_attention_backward(const at::Tensor& grad_out, const at::Tensor& q,

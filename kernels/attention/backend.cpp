@@ -17,7 +17,7 @@ constexpr std::array<std::pair<AttentionBackend, std::string_view>, 4> kNames = 
      {AttentionBackend::kEfficient, "efficient"},
      {AttentionBackend::kMath, "math"}}};
 
-// The choice is process-wide, like LibTorch's own flags of the enabled backends.
+// The choice applies to the whole process, like LibTorch's own flags of the enabled backends.
 std::atomic<bool> libtorch_is_to_choose = false;
 
 }  // namespace
@@ -86,8 +86,8 @@ void choose_attention_for(const at::Tensor& q, const at::Tensor& k, const at::Te
                           bool causal) {
   if (!libtorch_is_to_choose) return;
   AttentionBackend choice = libtorch_attention(q, k, v, causal);
-  // If query heads share key heads, LibTorch would run float32 matmuls. The op here repeats the key
-  // heads instead and runs the fused kernel.
+  // If query heads share key heads, LibTorch would compose attention from float32 matmuls. The op
+  // here repeats the key heads instead and runs a fused kernel.
   if (choice == AttentionBackend::kMath)
     choice = attention_backends(q.device().type(), q.scalar_type()).front();
   use_attention_backend(choice);

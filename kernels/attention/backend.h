@@ -1,5 +1,5 @@
-// Selects the kernel that the attention ops run. The choice is process-wide, because forward,
-// recompute and backward must use the same kernel.
+// Selects the kernel that the attention ops run. The choice applies to the whole process, because
+// forward, recompute and backward must use the same kernel.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -31,8 +31,8 @@ void use_attention_backend(AttentionBackend backend);
 // LibTorch has chosen since then.
 AttentionBackend attention_backend_in_use();
 
-// Leaves the choice to LibTorch: the first unmasked attention op on CUDA asks libtorch_attention().
-// That op and all later ones use the answer.
+// Lets LibTorch choose the backend. The first unmasked attention op on CUDA calls
+// libtorch_attention(). This op and all later ops use the result.
 void let_libtorch_choose_attention();
 
 // Returns the backend that LibTorch's scaled_dot_product_attention would run on these CUDA tensors
@@ -42,8 +42,8 @@ void let_libtorch_choose_attention();
 AttentionBackend libtorch_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                     bool causal);
 
-// Called by the kernels. If let_libtorch_choose_attention() was called and LibTorch has not chosen
-// yet, asks LibTorch for its choice.
+// Kernels call this function first. If let_libtorch_choose_attention() was called and LibTorch has
+// not chosen yet, asks LibTorch for its choice.
 void choose_attention_for(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                           bool causal);
 

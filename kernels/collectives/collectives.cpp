@@ -10,8 +10,8 @@
 namespace rematch::collectives {
 namespace {
 
-// Calls of collectives are boxed. A typed handle of an op with a Tensor[] argument ignores the
-// tensors' dispatch keys, so it would skip Meta kernels and listeners below autograd.
+// Collectives are called through boxed handles. For an op with a Tensor[] argument, a typed handle
+// ignores the tensors' dispatch keys, so it would skip Meta kernels and listeners below autograd.
 template <typename... Arguments>
 c10::IValue call(const char* name, Arguments&&... arguments) {
   const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
@@ -80,8 +80,8 @@ void all_reduce_in_place(const std::vector<at::Tensor>& tensors, Reduction reduc
 
 namespace {
 
-// LibTorch's C++ lacks these ops on meta. The Meta kernels here allocate the same outputs as the
-// real ops.
+// LibTorch's C++ library has no Meta kernels for these ops. The Meta kernels here allocate the same
+// outputs as the real ops.
 
 using Tensors = std::vector<at::Tensor>;
 

@@ -1,9 +1,9 @@
-// Functional collectives, each followed by its wait: `_c10d_functional::NAME wait_tensor` at the
-// dispatcher, on the process group registered under `group`. The collectives have no gradients:
+// Functional collectives on the process group registered under `group`. Each function calls
+// `_c10d_functional::NAME` and then its `wait_tensor`. The collectives have no gradients:
 // models/layers defines the gradients.
 //
-// On meta the collectives need no group. A program that links this library can run a rank of any
-// world in one process.
+// On device meta, collectives need no process group. A single process can therefore run one rank of
+// any world size on meta.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,15 +16,15 @@ namespace rematch::collectives {
 
 enum class Reduction : std::uint8_t { kSum, kMean };
 
-// `x` must be contiguous. Ranks concatenate or split dimension 0. If ranks split the dimension, it
-// must be divisible by `size`.
+// `x` must be contiguous. all_gather concatenates the ranks' tensors along dimension 0.
+// reduce_scatter splits dimension 0, which must be divisible by `size`, the number of ranks.
 at::Tensor all_reduce(const at::Tensor& x, const std::string& group);  // sum
 at::Tensor all_gather(const at::Tensor& x, std::int64_t size, const std::string& group);
 at::Tensor reduce_scatter(const at::Tensor& x, std::int64_t size, const std::string& group);
-// Sends input_rows[r] rows to rank r, in order, and receives output_rows[r] rows from it.
+// Sends input_rows[r] rows to each rank r, in order, and receives output_rows[r] rows from rank r.
 at::Tensor all_to_all(const at::Tensor& x, const std::vector<std::int64_t>& output_rows,
                       const std::vector<std::int64_t>& input_rows, const std::string& group);
-// Returns a copy of the tensor of rank `root` of the group.
+// Returns a copy of the tensor `x` of the group's rank `root`.
 at::Tensor broadcast(const at::Tensor& x, std::int64_t root, const std::string& group);
 
 // Each of these functions runs one collective for many tensors and then waits for each tensor.

@@ -25,7 +25,9 @@ constexpr std::int64_t kMinClasses = 256;
 // whole device.
 constexpr std::int64_t kChunkElementsOnCuda = std::int64_t{1} << 27;
 constexpr std::int64_t kMinClassesOnCuda = 8192;
-constexpr std::int64_t kAlignedClasses = 8;  // makes each row a whole number of 16-byte vectors
+// the number of classes in a chunk is a multiple of this, so that each row is a whole number of
+// 16-byte vectors
+constexpr std::int64_t kAlignedClasses = 8;
 
 void check_inputs(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& target) {
   TORCH_CHECK(x.dim() == 2 && weight.dim() == 2 && target.dim() == 1 &&

@@ -14,8 +14,8 @@ struct Softmax {
   Sum sum;
 };
 
-// Computes exp(x) in few instructions. The relative error is up to |x| times the rounding error of
-// one number.
+// Computes exp(x) in few instructions. The relative error is up to |x| times the unit roundoff of
+// the type.
 template <typename Sum>
 __device__ Sum power_of_e(Sum x) {
   constexpr double kLog2OfE = 1.4426950408889634;
@@ -23,7 +23,7 @@ __device__ Sum power_of_e(Sum x) {
 }
 
 // Rescales the sum to a larger maximum. If no logits were seen, both maximums are -inf, and the sum
-// is returned unchanged.
+// stays as it is.
 template <typename Sum>
 __device__ Sum sum_under(const Softmax<Sum>& softmax, Sum maximum) {
   return softmax.maximum == maximum ? softmax.sum : softmax.sum * exp(softmax.maximum - maximum);
@@ -35,8 +35,8 @@ __device__ Softmax<Sum> merged(const Softmax<Sum>& a, const Softmax<Sum>& b) {
   return {maximum, sum_under(a, maximum) + sum_under(b, maximum)};
 }
 
-// Loads the values that only the last step needs at the start, so that the last step does not wait
-// for memory.
+// Updates the maximum and the sum of each row with the logits of one chunk. Loads the values that
+// only the last step needs at the start, so that the last step does not wait for memory.
 template <typename T, int kCount>
 __global__ void rematch_cross_entropy_add_logits(LogitChunk op) {
   using Sum = SumOf<T>;

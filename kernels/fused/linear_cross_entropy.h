@@ -8,11 +8,11 @@
 
 namespace rematch::fused {
 
-// Mean over tokens of logsumexp(x W^T) - (x W^T)[target]. x_TD and weight_VD have one dtype:
-// float32, bfloat16 or float64. target_T is int64 in [0, V). The loss is a float32 scalar, or
-// float64 for float64. Logits have x's dtype, and all later values have the loss's dtype.
-// Differentiable once. Throws c10::Error if shapes or dtypes do not fit, and on the CPU if a target
-// is out of range. On CUDA such a target makes the loss NaN.
+// Returns the mean over tokens of logsumexp(x W^T) - (x W^T)[target]. x_TD and weight_VD have one
+// dtype: float32, bfloat16 or float64. target_T is int64 in [0, V). The loss is a float32 scalar,
+// or a float64 scalar for float64 inputs. Logits have x's dtype, and all later values have the
+// loss's dtype. Differentiable once. Throws c10::Error if shapes or dtypes do not fit, and on the
+// CPU if a target is out of range. On CUDA a target out of range makes the loss NaN.
 at::Tensor linear_cross_entropy(const at::Tensor& x_TD, const at::Tensor& weight_VD,
                                 const at::Tensor& target_T);
 
@@ -22,8 +22,8 @@ namespace rematch::kernels {
 
 // Dense logits [rows, width] of the classes first, first + 1, ... For each row, `maximum` holds the
 // largest logit up to this chunk, and `sum` the sum of exp(logit - maximum). `target_logit` holds
-// the target's logit once its chunk was seen. The kernel updates all three. Their type is the type
-// in which sums are computed.
+// the target's logit once the target's chunk was seen. The kernel updates all three. Their type is
+// the type in which sums are computed.
 struct LogitChunk {
   Element element;
   std::int64_t rows, width, first;
@@ -34,7 +34,7 @@ struct LogitChunk {
   void* target_logit;
 };
 
-// Replaces logits by their gradient, (exp(logit - logsumexp) - [class is target]) * grad_loss /
+// Replaces each logit by its gradient, (exp(logit - logsumexp) - [class is target]) * grad_loss /
 // rows.
 struct LogitChunkBackward {
   Element element;

@@ -11,7 +11,7 @@ __device__ Sum reciprocal_rms(Sum square_sum, const RmsNorm& op) {
   return Sum(1) / sqrt(square_sum / static_cast<Sum>(op.width) + static_cast<Sum>(op.eps));
 }
 
-// The sums of x^2 and of grad_y w x over one row.
+// The sum of x^2 and the sum of grad_y w x over one row.
 template <typename Sum>
 struct RowSums {
   Sum squares;
@@ -48,15 +48,15 @@ __global__ void rematch_rms_norm_forward(RmsNorm op) {
   }
 }
 
-// How many blocks share the registers of one multiprocessor while a thread makes at most two
-// accesses per row. On an H100, kernels took a quarter longer with two or three blocks, and a
-// twentieth longer with five.
+// The number of blocks that must fit on one multiprocessor at the same time, while a thread makes
+// at most two accesses per row. The compiler limits registers accordingly. On an H100, kernels took
+// a quarter longer with two or three blocks, and a twentieth longer with five.
 inline constexpr int kBlocksOnProcessor = 4;
 
 // Uses the formulas of the CPU kernel: grad_x = r grad_y w - x r^3 mean(grad_y w x), and
-// grad_weight is the sum of grad_y x r. A thread makes kSteps accesses per row. It keeps the values
-// that it read, and its sums, in registers. If kSteps is 0, a thread makes any number of accesses,
-// reads its row twice, and keeps its sums in memory.
+// grad_weight is the sum of grad_y x r. A thread makes kSteps accesses per row, and keeps the
+// values that it read and its sums in registers. If kSteps is 0, a thread makes any number of
+// accesses, reads its row twice, and keeps its sums in memory.
 template <typename T, int kCount, int kSteps>
 __global__ void __launch_bounds__(kThreads, kSteps > 2 ? 2 : kBlocksOnProcessor)
     rematch_rms_norm_backward(RmsNormBackward op) {

@@ -7,17 +7,17 @@
 namespace rematch::fused {
 
 // Rotates each pair (2i, 2i+1) of x_BSHD by its token's angle. cosine and sine are float32
-// constants, [S, 1, D / 2]; the angles may come from one axis or from the three axes of a video. x
-// is float32 or bfloat16 and is rotated in float32, or x is float64 and is rotated in float64. The
-// result is contiguous. Differentiable once. Throws c10::Error if shapes or dtypes do not fit.
+// constants, [S, 1, D / 2]; the angles may come from one axis or from the three axes of a video.
+// float32 and bfloat16 are rotated in float32, and float64 in float64. The result is contiguous.
+// Differentiable once. Throws c10::Error if shapes or dtypes do not fit.
 at::Tensor rope(const at::Tensor& x_BSHD, const at::Tensor& cosine, const at::Tensor& sine);
 
 }  // namespace rematch::fused
 
 namespace rematch::kernels {
 
-// Strides count elements of x, whose last dimension is dense; out is dense. The table is [tokens,
-// pairs]: float for float32 and bfloat16, double for float64.
+// Strides count elements of x, whose last dimension is dense; out is dense. cosine and sine are
+// [tokens, pairs]: float for float32 and bfloat16, double for float64.
 struct Rope {
   Element element;
   std::int64_t batch, tokens, heads, pairs;

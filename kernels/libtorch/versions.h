@@ -1,5 +1,5 @@
-// The differences between the LibTorch versions that the sources build against. Only this header
-// may depend on the version; scripts/check layers enforces this.
+// Hides the differences between the LibTorch versions that the sources build against. Only this
+// header may depend on the version; scripts/check layers enforces this.
 //
 // Note [LibTorch versions]
 // The sources avoid most differences:
@@ -31,14 +31,15 @@ constexpr bool kFakeIsBelowPython = c10::DispatchKey::Fake < c10::DispatchKey::P
 static_assert(kFakeIsBelowPython == (TORCH_VERSION_MINOR >= 13),
               "dispatch key Fake is not where this version of LibTorch puts it");
 
-// From 2.13 on, c10::intrusive_ptr holds a Node; before 2.13, std::shared_ptr does.
+// The type of owning pointers to a Node: c10::intrusive_ptr from 2.13 on, and std::shared_ptr
+// before.
 using NodePointer = decltype(torch::autograd::Edge::function);
 
 template <class SomeNode>
 constexpr bool is_shared_v = std::is_same_v<NodePointer, std::shared_ptr<torch::autograd::Node>>&&
     std::is_base_of_v<torch::autograd::Node, SomeNode>;
 
-// Makes a node. A long graph is freed in a loop, not by recursion.
+// Makes a node. When a long graph is freed, its nodes are freed in a loop and not by recursion.
 template <class SomeNode, class... Arguments>
 auto make_node(Arguments&&... arguments) {
   if constexpr (is_shared_v<SomeNode>) {

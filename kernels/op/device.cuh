@@ -60,8 +60,8 @@ __device__ void store(Sum value, T* to) {
 template <typename T>
 inline constexpr int kLanes = 16 / static_cast<int>(sizeof(T));
 
-// The alignment of kCount elements. If the elements take more than 16 bytes together, several
-// accesses move them.
+// The alignment of kCount elements. Elements of more than 16 bytes in total are moved by several
+// accesses.
 template <typename T, int kCount>
 inline constexpr std::size_t kAlignment = kCount * sizeof(T) < 16 ? kCount * sizeof(T) : 16;
 
@@ -72,8 +72,8 @@ struct alignas(kAlignment<T, kCount>) Lanes {
   __device__ SumOf<T> operator[](int lane) const { return widened(lanes[lane]); }
 };
 
-// Two elements in one register. If they were an array, the compiler would give each element its own
-// register. A bfloat16 is the upper half of a float.
+// Holds two elements in one register. With an array of elements, the compiler would give each
+// element its own register. The bits of a bfloat16 are the upper half of the bits of a float.
 template <>
 struct alignas(16) Lanes<__nv_bfloat16, kLanes<__nv_bfloat16>> {
   std::uint32_t pairs[kLanes<__nv_bfloat16> / 2];
@@ -126,9 +126,9 @@ void with_lanes(bool wide, const Function& f) {
 }
 
 // Combines values over all threads of the block and returns the result to every thread. All threads
-// must call this function. A row of threads combines the columns, then each thread combines the
-// row. One call needs two barriers. Consecutive calls need no barrier between them, because a call
-// writes `row` only after its first barrier.
+// must call this function. The threads of one row each combine a column; then every thread combines
+// the row. One call needs two barriers. Consecutive calls need no barrier between them, because a
+// call writes `row` only after its first barrier.
 template <typename Value, typename Combine>
 __device__ Value block_reduce(Value value, const Combine& combine) {
   constexpr int kRow = 16;
@@ -154,8 +154,7 @@ __device__ Sum block_sum(Sum value) {
   return block_reduce(value, [](Sum a, Sum b) { return a + b; });
 }
 
-inline constexpr int kSumColumns = 32;  // columns of a block that adds partial sums; equals the
-                                        // width of a warp
+inline constexpr int kSumColumns = 32;  // columns that one block adds; equals the width of a warp
 
 // sums[set][column] = partial[set][0][column] + partial[set][1][column] + ..., as T, in a fixed
 // order. Each warp adds every kWarps-th partial sum. The first warp then adds the warps' results.
@@ -190,7 +189,7 @@ inline unsigned blocks_for(std::int64_t size) {
   return static_cast<unsigned>((size + kThreads - 1) / kThreads);
 }
 
-// Calls f with a null pointer to the element's type.
+// Calls f with a null pointer, which stands for the element's type.
 template <typename Function>
 void with_type(Element element, const Function& f) {
   switch (element) {

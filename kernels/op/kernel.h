@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-// Forward declarations for the op's own functions, which are declared in the same header as the
-// arguments of its kernels.
+// Forward declares the types that an op's own function uses. The function is declared in the same
+// header as the arguments of the op's kernels.
 namespace at {
 class Tensor;
 }
@@ -17,8 +17,8 @@ namespace rematch::kernels {
 
 enum class Element : std::uint8_t { kFloat32, kBFloat16, kFloat64 };
 
-// The number of rows that share one partial sum for each column. The number is fixed, so that bits
-// do not depend on the number of threads.
+// The number of rows that share one partial sum for each column. The number is fixed, so that the
+// bits of a sum do not depend on the number of threads.
 inline constexpr std::int64_t kRowsInBlock = 32;
 
 inline std::int64_t num_row_blocks(std::int64_t rows) {

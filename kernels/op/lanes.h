@@ -28,7 +28,8 @@ struct WideLanes {
   static constexpr int kRegisters = kCount / at::vec::Vectorized<Sum>::size();
   using Wide = at::vec::VectorizedN<Sum, kRegisters>;
 
-  // If all `Types` are the same, lanes from `count` on are 0. Otherwise they are undefined.
+  // Loads `count` elements. If all `Types` are the same, the remaining lanes are 0. Otherwise they
+  // are undefined.
   template <typename T>
   static Wide load(const T* from, int count = kCount) {
     if constexpr (std::is_same_v<T, Sum>) {
@@ -51,7 +52,8 @@ struct WideLanes {
   }
 
   // Splits `size` elements into groups and calls f(first element, count) for each group. Every
-  // group has kCount elements, except for a shorter last one. After inlining kCount is a constant.
+  // group has kCount elements, except for a shorter last one. After inlining, `count` is a constant
+  // in all full groups.
   template <typename Function>
   static void for_each(std::int64_t size, const Function& f) {
     std::int64_t first = 0;
@@ -67,7 +69,8 @@ struct WideLanes {
 template <typename T>
 using Lanes = WideLanes<T>;
 
-// The minimum number of rows for one thread: enough elements to make waking the thread worthwhile.
+// The minimum number of rows for one thread. With fewer elements, waking the thread costs more time
+// than it saves.
 inline std::int64_t row_grain(std::int64_t width) {
   constexpr std::int64_t kElements = 32'768;
   return std::max<std::int64_t>(1, kElements / std::max<std::int64_t>(1, width));
@@ -89,7 +92,7 @@ void add_partial_sums(const SumOf<T>* partial, std::int64_t num_blocks, std::int
   });
 }
 
-// Calls f with a null pointer to the element's type.
+// Calls f with a null pointer, which stands for the element's type.
 template <typename Function>
 void with_type(Element element, const Function& f) {
   switch (element) {

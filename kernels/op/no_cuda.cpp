@@ -1,5 +1,5 @@
 // Replaces launch_cuda.cpp in programs that are linked without CUDA. In such a program the ops are
-// still registered for CUDA tensors, but no CUDA tensor can exist.
+// still registered for CUDA tensors, but no tensor can be on CUDA.
 #include "kernels/op/op.h"
 
 namespace rematch::kernels {

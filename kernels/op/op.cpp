@@ -17,7 +17,7 @@ namespace {
 using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 
-// Uses a Node rather than an autograd::Function, because a Function saves tensors only after its
+// This is a Node and not an autograd::Function, because a Function saves tensors only after its
 // kernel has run.
 class OpNode final : public torch::autograd::Node {
  public:

@@ -1,5 +1,5 @@
-// Included by every op's source. Runs an op's kernels on the device of its tensors, and turns the
-// op's description into ops of the dispatcher, with a graph node that calls the backward op.
+// Included by every op's source. Runs an op's kernels on the device of its tensors. Registers an op
+// from its description with the dispatcher, with a graph node that calls the backward op.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,8 +20,9 @@ namespace rematch::kernels {
 
 // The state of a node when backward reaches it.
 struct Saved {
-  at::Tensor grad;                  // gradient of the op's first output
-  std::vector<at::Tensor> kept;     // saved tensors of Derivative::kept; some may be undefined
+  at::Tensor grad;  // gradient of the op's first output
+  // the tensors of Derivative::kept after unpacking; some may be undefined
+  std::vector<at::Tensor> kept;
   std::vector<at::Tensor> outputs;  // all outputs, or all except the first: see reads_first_output
   std::vector<bool> needed;         // indexed by input: whether its gradient is needed
 };
@@ -65,13 +66,13 @@ Element element_of(const at::Tensor& tensor, const char* op);
 // Returns `tensor` itself on device meta.
 at::Tensor with_dense_rows(const at::Tensor& tensor);
 
-// The dtype in which elements of this type are summed.
+// The dtype in which elements of dtype `type` are summed.
 at::ScalarType sum_dtype(at::ScalarType type);
 
 enum class Capability : std::uint8_t { kPortable, kAvx2, kAvx512 };
 
-// Returns the instruction set by the same rule as LibTorch's own kernels.
-// ATEN_CPU_CAPABILITY=default or =avx2 selects a lower instruction set.
+// Returns the instruction set that LibTorch's own kernels use. ATEN_CPU_CAPABILITY=default or =avx2
+// selects a lower instruction set.
 Capability capability();
 
 // Calls `kernel` with the device's current stream. Throws c10::Error if the kernel fails, or if the
@@ -89,8 +90,6 @@ std::string op_name(std::string_view schema);
 
 // Returns "RematchSiluMulBackward" for "silu_mul".
 std::string node_name(std::string_view op_name);
-
-// The templates declared above are defined below.
 
 template <typename Arguments>
 void launch(c10::Device device, const Arguments& arguments) {
