@@ -42,7 +42,7 @@ class Model {
   // Returns the leaves that require grad, in a fixed order. The tensors stay the same objects for
   // the model's life.
   virtual const std::vector<NamedTensor>& parameters() const = 0;
-  // Turns the gradients of this rank's loss into gradients of the mean loss of all ranks. Call it
+  // Replaces the gradients of this rank's loss by gradients of the mean loss of all ranks. Call it
   // after backward. Every rank runs the same collectives in the same order. Does nothing without a
   // layout.
   virtual void finish_gradients() {}

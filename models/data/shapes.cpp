@@ -44,7 +44,7 @@ Scene make_scene(std::uint64_t counter, std::int64_t height, std::int64_t width)
   return scene;
 }
 
-// Returns the shortest distance on a circle of `extent` places.
+// Returns the shortest distance between two places on a circle of `extent` places.
 std::int64_t circular_distance(std::int64_t from, std::int64_t to, std::int64_t extent) {
   const std::int64_t distance = ((to - from) % extent + extent) % extent;
   return std::min(distance, extent - distance);
@@ -104,8 +104,9 @@ class ShapeData final : public DataSource {
   }
 
  private:
-  static constexpr std::uint64_t kDrawsOfScene = 8;  // counters reserved for each scene
-  static constexpr std::int64_t kNumWords = 3;       // later text tokens are padding
+  // number of hash counters reserved for each scene
+  static constexpr std::uint64_t kDrawsOfScene = 8;
+  static constexpr std::int64_t kNumWords = 3;  // text tokens after these words are padding
 
   void fill_scenes(std::int64_t step, float* latents, float* text) const {
     const std::uint64_t counter = stream_counter(seed_, "scene", step);

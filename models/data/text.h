@@ -18,7 +18,7 @@ std::string_view shipped_text();
 std::string read_text(const std::string& file);
 
 // Returns the mean of -log p over the text's bytes, in nats. This mean is the cross-entropy of the
-// best predictor that ignores context. A model that reaches a lower loss has learnt from context.
+// best predictor that ignores context. A model with a lower loss must have learnt from context.
 double unigram_byte_entropy(std::string_view text);
 
 // Batches for a language model: tokens and targets, int64 [batch * tokens]. Throws

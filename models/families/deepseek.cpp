@@ -26,9 +26,9 @@ double score_scale(double query_dim) {
   return stretch * stretch / std::sqrt(query_dim);
 }
 
-// DeepSeek's multi-head latent attention. Keys and values are made from one narrow latent, and all
-// heads share one rotated part of the keys. Value heads are narrower than query heads. This layer
-// pads the values to the width of the queries, so that one attention op suffices.
+// DeepSeek's multi-head latent attention. Keys and values are projected from one narrow latent, and
+// all heads share the rotated part of the keys. Value heads are narrower than query heads. This
+// layer pads the values to the width of the queries, so that one attention op suffices.
 class LatentAttention {
  public:
   // Creates the parameters `name`.wq, .wkv_a, .kv_norm, .wkv_b and .wo.
@@ -40,7 +40,7 @@ class LatentAttention {
 
  private:
   struct Heads {
-    at::Tensor q, k, v;  // all [B, S, H, N + P]; v is padded
+    at::Tensor q, k, v;  // each is [B, S, H, N + P]; v is padded to this width
   };
 
   at::Tensor make_queries(const at::Tensor& x_TD, const RotaryTable& table) const;
@@ -48,7 +48,7 @@ class LatentAttention {
   // Returns [B, H, S, N + P]; under ulysses [B, S, H, N + P].
   at::Tensor attend(Heads heads) const;
 
-  std::int64_t batch_, tokens_, heads_;  // heads and tokens per rank
+  std::int64_t batch_, tokens_, heads_;  // heads_ and tokens_ count this rank's share
   std::int64_t latent_dim_, nope_dim_, rope_dim_, value_dim_;
   double dropout_ratio_;
   Ops ops_;
@@ -75,7 +75,8 @@ LatentAttention::LatentAttention(Parameters& parameters, const std::string& name
   const std::int64_t heads = spec.at("heads");
   wq_ = make_linear(parameters, name + ".wq", dim, heads * (nope_dim_ + rope_dim_), Bias::kNo,
                     LinearSplit::kByOutputs);
-  // Every rank holds the whole latent, but computes the latent's gradient only from its own heads.
+  // wkv_a is not split, because every rank needs the whole latent. But each rank computes the
+  // latent's gradient only from its own heads, so the gradient is partial.
   wkv_a_ = make_linear(parameters, name + ".wkv_a", dim, latent_dim_ + rope_dim_, Bias::kNo,
                        LinearSplit::kShared);
   kv_norm_ = parameters.add(name + ".kv_norm.weight", {latent_dim_}, near_one(),

@@ -32,7 +32,7 @@ class WanBlock {
   static constexpr bool kLossOnTokens = false;
   static at::ScalarType modulation_dtype(at::ScalarType /*model*/) { return at::kFloat; }
 
-  // x_BND, the text and the result have the dtype of the model.
+  // x_BND, the text and the result have the model's dtype.
   at::Tensor forward(at::Tensor x_BND, const Conditions& conditions,
                      const RotaryTable& table) const;
 

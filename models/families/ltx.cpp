@@ -25,10 +25,9 @@ constexpr double kRotaryTheta = 1e4;
 
 // A token's position along an axis is divided by the base extent of the axis. Frames are measured
 // in seconds, rows and columns in pixels.
-constexpr double kFrameShare = 8.0 / 25.0 / 20.0;  // a latent has 8 frames, a second has 25 frames,
-                                                   // and the base extent is 20 seconds
-constexpr double kPlaneShare = 32.0 / 2048.0;      // a latent has 32 pixels, and the base
-                                                   // extent is 2048 pixels
+// 8 frames per latent, 25 frames per second, base extent 20 seconds
+constexpr double kFrameShare = 8.0 / 25.0 / 20.0;
+constexpr double kPlaneShare = 32.0 / 2048.0;  // 32 pixels per latent, base extent 2048 pixels
 
 at::Tensor modulate_rms(const at::Tensor& x_BND, const at::Tensor& shift_B1D,
                         const at::Tensor& scale_B1D, Ops ops) {
@@ -87,8 +86,8 @@ LtxBlock::LtxBlock(Parameters& parameters, const std::string& name, const ModelS
 }
 
 // Each of the axes frame, row and column gets D / 6 frequencies, from pi / 2 to theta pi / 2.
-// Consecutive pairs belong to the axes in turn. If 6 does not divide D, the leftover pairs come
-// first and are not rotated.
+// Consecutive pairs belong to frame, row, column, frame and so on. If 6 does not divide D, the
+// leftover pairs come first and are not rotated.
 RotaryTable LtxBlock::make_table(const Grid& grid, const ModelSpec& spec, at::Device device) {
   constexpr std::int64_t kAxes = 3;
   const std::int64_t dim = spec.at("dim");
@@ -107,7 +106,7 @@ RotaryTable LtxBlock::make_table(const Grid& grid, const ModelSpec& spec, at::De
     const double exponent = static_cast<double>(index) / last;
     return std::pow(kRotaryTheta, exponent) * (std::numbers::pi / 2.0) * (2.0 * place - 1.0);
   };
-  // Keeps only the pairs of this rank's heads.
+  // Drops the pairs of heads that belong to other ranks.
   const RankAxis tp = rank_axis(spec, "tp");
   const std::int64_t pairs_of_rank = num_pairs / tp.size;
   const std::int64_t first = tp.position * pairs_of_rank;
@@ -154,7 +153,7 @@ at::Tensor LtxBlock::self_attend(const at::Tensor& x_BND, const RotaryTable& tab
   return attend(self_, std::move(projected), /*mask=*/at::Tensor());
 }
 
-// Cross attention reads the residual stream without a norm.
+// Unlike self-attention, cross attention reads the residual stream without a norm.
 at::Tensor LtxBlock::cross_attend(const at::Tensor& x_BND, const Conditions& conditions) const {
   const Scope scope(scope_names::kCrossAttention);
   Projected projected = project(cross_, x_BND, conditions.text_BLD);

@@ -21,7 +21,8 @@ class GroupedQueryAttention {
   at::Tensor forward(const at::Tensor& x_TD, const RotaryTable& table) const;
 
  private:
-  std::int64_t batch_, tokens_, heads_, kv_heads_, head_dim_;  // heads and tokens per rank
+  // tokens_, heads_ and kv_heads_ count this rank's share
+  std::int64_t batch_, tokens_, heads_, kv_heads_, head_dim_;
   double dropout_ratio_;
   Ops ops_;
   TensorParallel parallel_;

@@ -19,7 +19,7 @@
 namespace rematch {
 namespace {
 
-// The sort is stable, so the rows of one expert stay in the order of their ranks.
+// Uses a stable sort, so that the rows of one expert stay in the order of the ranks that sent them.
 constexpr std::optional<bool> kKeepRankOrder = true;
 
 std::vector<std::int64_t> equal_parts(std::int64_t total, std::int64_t size) {
@@ -32,7 +32,8 @@ std::vector<std::int64_t> equal_parts(std::int64_t total, std::int64_t size) {
 // grouped by rank, and by expert within a rank.
 at::Tensor expert_of_rows(const at::Tensor& counts_nL, std::int64_t num_rows) {
   const at::Tensor ends_E = at::cumsum(counts_nL.view(-1), 0, at::kLong);
-  at::Tensor places_M = at::ones({num_rows}, ends_E.options());  // arange has no bytes on meta
+  // on meta, arange allocates no bytes
+  at::Tensor places_M = at::ones({num_rows}, ends_E.options());
   places_M = at::cumsum(places_M, 0);
   places_M = places_M.unsqueeze(1);
   const at::Tensor is_past_ME = at::gt(places_M, ends_E);

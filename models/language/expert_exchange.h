@@ -1,5 +1,6 @@
 // Expert parallelism: every rank routes its own rows, sends each row to the rank of its expert and
-// receives the results. On meta the routing is unknown, so all ranks get equal parts.
+// receives the results. On meta the routing is unknown, so every rank is assumed to get the same
+// number of rows.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,11 +25,12 @@ class ExpertExchange {
   struct Rows {
     at::Tensor x_MD;                           // sorted by expert
     at::Tensor row_ends_L;                     // int32: where each expert's rows end
-    at::Tensor places_M;                       // for each received row, its place in x_MD
+    at::Tensor places_M;                       // for each received row, its index in x_MD
     std::vector<std::int64_t> sent, received;  // number of rows by rank
   };
   // x_RD holds this rank's rows, sorted by expert. counts_E holds the number of rows of each
-  // expert, as int32. Copies the numbers of rows per rank to the host.
+  // expert, as int32. The host waits for the numbers of rows per rank, because the collective needs
+  // them as sizes.
   Rows to_experts(const at::Tensor& x_RD, const at::Tensor& counts_E) const;
   // Returns the results [R, D] in the order of the rows that this rank sent. y_MD holds the
   // experts' results for rows.x_MD.

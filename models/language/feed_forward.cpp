@@ -29,7 +29,7 @@
 namespace rematch {
 namespace {
 
-// The sort is stable, so the rows of one expert stay in the order of their tokens.
+// Uses a stable sort, so that the rows of one expert stay in the order of their tokens.
 constexpr std::optional<bool> kStable = true;
 
 Weight add_experts(Parameters& parameters, const std::string& name, const ModelSpec& spec,
@@ -40,7 +40,7 @@ Weight add_experts(Parameters& parameters, const std::string& name, const ModelS
                          .is_partial_over_tp = parameters.tensor_parallel().splits_tokens});
 }
 
-// Returns this rank's number of tokens between blocks. ulysses and sp split the tokens.
+// Returns how many tokens this rank holds between blocks, where ulysses and sp split the tokens.
 std::int64_t tokens_of_rank(const ModelSpec& spec) {
   const std::int64_t num_ranks =
       rank_axis(spec, "ulysses").size * (spec.option("sp") == 1 ? rank_axis(spec, "tp").size : 1);
@@ -149,7 +149,7 @@ Mixture::Routing Mixture::route(const at::Tensor& x_TD) const {
   return routing;
 }
 
-// Returns each token's scores and experts.
+// Returns the experts that each token is routed to, and their scores.
 std::pair<at::Tensor, at::Tensor> Mixture::choose_experts(const at::Tensor& scores_TE) const {
   if (balanced_Tk_.defined()) return {at::gather(scores_TE, 1, balanced_Tk_), balanced_Tk_};
   auto [best_Tk, experts_Tk] = at::topk(scores_TE, top_k_);

@@ -31,19 +31,19 @@ class FeedForward {
 };
 
 enum class RouterScore : std::uint8_t { kSigmoid, kSoftmax };
-// The score multiplies an expert's input or its output.
+// Whether the router's score multiplies an expert's input or its output.
 enum class ScoreApplied : std::uint8_t { kBeforeExperts, kAfterExperts };
 
 // A mixture of experts in place of a feed-forward. A router sends every token to k experts; one
 // shared expert sees all tokens. No token is dropped, and the host does not wait for the routing.
 // The k copies of each token are sorted by expert. Shapes and ops therefore never depend on the
-// data. Only the positions where each expert's rows end depend on it. Source: torchtitan's
+// data. Only the positions at which each expert's rows end depend on the data. Source: torchtitan's
 // models/common/moe.py, without its load-balancing bias.
 //
-// Under ep a rank holds a share of the routed experts, and their number of rows depends on the
-// data. Under tp the shared expert is split, and every rank holds all routed experts. With sp each
-// rank routes its own tokens. balanced_routing sends the same number of rows to every expert,
-// regardless of the scores.
+// Under ep a rank holds a share of the routed experts. The number of rows that they receive depends
+// on the data. Under tp the shared expert is split, and every rank holds all routed experts. With
+// sp each rank routes its own tokens. balanced_routing sends the same number of rows to every
+// expert, regardless of the scores.
 class Mixture {
  public:
   // Creates the parameters `name`.router.gate.weight [experts, dim], .experts.w1 and .w3 [experts,
@@ -80,8 +80,9 @@ class Mixture {
   Weight gate_;
   Weight w1_, w3_, w2_;
   FeedForward shared_;
-  at::Tensor ones_R_, zeros_E_;  // int32; added up to count the rows of each expert
-  at::Tensor balanced_Tk_;       // int64: the experts of each token under balanced_routing
+  // int32; adding the ones into the zeros counts the rows of each expert
+  at::Tensor ones_R_, zeros_E_;
+  at::Tensor balanced_Tk_;  // int64: the experts of each token under balanced_routing
   ExpertExchange exchange_;
 };
 

@@ -23,7 +23,7 @@ namespace rematch {
 
 inline constexpr double kLanguageNormEps = 1e-5;
 
-// Applies RMSNorm in a scope of its own.
+// Opens a scope and applies RMSNorm in it.
 inline at::Tensor language_norm(std::string_view scope_name, const at::Tensor& x_TD,
                                 const at::Tensor& weight, Ops ops) {
   const Scope scope(scope_name);
@@ -154,7 +154,8 @@ class LanguageModel final : public Model {
     return apply_linear(head_, x_TD);
   }
 
-  // The loss op includes the head's linear, so the logits of all classes never exist at once.
+  // The fused loss op includes the head's linear, so that the logits of all classes are never in
+  // memory at once.
   at::Tensor fused_loss(at::Tensor x_TD, const at::Tensor& targets_T) const {
     std::optional<GatheredWeights> gathered;
     {
@@ -169,7 +170,8 @@ class LanguageModel final : public Model {
 
   Ops ops_;
   std::int64_t batch_;
-  RankAxis ulysses_, sequence_;  // ulysses_ splits tokens everywhere, sequence_ only between blocks
+  // ulysses_ splits the tokens everywhere; sequence_ splits them only between blocks
+  RankAxis ulysses_, sequence_;
   Parameters parameters_;
   RotaryTable table_;
   Weight embedding_, head_norm_;

@@ -17,18 +17,20 @@
 
 namespace rematch {
 
-// Sums over the ranks. Backward passes the gradient on unchanged. Used for the output of a linear
+// Sums x over the ranks. Backward returns the gradient unchanged. Used for the output of a linear
 // that is split by inputs.
 at::Tensor reduce(at::Tensor x, const RankAxis& axis);
 // Returns a view of x. Backward sums the gradient over the ranks. Used for the input of linears
 // that are split by outputs.
 at::Tensor copy(at::Tensor x, const RankAxis& axis);
 
-// The next four functions work along the tokens. The tokens of rank 0 come first. Tokens are the
-// rows of a matrix, or dimension 1 of a batch of sequences [B, S, D]. gather() concatenates all
-// ranks' rows. In backward it sums the gradient over the ranks, and each rank keeps its rows.
+// The next four functions concatenate or split tokens over the ranks; the tokens of rank 0 come
+// first. Tokens are the rows of a matrix, or dimension 1 of a batch of sequences [B, S, D].
+// gather() concatenates all ranks' rows. Its backward sums the gradient over the ranks, and each
+// rank keeps its own rows of the sum.
 at::Tensor gather(at::Tensor x, const RankAxis& axis);
-// Sums over the ranks, and each rank keeps its rows. Backward gathers the gradient.
+// Sums x over the ranks, and each rank keeps its own rows of the sum. Backward gathers the
+// gradient.
 at::Tensor scatter(at::Tensor x, const RankAxis& axis);
 // Concatenates all ranks' rows for a computation that every rank repeats. The gradient is then the
 // same on all ranks, so in backward each rank keeps its rows of the gradient.
@@ -47,11 +49,11 @@ at::Tensor tokens_to_heads(at::Tensor x, const RankAxis& axis);
 at::Tensor heads_to_tokens(at::Tensor x, const RankAxis& axis);
 
 // Gathers flat shards of parameters with one collective. In backward one collective averages the
-// gradients over the ranks and scatters them. Shards that need no gradient get no gradient.
+// gradients over the ranks and scatters them. Shards without requires_grad get no gradient.
 std::vector<at::Tensor> gather_shards(const std::vector<at::Tensor>& shards, const RankAxis& axis);
 
-// enter() and leave() enclose a part whose linears are split over `axis`. If tokens are split too,
-// enter() gathers all ranks' rows, and leave() returns each rank's own rows.
+// enter() and leave() enclose the part of a block whose linears are split over `axis`. If tokens
+// are split too, enter() gathers all ranks' rows, and leave() returns each rank's own rows.
 struct TensorParallel {
   RankAxis axis;
   bool splits_tokens = false;

@@ -1,6 +1,6 @@
 // Counter-based pseudo-random integers: the same in every language and on every machine, and every
-// element is computed on its own. Parameters and synthetic data use these integers; training never
-// draws from them.
+// element is computed on its own. Parameters and synthetic data are made from these integers.
+// Random ops in training, such as dropout, do not use them.
 #pragma once
 
 #include <cstdint>

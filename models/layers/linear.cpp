@@ -23,8 +23,8 @@ Held held_weight(const Parameters& parameters, LinearSplit split) {
           .axis = parameters.tensor_parallel().axis};
 }
 
-// The bias must be added once, to the sum over ranks. If tokens are split, each rank adds the bias
-// to its own tokens only, so the bias's gradient is partial.
+// The bias must be added only once, after the sum over ranks. If tokens are split, each rank adds
+// the bias to its own tokens only, so the bias's gradient is partial.
 Held held_bias(const Parameters& parameters, LinearSplit split) {
   if (split == LinearSplit::kByInputs) {
     return {.is_partial_over_tp = parameters.tensor_parallel().splits_tokens};

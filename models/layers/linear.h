@@ -14,8 +14,8 @@ namespace rematch {
 // The part of a linear that a rank of a tensor-parallel layout holds: all of it, a share of the
 // outputs (column-parallel), or a share of the inputs (row-parallel). For kByInputs the ranks'
 // results must be summed: see leave() in layers/collectives.h. kShared is a whole linear whose
-// outputs feed only this rank's heads, so its gradients are partial. Without tp, all four kinds are
-// equal.
+// outputs feed only this rank's heads, so its gradients are partial. Without tp, there is no
+// difference between the four kinds.
 enum class LinearSplit : std::uint8_t { kWhole, kByOutputs, kByInputs, kShared };
 
 struct Linear {
@@ -57,7 +57,7 @@ AdaptedLinear make_adapted_linear(Parameters& parameters, const std::string& nam
 // rank with alpha = 2 rank.
 at::Tensor apply_linear(const AdaptedLinear& linear, const at::Tensor& x);
 
-// The fraction of elements that dropout sets to 0. The fraction is 0 if the option is off.
+// Returns the fraction of elements that dropout sets to 0; 0 if the option is off.
 double dropout_ratio(const ModelSpec& spec);
 
 // Sets a random fraction `ratio` of x's elements to 0 and scales the other elements by 1 / (1 -

@@ -15,8 +15,8 @@
 namespace rematch {
 namespace {
 
-// Uses statements instead of nested calls, because a temporary of a nested call would live longer
-// than needed.
+// Does not nest the calls, because temporaries of nested calls live until the end of the whole
+// expression.
 at::Tensor normalise(const at::Tensor& x, double eps) {
   at::Tensor statistic = at::pow(x, 2);
   statistic = at::mean(statistic, /*dim=*/-1, /*keepdim=*/true);
@@ -36,8 +36,8 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, O
   return at::mul(normalised, weight);
 }
 
-// Every rank's result depends on the sum of squares. Therefore copy() sums the gradient of the sum
-// of squares over the ranks in backward.
+// Every rank's result depends on the sum of squares over all ranks. Therefore the backward of
+// copy() sums the gradient of that sum over the ranks.
 at::Tensor split_rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps,
                           const RankAxis& axis) {
   const at::Tensor wide = x.to(at::kFloat);

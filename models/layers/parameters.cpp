@@ -18,9 +18,9 @@ namespace {
 // piece is a flat range of the part's elements.
 struct Piece {
   std::vector<std::int64_t> sizes;  // sizes of the part
-  // In the whole parameter, the number of elements per index before the split dimension.
+  // Number of elements of the whole parameter for each index before the split dimension.
   std::int64_t outer_stride;
-  std::int64_t part_stride;  // the same number of elements within the part
+  std::int64_t part_stride;  // the corresponding number of elements of the part
   std::int64_t part_offset;
   std::int64_t first;  // first element, as an index into the part
   std::int64_t count;  // number of elements without padding
@@ -51,8 +51,8 @@ Piece piece_of(at::IntArrayRef sizes, const Held& held, const RankAxis& fsdp) {
   return piece;
 }
 
-// How many values one task of a parallel fill writes. The number is large enough to outweigh the
-// cost of a task.
+// Number of values that one task of a parallel fill writes, large enough to outweigh the cost of
+// starting a task.
 constexpr std::int64_t kFilledPerTask = 1 << 14;
 
 // Each value depends only on its index, so the bits do not depend on the number of threads.
@@ -206,8 +206,8 @@ Weight Parameters::make(const std::string& name, at::IntArrayRef sizes, InitialV
 
 // Under fsdp the gradients are already means over the ranks of fsdp. Ranks of ulysses and ep have
 // different losses, so all gradients are averaged over those ranks. The exception is experts under
-// ep. Their gradients already hold the sum over all ranks' rows, so these gradients are only
-// divided.
+// ep. Their gradients already contain the sum over all ranks' rows, so they are only divided by the
+// number of ranks.
 void Parameters::finish_gradients() const {
   std::vector<at::Tensor> all, not_experts, experts, partial;
   for (std::size_t i = 0; i < list_.size(); ++i) {

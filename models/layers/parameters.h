@@ -47,8 +47,8 @@ void fill_by_hash(const at::Tensor& tensor, std::string_view name, InitialValues
 
 at::ScalarType dtype_of(const ModelSpec& spec);
 
-// A handle to a parameter, as layers use it. Under fsdp the parameter has a value only while its
-// scope's weights are gathered. At other times value() throws c10::Error.
+// A layer's handle to a parameter. Under fsdp the parameter has a value only while its scope's
+// weights are gathered. At other times value() throws c10::Error.
 class Weight {
  public:
   Weight() = default;  // a handle without a weight; its value is undefined
@@ -63,7 +63,7 @@ class Weight {
     std::string name;
     at::Tensor leaf;
     bool is_shard = false;
-    std::vector<std::int64_t> sizes;  // sizes of the value
+    std::vector<std::int64_t> sizes;  // sizes of value()
     at::Tensor gathered;              // undefined while the weight's scope is closed
   };
   std::shared_ptr<Holder> holder_;
@@ -126,10 +126,10 @@ class Parameters {
 
   // Returns the weights whose names begin with this scope, including weights that are added later.
   ScopeWeights scope(const std::string& name) { return scopes_[name]; }
-  // Registers a weight of another scope that this scope uses too.
+  // Registers a weight that belongs to another scope but is also used in this scope.
   void share(const std::string& scope, const Weight& weight);
 
-  // Turns every rank's gradients, in place, into gradients of the mean loss of all ranks. Call it
+  // Replaces every rank's gradients, in place, by gradients of the mean loss of all ranks. Call it
   // after backward. Every rank runs the same collectives in the same order. Runs no collective if
   // the layout needs none.
   void finish_gradients() const;

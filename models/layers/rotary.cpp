@@ -47,14 +47,15 @@ constexpr double kYarnOldContext = 4096.0;
 constexpr double kYarnFastTurns = 32.0;
 constexpr double kYarnSlowTurns = 1.0;
 
-// Returns the fractional index of the pair that makes `num_turns` turns over the old context.
+// Returns the fractional index of the pair that makes `num_turns` full turns over the original
+// context length.
 double pair_of_turns(double num_turns, double rope_dim) {
   return rope_dim * std::log(kYarnOldContext / (num_turns * 2.0 * std::numbers::pi)) /
          (2.0 * std::log(kYarnTheta));
 }
 
-// Pairs that turn fast keep their frequency. The frequencies of slow pairs are stretched. Pairs
-// between the two get a mixture of both frequencies.
+// Pairs with a high frequency keep it. Low frequencies are divided by the stretch factor. Pairs
+// between the two get a weighted mean of both frequencies.
 std::vector<double> yarn_frequencies(std::int64_t rope_dim) {
   const auto width = static_cast<double>(rope_dim);
   const double low = std::max(std::floor(pair_of_turns(kYarnFastTurns, width)), 0.0);

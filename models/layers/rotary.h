@@ -33,8 +33,8 @@ std::vector<double> rotary_frequencies(std::int64_t head_dim, double theta);
 // axes have the same number of positions. On meta the table has no data.
 RotaryTable make_rotary_table(const std::vector<RotaryAxis>& axes, at::Device device);
 
-// Makes a table for any other rule. angle(token, pair) returns the rotation of the pair at the
-// token.
+// Makes a table from a function: angle(token, pair) returns the angle by which the pair is rotated
+// at the token.
 RotaryTable make_rotary_table(
     std::int64_t num_tokens, std::int64_t num_pairs,
     const std::function<double(std::int64_t token, std::int64_t pair)>& angle, at::Device device);

@@ -24,12 +24,12 @@ struct Preset {
 struct Family {
   std::vector<DimensionEntry> dimensions;
   std::vector<Preset> presets;
-  // Fills in the dimensions that follow from `given`, the user's dimensions. Rejects combinations
-  // that do not fit.
+  // Computes the dimensions that follow from `given`, the user's dimensions. Rejects dimensions
+  // that contradict each other.
   Checked (*settle)(ModelSpec& spec, const Dimensions& given);
-  std::optional<VideoLayout> video;                  // supported names of layout_entries()
-  std::vector<std::string_view> layouts = {"fsdp"};  // names from layout_entries() that the family
-                                                     // supports
+  std::optional<VideoLayout> video;  // absent if the family trains on text
+  // names of the layout_entries() that the family supports
+  std::vector<std::string_view> layouts = {"fsdp"};
 };
 
 inline constexpr std::int64_t kMaxLayers = 10'000;
@@ -61,7 +61,7 @@ inline constexpr DimensionEntry kDropout = {
 inline constexpr DimensionEntry kFusedOps = {
     "fused_ops", "1: fused ops where the model has them; 0: ATen's", 0, 1, /*is_option=*/true};
 
-// Returns `dimensions` with `changes` applied.
+// Returns `dimensions` with the values of `changes` added or replaced.
 Dimensions with(Dimensions dimensions, const Dimensions& changes);
 
 Checked require_divides(const ModelSpec& spec, const std::string& divisor,

@@ -77,8 +77,8 @@ std::string product_text(const ModelSpec& spec, const std::vector<std::string>& 
   return num_split > 1 ? text + " = " + std::to_string(product) : text;
 }
 
-// Rejects the spec unless the product of `axes` divides the dimension. Accepts a dimension that the
-// family does not have.
+// Rejects the spec unless the product of the axes' sizes divides the dimension. Ignores a dimension
+// that the family does not have.
 Checked require_splits(const ModelSpec& spec, const std::vector<std::string>& axes,
                        const std::string& dimension) {
   if (!spec.dimensions.contains(dimension)) return std::nullopt;

@@ -32,7 +32,7 @@ inline constexpr std::int64_t kMaxWorld = 4096;
 const std::vector<DimensionEntry>& layout_entries();
 
 // Parses text such as "tp=2,sp,fsdp=4" into overrides for make_spec, which checks them against a
-// model. Keeps sizes of 1, because a size of 1 turns off an option of the spec.
+// model. Keeps sizes of 1, because an override with size 1 turns the option off.
 std::variant<std::map<std::string, std::int64_t>, Rejected> parse_layout(std::string_view text);
 
 // Formats the layout in a spec's dimensions as text that parse_layout reads. Returns "" if there is

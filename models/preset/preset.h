@@ -31,8 +31,9 @@ const std::vector<ModelFamily>& model_families();
 
 // How a video becomes tokens, for families that train on video latents.
 struct VideoLayout {
-  std::int64_t patch_extent;       // side of a patch of one latent frame, in latent pixels
-  std::int64_t pixels_per_token;   // pixels of height or width, over autoencoder and patch
+  std::int64_t patch_extent;  // side of a patch of one latent frame, in latent pixels
+  // pixels of height or width per token: autoencoder's factor times patch_extent
+  std::int64_t pixels_per_token;
   std::int64_t frames_per_latent;  // frames per latent after the first frame, which has its own
                                    // latent
   std::string_view frames_example;
@@ -43,9 +44,9 @@ struct VideoLayout {
 const VideoLayout* video_layout(ModelFamily family);
 bool trains_on_text(ModelFamily family);
 
-// Everything that determines the shapes of a model and its batch. The keys of `dimensions` are flag
-// names with underscores; dimension_entries() lists them. An option that is off has no key, so a
-// new option does not change the names of existing models.
+// Contains everything that determines the shapes of a model and its batch. The keys of `dimensions`
+// are flag names with underscores; dimension_entries() lists them. An option that is off has no
+// key, so a new option does not change the names of existing models.
 struct ModelSpec {
   std::string preset;  // "wan_small"
   ModelFamily family = ModelFamily::kLlama;
@@ -77,7 +78,7 @@ struct DimensionEntry {
   std::string_view description;  // a description of one line
   std::int64_t minimum = 1;
   std::int64_t maximum = 1;
-  bool is_option = false;  // at its minimum the option is off, and the spec omits it
+  bool is_option = false;  // true if the minimum means "off"; the spec then omits the dimension
 };
 
 // Returns the family's entries, in the order in which users see them.

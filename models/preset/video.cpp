@@ -1,4 +1,4 @@
-// Code shared by video families: converts a video's size to a grid of tokens.
+// Converts a video's size to a grid of tokens. Shared by the video families.
 #include <algorithm>
 #include <charconv>
 #include <cmath>

@@ -1,6 +1,6 @@
-// Scopes name parts of a forward pass. A model opens them as RAII objects and knows nothing else of
-// this project. The engine or a tracer receives the names through a listener on the thread. Without
-// a listener a scope costs one thread-local read.
+// Scopes name parts of a forward pass. A model opens scopes as RAII objects and uses nothing else
+// of this project. The engine or a tracer receives the names through a listener on the thread.
+// Without a listener a scope costs one thread-local read.
 #pragma once
 
 #include <optional>

@@ -15,9 +15,9 @@ namespace rematch::video {
 // The inputs of every block, except the video's tokens.
 struct Conditions {
   at::Tensor text_BLD;
-  at::Tensor text_mask_B11L;  // added to cross attention's scores; undefined: no mask
-  at::Tensor modulation_B6D;  // made from the flow time: shift, scale and gate of attention, then
-                              // of ffn
+  at::Tensor text_mask_B11L;  // added to the scores of cross attention; undefined without a mask
+  // computed from the flow time: shift, scale and gate of attention, then those of ffn
+  at::Tensor modulation_B6D;
 };
 
 // A video's token grid. Tokens are ordered by frame, row, column.
@@ -37,8 +37,8 @@ struct Attention {
   Weight query_norm, key_norm;
 };
 
-// With kText keys and values come from the text. Ulysses splits the video's tokens over ranks, but
-// every rank has the whole text.
+// The source of keys and values; kText is the text. Ulysses splits the video's tokens over ranks,
+// but every rank has the whole text.
 enum class AttendsTo : std::uint8_t { kItself, kText };
 // Creates the parameters `name`.query, .key, .value, .output, .query_norm and .key_norm.
 Attention make_attention(Parameters& parameters, const std::string& name, const ModelSpec& spec,

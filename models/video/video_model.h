@@ -31,8 +31,9 @@
 namespace rematch::video {
 
 inline constexpr double kTimeTheta = 1e4;
-inline constexpr double kTimeScale = 1000.0;  // flow time 1 is the last timestep
-inline constexpr double kMasked = 10'000.0;   // larger than every score, but finite in bfloat16
+inline constexpr double kTimeScale = 1000.0;  // converts the flow time, from 0 to 1, to a timestep
+// subtracted from the scores of padding: larger than every score, but finite in bfloat16
+inline constexpr double kMasked = 10'000.0;
 
 // Returns [1, freq_dim / 2] with theta^(-i / (freq_dim / 2)), computed in double and rounded to
 // float32.
@@ -253,7 +254,7 @@ class VideoModel final : public Model {
     return at::mean(error);
   }
 
-  // The loss is also on tokens under ulysses, because a rank that holds only part of the tokens
+  // Under ulysses every family compares tokens, because a rank that holds only part of the tokens
   // cannot reassemble latents.
   bool loss_is_on_tokens() const { return Block::kLossOnTokens || ulysses_.is_split(); }
 
@@ -268,7 +269,8 @@ class VideoModel final : public Model {
   std::int64_t patch_extent_;
   at::ScalarType dtype_;
   Ops ops_;
-  RankAxis ulysses_, sequence_;  // ulysses_ splits tokens everywhere, sequence_ only between blocks
+  // ulysses_ splits the tokens everywhere; sequence_ splits them only between blocks
+  RankAxis ulysses_, sequence_;
   Parameters parameters_;
   RotaryTable table_;
   at::Tensor time_frequencies_;
