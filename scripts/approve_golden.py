@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Lets the golden tests of the built presets rewrite their files, and shows what changed.
 
-The diff is the change of behaviour; read it before you commit it. Exit codes: 0 rewritten, 1 a test
-failed for another reason, 2 usage, or nothing is built."""
+The diff shows how behaviour changes, so read it before you commit it. Exit codes: 0 rewritten, 1 a test failed for
+another reason, 2 usage, or nothing is built."""
 
 import argparse
 import os

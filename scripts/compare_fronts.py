@@ -58,7 +58,7 @@ def refuse(text):
 
 
 def use_tree(has_remat):
-    """Uses the programs built in the tree, unless the environment names others."""
+    """Uses the programs that were built in this checkout, unless environment variables name others."""
     for name in ("torch", "transformers", "diffusers"):
         if importlib.util.find_spec(name) is None:
             refuse(f"{sys.executable} has no {name}: use a Python with the packages of scripts/python.txt")
@@ -85,7 +85,8 @@ def compare_compiled(models, backend, num_rounds):
     """Returns the comparison of each model. Each model runs in a process of its own."""
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join(sys.path[:3]), "OMP_NUM_THREADS": "1",
-        "TORCHINDUCTOR_COMPILE_THREADS": "1"}  # Inductor's C++ compiler then runs in child processes, which are not timed
+        # makes Inductor's C++ compiler run in child processes, whose time is not measured
+        "TORCHINDUCTOR_COMPILE_THREADS": "1"}
     for model in models:
         done = subprocess.run([sys.executable, "-m", "fronts.compiled", model, backend, str(num_rounds)], stdout=subprocess.PIPE,
                               text=True, env=environment)

@@ -56,7 +56,9 @@ def export(arguments):
     with FakeTensorMode(allow_non_fake_inputs=True) if arguments.fake else contextlib.nullcontext():
         model, step = make()
         with as_with_data() if arguments.fake else contextlib.nullcontext():
-            step()  # tensors that only the first pass makes, such as caches and tables, must not be in the trace
+            # an extra pass, so that the trace contains no tensors that only the first pass makes, such as caches and
+            # tables
+            step()
             trace = record_trace(model, step, arguments.name)
     write(arguments.output, trace)
     step_type = trace["types"][0]

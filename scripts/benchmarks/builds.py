@@ -1,4 +1,5 @@
-"""Finds the releases of torch that the presets build for, and the files of the package and its library for each."""
+"""Finds the releases of torch that the presets build for. Also finds the package's files, and its shared library for
+each release."""
 
 import pathlib
 
@@ -47,6 +48,6 @@ def how_to_build_library(release):
 
 
 def package_files():
-    """Returns the paths of the files that an installed package has, relative to PACKAGE, without the library."""
+    """Returns the paths of the Python package's files, relative to PACKAGE, without the shared library."""
     return [path.relative_to(PACKAGE) for path in sorted(PACKAGE.rglob("*"))
             if path.suffix == ".py" or path.name == "py.typed"]

@@ -1,5 +1,5 @@
-"""Compares package rematch with torch.utils.checkpoint, its selective checkpointing and torch_remat, where each keeps
-the same tensors of every layer: step time, executed ops, peak and bits. Each arm has its own process; the arms of one
+"""Compares package rematch with torch.utils.checkpoint, selective checkpointing and torch_remat: step time, executed
+ops, peak and bits. All of them keep the same tensors of every layer. Each arm has its own process; the arms of one
 level take turns."""
 
 import dataclasses
@@ -13,7 +13,7 @@ from benchmarks.servers import ROOT, Failed, Server, version_of
 SERVER = ROOT / "tests" / "benchmarks" / "package_server.py"
 REMAT_VERSION = "0.2.2"
 OURS = ("whole_region", "on_demand")
-# The rivals at each level. A level says what a layer keeps. Rivals with `+generator` repeat random draws.
+# The rivals at each level. A level states what a layer keeps. Rivals with `+generator` also replay random draws.
 RIVALS = {"full": ("checkpoint", "checkpoint+generator", "remat"), "attn_only": ("checkpoint", "remat"),
           "save_mm": ("checkpoint",), "attention": ("remat",), "feed_forward": ("remat",)}
 RIVALS_WITH_DROPOUT = {"full": ("checkpoint", "checkpoint+generator", "remat", "remat+generator"),
@@ -23,7 +23,7 @@ LEVELS = {"full": "nothing", "attn_only": "results of attention ops", "save_mm":
           "attention": "what the attention module saves", "feed_forward": "what the MLP saves"}
 NAMES = {"checkpoint": "torch.utils.checkpoint", "remat": "torch_remat", "whole_region": "rematch, whole_region",
          "on_demand": "rematch, on_demand"}
-# Limits of a step's time divided by the time of the same step without checkpointing, where only dispatch takes time.
+# Limits of the step time relative to no checkpointing, for the dispatch-bound model, whose kernels take almost no time.
 DISPATCH_BOUND, FULL_LIMIT, LIST_LIMIT = "dispatch-bound", 1.3, 1.35
 TURN_NANOSECONDS = 60e6
 
@@ -37,10 +37,10 @@ class Result:
     way: str
     step: Row
     peak: Row
-    extra: Row  # the row of a step in which only dispatch takes time; None for other steps
-    num_more_ops: int  # number of ops in addition to the step without checkpointing
+    extra: Row  # row with the extra time per op; None except for the dispatch-bound model
+    num_more_ops: int  # number of executed ops beyond those of the step without checkpointing
     bits_equal: bool
-    target: Row = None  # the figure of `step` with its limit, if only dispatch takes time
+    target: Row = None  # `step` with the limit for the dispatch-bound model; None for other models
 
     @property
     def verdicts(self):
@@ -51,7 +51,7 @@ class Result:
 
     @property
     def verdict(self):
-        """Returns the worst of step, peak, bits and target, and "" for a rival."""
+        """Returns the worst verdict on step, peak, bits and target. Returns "" for a rival, which has no limits."""
         return next((word for word in ("MISSED", "open", "met") if word in self.verdicts), "")
 
 
@@ -119,8 +119,8 @@ def result_of(model, level, way, times, counts, bits):
 
 
 def set_limits(found):
-    """A rival whose bits differ from the step without checkpointing sets no limit, because that rival does not do the
-    same work."""
+    """Takes the limits from the best rival. Ignores rivals whose bits differ from the step without checkpointing,
+    because they compute something else."""
     rivals = [result for result in found if result.way not in OURS and result.bits_equal]
     for result in found:
         if result.way in OURS:

@@ -15,14 +15,15 @@ class Row:
     interval: list = None
     limit: float = None
     note: str = ""
-    strictly: bool = False  # the value must be below the limit, not equal to it
+    strictly: bool = False  # if true, the value must be below the limit; if false, it may equal the limit
 
     def holds(self, value):
         return value < self.limit or (not self.strictly and value == self.limit)
 
     @property
     def verdict(self):
-        """Returns "" if there is no target. `open` means that the target is missed but lies within the interval."""
+        """Returns "" without a target. `open` means that the measured value misses the target, but the interval
+        includes the target."""
         if self.limit is None:
             return ""
         if self.holds(self.measured):

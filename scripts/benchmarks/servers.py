@@ -13,7 +13,7 @@ THEIRS = ROOT / "tests" / "benchmarks" / "step_server.py"
 
 
 class Failed(Exception):
-    """A benchmark cannot run. The text says what to do."""
+    """Raised if a benchmark cannot run. The message says what to do."""
 
 
 def torch_python(python, releases):
@@ -50,7 +50,7 @@ def require_ours():
 
 
 class Server:
-    """One server process, which is idle between requests."""
+    """A child process that runs steps on request, and is idle between requests."""
 
     def __init__(self, words, model, threads, dimensions, policies):
         sizes = ",".join(f"{name}={value}" for name, value in dimensions.items())

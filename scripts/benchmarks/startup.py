@@ -22,7 +22,7 @@ def first_step(words, policy):
 def rows(python):
     """Measures only rematch if `python` is None."""
     ours, theirs = [], []
-    first_step([OURS], "full")  # warms the page cache for both sides
+    first_step([OURS], "full")  # unmeasured starts, which load both programs into the page cache
     if python:
         first_step([*python, THEIRS], "full")
     for turn in range(ROUNDS):

@@ -20,7 +20,8 @@ SHAPES = [
       "batch": 1}),
 ]
 
-TURN_NANOSECONDS = 40e6  # time of a turn of the faster program: much longer than waking a process, shorter than a stall
+# how long the faster program runs per turn: much longer than waking a process takes, shorter than a stall
+TURN_NANOSECONDS = 40e6
 WARM_UP_STEPS = 3
 ROUNDS = 20
 

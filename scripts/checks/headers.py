@@ -10,9 +10,9 @@ from checks.tree import problems_of_each
 
 FLAGS = ["-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Winvalid-pch", "-I."]
 
-# Headers that many others include and that take most of their time. Each set is precompiled once. A header starts from
-# the first set that it includes completely, directly or not. The set therefore declares nothing that the header would
-# miss on its own.
+# Sets of headers that many other headers include and that take most of the compile time. Each set is precompiled once.
+# A header is compiled with the first set of which it includes every header, directly or not. The precompiled set
+# therefore cannot hide a missing include.
 COMMON = (
     ("torch/csrc/distributed/c10d/ProcessGroup.hpp",),
     ("ATen/core/dispatch/Dispatcher.h",),
@@ -65,7 +65,7 @@ def system_headers(tree, name):
 
 
 class Precompiled:
-    """The sets of COMMON. Each is precompiled when the first header needs it."""
+    """The precompiled sets of COMMON. Compiles each set when a header first needs it."""
 
     def __init__(self, tree, torch):
         self.tree = tree

@@ -4,7 +4,7 @@ which headers of a folder others use: those that its CMakeLists.txt names in rem
 import posixpath
 import re
 
-# Outside libraries, by the spelling of their headers. The first match counts.
+# External libraries, recognised by the paths of their headers. The first match counts.
 LIBRARIES = [
     ("cuda", r"(c10|ATen)/cuda/|ATen/native/cuda/|cuda|cublas|cooperative_groups|cub/|curand"),
     ("nccl", r"nccl\.h|torch/csrc/distributed/c10d/ProcessGroupNCCL"),
@@ -25,8 +25,8 @@ LIBRARIES = [
 ]
 EVERY_LIBRARY = [name for name, _ in LIBRARIES]
 
-# Maps each part to (other parts that it may include, outside libraries that it may include). A file belongs to the
-# longest part that its path starts with. It may always include its own part and the standard library.
+# Maps each part to (other parts that it may include, external libraries that it may include). A file belongs to the
+# part that is the longest prefix of its path. It may always include its own part and the standard library.
 PARTS = {
     "policies/base": ([], ["json", "openssl"]),
     "policies/trace": (["policies/base"], []),
@@ -79,7 +79,7 @@ def run(tree):
 
 
 def version_macros(tree):
-    """Uses of LibTorch's version numbers outside the one header that may depend on them."""
+    """Returns uses of LibTorch's version numbers outside VERSIONS_HEADER, the only header that may use them."""
     return [f"{name}:{number}: only {VERSIONS_HEADER} may use LibTorch's version numbers: define a named constant there"
             for name in tree.code() if name != VERSIONS_HEADER
             for number, line in enumerate(tree.lines(name), 1) if VERSION_MACRO.search(line)]

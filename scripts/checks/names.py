@@ -1,4 +1,4 @@
-"""Checks that every type at namespace scope has a unique name. Two types of one name in one binary are undefined
+"""Checks that every type at namespace scope has a unique name. Two types with the same name in one binary are undefined
 behaviour that no compiler reports."""
 
 import re

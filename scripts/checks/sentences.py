@@ -8,7 +8,7 @@ import tokenize
 
 CPP = (".h", ".cpp", ".cu", ".cuh")
 HASH = (".sh", ".cmake", "CMakeLists.txt")
-# A string with at least this many words, or a comment with that many, is a sentence or a part of a sentence.
+# Strings and comments with fewer words than this are not sentences, so they are skipped.
 MIN_WORDS_OF_STRING, MIN_WORDS_OF_COMMENT = 4, 2
 
 _CPP_TOKEN = re.compile(r'''//[^\n]*|/\*.*?\*/|R"([^()\\ ]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+\'''', re.DOTALL)

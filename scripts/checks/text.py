@@ -1,6 +1,6 @@
-"""Checks for plain ASCII, large files, and words that are valid only on one machine or at one time. Checks what a machine
-can see of plain English: how comments begin, and how long the sentences of Markdown files are. Warns of long subjects of
-commits."""
+"""Checks for non-ASCII characters, large files, paths of one machine, and unfinished work. Checks for plain English as
+far as a program can: how comments begin, and how long the sentences of Markdown files are. Warns about commits with
+long subjects."""
 
 import re
 
@@ -16,7 +16,7 @@ LARGE_FOLDER = "reports/results/gpu/"
 MAX_REPORT_BYTES = 1 << 20
 BINARY = (".png",)
 
-# The patterns are split into pieces, so that this file passes its own check.
+# Some words in the patterns are split into pieces, so that this file passes its own check.
 FORBIDDEN = [
     (re.compile(r"(?<![\w.}])/(home|root|work|Users|mnt)/"), "a path of one machine"),
     (re.compile(r"py" r"pi\.org|python" r"hosted|deb\.deb" r"ian\.org"),
@@ -26,7 +26,7 @@ FORBIDDEN = [
 
 # Most comments that begin like this are fragments, without a subject or without a verb.
 FRAGMENT = re.compile(r"(Of|What|Those|By|That)\b")
-MAX_WORDS = 35  # in a sentence of a Markdown file; code counts as one word
+MAX_WORDS = 35  # maximum length of a sentence in Markdown files; code counts as one word
 CODE = re.compile(r"`[^`]*`")
 MAX_SUBJECT = 72  # characters
 MAX_COMMITS = 20
@@ -72,11 +72,12 @@ def problems_of_sentences(tree, name):
 
 
 def warnings_of_commits(tree):
-    """Returns warnings of the newest commits that are not on origin. Without an origin, of the newest commits."""
+    """Returns warnings about the newest commits that are not on origin. Without an origin, checks all of the newest
+    commits."""
     status, listed, _ = run_command(
         ["git", "log", f"--max-count={MAX_COMMITS}", "--format=%h %s", "HEAD", "--not", "--remotes=origin"], tree.root)
     if status:
-        return []  # there are no commits, or git is missing
+        return []  # without git, or in a repository without commits
     commits = (line.split(" ", 1) for line in listed.splitlines())
     return [f"commit {commit}: its subject has {len(subject)} characters, at most {MAX_SUBJECT} are usual: {subject}"
             for commit, subject in commits if len(subject) > MAX_SUBJECT]

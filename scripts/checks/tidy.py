@@ -9,8 +9,8 @@ import shutil
 from checks.tree import find_tool, problems_of_each, run_command
 
 PARTS = ("policies/", "reports/", "models/scope/", "models/preset/")
-# Checks that run only with --deep: the analyzer, and checks for errors with C's macros and strings. These checks take
-# more than a third of the time.
+# Checks that run only with --deep: the analyzer, and checks for errors with C's macros and strings. They take more than
+# a third of a full run.
 DEEP_CHECKS = ("clang-analyzer-*", "bugprone-assert-side-effect", "bugprone-multiple-statement-macro",
                "bugprone-not-null-terminated-result", "bugprone-stringview-nullptr", "bugprone-suspicious-string-compare")
 # Limits how far the analyzer explores a function. Clang's default is 225000.
@@ -55,7 +55,7 @@ def units_of(tree):
         if sources:
             unit = folder / f"{len(units)}.cpp"
             unit.parent.mkdir(exist_ok=True)
-            # Includes the command, so that the fingerprint covers it.
+            # Appends the compile command, so that the fingerprint of the unit covers it.
             lines = [line for source in sources for line in tree.lines(source)]
             unit.write_text("\n".join([*lines, f"// {entry['command']}"]) + "\n")
             units[os.path.relpath(unit, tree.root)] = sources
@@ -75,7 +75,7 @@ def examine(tree, clang_tidy, unit, sources):
 
 
 def located(tree, line, unit, sources):
-    """Maps a line about the unit to the source that it comes from."""
+    """Replaces the unit's name and line in a message by the source's name and line."""
     match = re.match(re.escape(unit) + r":(\d+)(:.*)", line)
     if not match:
         return line

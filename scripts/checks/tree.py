@@ -15,7 +15,7 @@ CODE = (".h", ".cpp", ".cu", ".cuh")
 
 
 class Skipped(Exception):
-    """A check cannot run here. The text is the reason."""
+    """Raised if a check cannot run on this machine. The message is the reason."""
 
 
 class Tree:
@@ -23,7 +23,7 @@ class Tree:
         self.root = pathlib.Path(root)
         self.fix = fix
         self.deep = deep
-        self.warnings = []  # lines that a check prints without failing
+        self.warnings = []  # messages that are printed but do not fail a check
         listed = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
             cwd=self.root, check=True, capture_output=True, text=True).stdout
@@ -63,7 +63,7 @@ class Tree:
         return frozenset(seen)
 
     def fingerprint(self, name, *context):
-        """Returns a text that changes when the file, any file that it includes, or the context changes."""
+        """Returns a hash of the file, of every file that it includes, and of the context."""
         digest = hashlib.sha256(repr(context).encode())
         for member in sorted(self.closure(name)):
             digest.update(member.encode() + b"\0" + hashlib.sha256(self.bytes_of(member)).digest())

@@ -1,4 +1,4 @@
-"""Checks what other commands say about a report of a run that passed."""
+"""Runs other commands on the report of a run that passed, and checks their results."""
 
 import json
 
@@ -44,7 +44,7 @@ def describe(execution, report, words):
 
 
 def run_again(execution, report, words):
-    """Checks that finished points are not measured again and read back unchanged."""
+    """Checks that repeating the command does not measure finished points again, and leaves them unchanged."""
     done = execution.start(*words)
     found = verdict.judge_ending(done)
     if not found and execution.read_report()["points"] != report["points"]:
@@ -53,7 +53,7 @@ def run_again(execution, report, words):
 
 
 def predict(execution, report, words):
-    """Checks predictions of the same plans without a run."""
+    """Checks that `rematch predict` gives the same figures for the same plans."""
     flags = execution.case.flags
     kept = {flag: flags[flag] for flag in ("--schedule", "--optimizer", "--allow-no-effect")
             if flag in flags}
@@ -65,7 +65,7 @@ def predict(execution, report, words):
     predicted = {(point["plan_sha256"], point["schedule"]): point for point in json.loads(done.out)}
     for point in report["points"]:
         other = predicted.get((point["plan_sha256"], point["schedule"]))
-        if other is None:  # the reference was not requested, so it has no prediction
+        if other is None:  # a reference that was not requested has no prediction
             continue
         memory = other["predicted_memory"]
         for key in ("peak_allocated_bytes", "after_forward_bytes"):

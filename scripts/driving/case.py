@@ -5,12 +5,12 @@ import dataclasses
 import json
 import shlex
 
-FOLDER = "{folder}"  # placeholder in a policy's or flag's text for the folder of the case's files
+FOLDER = "{folder}"  # placeholder in policies and flags for the folder with the case's files
 
 
 @dataclasses.dataclass(frozen=True)
 class PlanOf:
-    """A plan file, made by `rematch plan`."""
+    """A plan file that `rematch plan` makes for a policy."""
     policy: str
 
 

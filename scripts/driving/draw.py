@@ -10,7 +10,8 @@ from driving.models import ON_TEXT, draw_model
 from driving.policies import FileDrawer
 
 LONG_BLOCKS = ("wan", "ltx")  # models with so many ops that a search without --hull takes many seconds
-DEVICES = ("h100", "h100", "h200", "l40s", "a100", "cpu")  # "cpu" means that times are measured
+# for "cpu" times are measured, for a card they come from its data sheet
+DEVICES = ("h100", "h100", "h200", "l40s", "a100", "cpu")
 
 
 def draw_case(seed, attempt, catalogue, tool):
@@ -32,7 +33,7 @@ def draw_case(seed, attempt, catalogue, tool):
 
 
 def file_drawer(rng, case, tool, layers):
-    """Returns None if the model has no trace. The case's run must then report the reason."""
+    """Returns None if the model cannot be traced. The run of the case must then report why."""
     done = tool.start("trace", *words_of(case.model, ""))
     return FileDrawer(rng, json.loads(done.out), layers) if done.code == 0 else None
 

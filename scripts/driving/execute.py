@@ -8,7 +8,7 @@ from driving import verdict
 from driving.afterwards import COMMANDS
 from driving.case import FrontPoint, placed, shell_line, words_of
 
-# With --allow-no-effect no model rejects these policies.
+# Policies that no model rejects if --allow-no-effect is given.
 NEVER_REFUSED = ("none", "full", "full_reentrant", "full_nostop", "root", "attn_only", "save_mm",
                  "save_compute")
 
@@ -16,11 +16,11 @@ NEVER_REFUSED = ("none", "full", "full_reentrant", "full_nostop", "root", "attn_
 @dataclasses.dataclass
 class Outcome:
     failures: list = dataclasses.field(default_factory=list)
-    lines: list = dataclasses.field(default_factory=list)  # commands that repeat the failure
+    lines: list = dataclasses.field(default_factory=list)  # commands that reproduce the failure
     refused: list = dataclasses.field(default_factory=list)  # messages of rejected items
     points: int = 0
-    proofs: int = 0  # points in which every gradient existed and was not zero
-    pairs: int = 0  # plans under both schedules
+    proofs: int = 0  # number of points in which every gradient existed and was not zero
+    pairs: int = 0  # number of plans that ran under both schedules
 
     def kinds(self):
         """Returns the kinds of failure. The exit code counts as a failure only if no other failure explains it."""
@@ -76,7 +76,7 @@ class Execution:
             policies = left
 
     def has_refused_point(self, done):
-        """Returns whether a run went on without a policy that the model cannot have."""
+        """Returns whether the run continued without a policy that does not apply to the model."""
         if done.code != 5 or not self.report_file.exists():
             return False
         return any(point["status"] == "refused" for point in self.read_report()["points"])
@@ -145,7 +145,7 @@ class Execution:
     def make_front(self, index, plan):
         file = self.folder / f"front{index}.json"
         done = self.start("search", *self.model_words(), *words_of(plan.flags, ""), "-o", file)
-        # Exit code 3 means that no plan fits the budget or the slowdown. The front is written all the same.
+        # Exit code 3 means that no plan fits the budget or the slowdown. Even then, the command writes the front.
         has_question = "--budget" in dict(plan.flags) or "--max-slowdown" in dict(plan.flags)
         found = verdict.judge_ending(done, 0, *((3,) if has_question else ()))
         self.outcome.failures += found

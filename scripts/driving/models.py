@@ -1,4 +1,4 @@
-"""Draws a model and extents that fit together. Every such model must run, down to extents of 1."""
+"""Draws a model and consistent sizes for it. Every such model must run, even with sizes of 1."""
 
 PRESETS = {
     "llama": ("llama_small", "llama3_1b", "llama3_8b"),
@@ -11,7 +11,7 @@ ON_TEXT = ("llama", "moe", "deepseek")
 
 
 class Extents:
-    """Draws extents. Each is the smallest allowed one with the same probability, which is drawn once per case."""
+    """Draws sizes. Each size is the smallest allowed one with a probability that is drawn once per case."""
 
     def __init__(self, rng):
         self.rng = rng

@@ -5,13 +5,13 @@ import re
 
 from driving.tool import Failed
 
-# In a system's spelling, an upper-case letter stands for a value.
+# In other systems' spellings of policies, a single upper-case letter stands for a value.
 HOLE = re.compile(r"(?<=[=(])[A-Z](?=[,)])")
 # Selectors that match no op of these models, or that use another name of such an op.
 FOREIGN = ("aten::_scaled_dot_product_flash_attention", "rematch::attention", "norm", "random",
            "aten._scaled_dot_product_efficient_attention.default", "torch.ops.aten.mm.default",
            "_c10d_functional::reduce_scatter_tensor")
-# A file may have any of these names, regardless of its content.
+# Unusual file names that policy files get, regardless of their content.
 NAMES = ("mine", 'a "quoted" name', "p\u00e9ter", "x(1)", "a/b", "..", "name, with a comma", "none",
          "full", "save_mm", "mine.json", "n" * 300)
 
@@ -51,7 +51,7 @@ def saved_and_recomputed(*values):
 
 TITAN_REGIONS = ("attention.*", "attention.wo.*", "*", "*routed_experts.w13.*", "feed_forward.*")
 
-# For each entry of the policy list that takes words, a function that draws its argument.
+# Maps each policy whose argument consists of words to a function that draws the argument.
 ARGUMENTS = {
     "sac_titan_excluding": words_of("attention.output", "self_attention.output", "moe.router.gate",
                                     "ffn", "head", brackets="[{}]"),
@@ -78,8 +78,7 @@ ARGUMENTS = {
     "remat_custom": words_of("out_proj=device", "query_proj=offload", "context=device", "mlpwo=remat",
                              "moe_mlpwo=device"),
 }
-# For letters in a system's spelling that stand for only a part of our policy's argument: a function
-# that draws the value.
+# Maps a letter that stands for only a part of our policy's argument to a function that draws the value.
 PARTS = {("remat_titan", letter): words_of(*TITAN_REGIONS, brackets="[{}]") for letter in "SR"}
 PARTS["remat", "S"] = words_of("attention", "ffn", brackets="[{}]")
 BY_FORM = {"": None, "(N)": count, "([I,...])": layer_list}
@@ -110,7 +109,7 @@ class Catalogue:
         while True:
             entry = rng.choice(self.systems)
             if entry["policy"] is None and rng.random() < 0.8:
-                continue  # such a mode is rejected for every model
+                continue  # rematch rejects a mode without a policy of ours for every model
             return HOLE.sub(lambda hole: self.value_of(hole[0], entry["policy"], rng, layers),
                             entry["mode"])
 

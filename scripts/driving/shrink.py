@@ -8,8 +8,8 @@ SECONDS = 90
 
 
 def shrink(case, kinds, fails):
-    """`fails(case)` returns the kinds of failure of a case. Stops when nothing can be removed, or when the time is
-    up."""
+    """`fails(case)` returns the kinds of failure of a case. Stops when nothing more can be removed, or at the time
+    limit."""
     end = time.monotonic() + SECONDS
     smaller = True
     while smaller:
@@ -75,7 +75,8 @@ def without_flags(case):
 
 
 def lower_extents(case):
-    """Extents that no longer fit together are rejected, which is not the same failure."""
+    """Lowers one size at a time. If the sizes no longer fit together, the tool rejects the case, which is a different
+    kind of failure."""
     for flag, value in case.model.items():
         if not value.isdigit():
             continue

@@ -9,7 +9,7 @@ TIME_LIMIT_SECONDS = 300
 
 
 class Failed(Exception):
-    """The driver cannot work. The text says why."""
+    """Raised if the driver cannot continue. The message says why."""
 
 
 @dataclasses.dataclass
@@ -23,7 +23,7 @@ class Done:
 class Tool:
     def __init__(self, binary, root):
         self.binary, self.root = str(binary), root
-        # A job array's variables would make every run a shard, so they are removed.
+        # Removes a job array's variables, because they would make every run a shard.
         self.environment = {name: value for name, value in os.environ.items()
                             if not name.startswith("SLURM_")}
 

@@ -3,7 +3,8 @@
 import collections
 
 HARMLESS = ("rematch: note: ", "rematch: warning: ", "rematch: hint: ")
-MOST_LETTERS = 1000  # length of a rejection; one name may take 300 characters, and a list of op names too
+# maximum length of a rejection, which may contain a name of 300 characters and an equally long list of ops
+MOST_LETTERS = 1000
 TRACES_OF_A_CRASH = ("terminate called", "Assertion", "what():", "Exception raised from",
                      "AddressSanitizer", "Segmentation")
 
@@ -29,8 +30,8 @@ def judge_ending(done, *allowed):
 
 
 def judge_report(report, case, plans, front_figures):
-    """`plans` holds the policies that the case's plans name. `front_figures` holds what a search predicted, by (plan
-    hash, schedule), for this optimizer."""
+    """`plans` holds the policy names of the case's plans. `front_figures` maps (plan hash, schedule) to the figures
+    that a search predicted for this optimizer."""
     points = report["points"]
     found = judge_reference(points, case) + judge_presence(points, case, plans)
     for point in points:
@@ -114,7 +115,8 @@ def judge_front(point, figures):
 
 
 def judge_baselines(points):
-    """Requires that no memory outlives a step. Between steps every policy must hold as much as without checkpointing."""
+    """Requires that no policy leaks memory: between steps, each policy must hold as many bytes as a run without
+    checkpointing."""
     held = {point["memory"]["baseline_bytes"] for point in points if point["status"] == "ok"}
     return [f"baseline: {sorted(held)} bytes between steps"] if len(held) > 1 else []
 

@@ -12,7 +12,7 @@ import tempfile
 
 import rematch
 
-rematch.count_memory()  # replaces allocators, so it must precede the first tensor
+rematch.count_memory()  # must run before the first tensor is made, because it replaces torch's allocators
 
 import torch  # noqa: E402
 import zoo  # noqa: E402
@@ -37,12 +37,13 @@ def say(text):
 
 @dataclasses.dataclass
 class Priced:
-    """Points of both sides, priced with the same op times."""
+    """The points of both sides, with step times computed from the same op times."""
 
     plain: Point
     ours: list
     theirs: dict  # points by family
-    answered: list  # `ours`, and our answers to the peaks of those points of theirs that `ours` does not match
+    # `ours`, and for each unmatched point of `theirs` the plan that the search finds with that point's peak as a budget
+    answered: list
 
     def all_of_theirs(self):
         return [point for family in FAMILIES for point in self.theirs[family]]
@@ -70,7 +71,7 @@ class Row:
 
 @dataclasses.dataclass
 class Offer:
-    """One of PyTorch's modes: the bytes that the step adds at its peak, and the ops that ran again."""
+    """One of PyTorch's options: the bytes that the step adds at its peak, and the ops that it recomputes."""
 
     family: str
     name: str
@@ -135,7 +136,7 @@ def offers_run(model, step, trace, has_remat):
 
 
 class GeneratorState:
-    """Repeats random draws of the CPU's generator."""
+    """Saves and restores the CPU's random generator, so that recompute repeats random draws."""
 
     def snapshot(self):
         return torch.get_rng_state()

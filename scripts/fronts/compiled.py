@@ -1,5 +1,5 @@
-"""Runs the plans of both sides for one compiled model, and prints their peaks, steps and compile times as JSON. Runs in a
-process of its own, because torch's profiler sees the allocations of torch's own allocator alone.
+"""Runs the plans of both sides for one compiled model, and prints their peaks, steps and compile times as JSON. Runs in
+a separate process, because torch's profiler sees only allocations of torch's own allocator.
 
     python -m fronts.compiled MODEL BACKEND NUM_ROUNDS"""
 
@@ -24,11 +24,12 @@ from rematch.planning import bytes_of, size_text
 from fronts import pytorch
 from fronts.measured import MIB, OURS, Measured, spread_of
 
-SCALE = 4  # factor for the zoo's widths, so that matmuls, not kernel launches, take most of a step
+SCALE = 4  # multiplies the widths of the zoo's models, so that matmuls take most of a step, not kernel launches
 BUDGETS = (0, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
 NUM_BUDGETS_OF_OURS = 8
 LOSS_TOLERANCE, GRADIENT_TOLERANCE = 1e-6, 1e-4
-MAX_COMPILED = 1000  # far above the number of plans; by default torch stops compiling a function again after 8
+# a limit far above the number of plans, because torch stops recompiling a function after 8 times by default
+MAX_COMPILED = 1000
 
 
 def say(text):
@@ -159,7 +160,7 @@ class ModelRun:
         return bytes_of(predicted)
 
     def _budgets_of_ours(self):
-        """Returns budgets from the lowest peak of a plan to the peak of the fastest plan."""
+        """Returns budgets between the lowest peak of any plan and the peak of the fastest plan."""
         model, step = self._make()
         try:
             rematch.compile(model, step, budget=1, backend=self._backend, optimizer="none")
@@ -175,7 +176,7 @@ class ModelRun:
 
 
 class SamePlan(Exception):
-    """The budget gives a plan that runs already."""
+    """Raised if a budget leads to the same plan as an earlier budget."""
 
 
 def offers_for(model):
@@ -184,7 +185,7 @@ def offers_for(model):
 
 
 def own_backend(backend, memory_budget):
-    """Returns a backend of its own, so that torch never takes the code that it compiled for another plan."""
+    """Returns a new backend for each plan, so that torch never reuses code that it compiled for another plan."""
     from torch._dynamo.backends.registry import lookup_backend
 
     compiler = lookup_backend(backend)

@@ -1,5 +1,5 @@
-"""Compares measured points of compiled models: which of PyTorch's points are ahead, and what the table says of a model.
-Does not need torch."""
+"""Compares measured points of compiled models: finds PyTorch's points that are ahead, and makes a model's row of the
+table. Does not need torch."""
 
 import dataclasses
 import statistics
@@ -9,15 +9,15 @@ from fronts.plane import Point, hypervolume_ratio, reference_of
 MODELS = ("llama", "qwen3", "mixtral", "gpt2", "bert", "vit", "wan", "flux", "ltx", "sd3")
 BACKENDS = ("inductor", "aot_eager")
 MIB = 2**20
-NUM_SPREADS = 2  # times that differ by less than this many spreads of both count as equal
+NUM_SPREADS = 2  # times count as equal if they differ by less than this many times the spread of both
 SAME_PEAK = 1e-3  # peaks that differ by less than this fraction count as equal
-LOW_PEAK = 0.7  # a fraction of the peak without checkpointing; lower peaks are compared at equal step times
+LOW_PEAK = 0.7  # fraction of the peak without checkpointing; peaks below it are compared at equal step times
 OURS = "ours"
 
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """A plan that ran. `compile_ns` is the processor time of compiling, without the C++ compiler's."""
+    """A plan that ran. `compile_ns` is the processor time of compilation, excluding the C++ compiler."""
 
     family: str
     name: str
@@ -45,8 +45,8 @@ def spread_of(times):
 
 @dataclasses.dataclass
 class Comparison:
-    """The measured points of one model. `plain` is the compiled step without checkpointing. `failed` are the plans
-    that did not compile, with the reason."""
+    """The measured points of one model. `plain` is the compiled step without checkpointing. `failed` lists the plans
+    that did not compile, with reasons."""
 
     model: str
     plain: Measured
@@ -62,18 +62,19 @@ class Comparison:
         return self.hypervolume(self.ours) / self.hypervolume(self.theirs)
 
     def ahead(self):
-        """Returns PyTorch's points that no point of ours matches in both bytes and time."""
+        """Returns PyTorch's points that are better than every point of ours in bytes or in time."""
         return [each for each in self.theirs
                 if not any(mine.is_as_small_as(each) and mine.is_as_fast_as(each) for mine in (self.plain, *self.ours))]
 
     def low_points(self):
-        """Returns PyTorch's points below LOW_PEAK that none of its other points beats in both bytes and time."""
+        """Returns PyTorch's points below LOW_PEAK, without points that another point of PyTorch beats in both bytes and
+        time."""
         return [each for each in self.theirs if each.peak_bytes < LOW_PEAK * self.plain.peak_bytes and not any(
             other.peak_bytes < each.peak_bytes and other.median_ns <= each.median_ns for other in self.theirs)]
 
     def peak_ratios(self):
-        """Returns our lowest peak over PyTorch's at each of its low points, among our plans that are as fast. Returns
-        None for a point if no plan of ours is as fast."""
+        """For each low point of PyTorch, returns the lowest peak of our equally fast plans divided by the point's peak.
+        The entry is None if no plan of ours is as fast."""
         found = []
         for each in self.low_points():
             as_fast = [mine.peak_bytes for mine in self.ours if mine.is_as_fast_as(each)]
@@ -81,7 +82,8 @@ class Comparison:
         return found
 
     def compile_ratio(self):
-        """Returns the median compile time of our plans over that of PyTorch's memory budgets."""
+        """Returns the median compile time of our plans, divided by the median compile time of PyTorch's memory
+        budgets."""
         budgets = [each.compile_ns for each in self.theirs if each.family == "budget"]
         return statistics.median(each.compile_ns for each in self.ours) / statistics.median(budgets)
 

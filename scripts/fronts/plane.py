@@ -2,8 +2,8 @@
 
 import dataclasses
 
-# Two plans count as equally fast if their times differ by less than this fraction. The times of almost free ops add up
-# to about as much.
+# Two plans count as equally fast if their times differ by less than this fraction, which is about what all almost free
+# ops take together.
 SAME_TIME = 1e-4
 
 
@@ -22,7 +22,8 @@ def reference_of(plain, *fronts):
 
 
 def hypervolume_ratio(points, reference):
-    """Returns the dominated share of the rectangle from zero to the reference, as the search computes it."""
+    """Returns the share of the rectangle from zero to the reference that the points dominate, computed as in the
+    search."""
     area, lowest_time = 0, reference.time_ns
     for point in sorted(points, key=lambda point: (point.peak_bytes, point.time_ns)):
         if point.peak_bytes < reference.peak_bytes and point.time_ns < lowest_time:
@@ -32,13 +33,13 @@ def hypervolume_ratio(points, reference):
 
 
 def unmatched(points, front):
-    """Returns the points of `points` that no point of the front matches in both bytes and time."""
+    """Returns the members of `points` that are better than every point of the front in bytes or in time."""
     return [point for point in points if not any(
         mine.peak_bytes <= point.peak_bytes and mine.time_ns <= point.time_ns * (1 + SAME_TIME) for mine in front)]
 
 
 def with_answers(front, points, answer_of):
-    """Returns the front, and our answer to the peak of each of the points that the front does not match. `answer_of`
-    takes bytes, and returns a point or None."""
+    """Returns the front with further points added: for each unmatched point, our plan for that point's peak as a
+    budget. `answer_of` takes a budget in bytes, and returns a point or None."""
     answers = [answer_of(point.peak_bytes) for point in unmatched(points, front)]
     return [*front, *(answer for answer in answers if answer is not None)]

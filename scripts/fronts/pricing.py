@@ -1,4 +1,4 @@
-"""The time of a forward op on a device, by its name and the shapes of its inputs."""
+"""Looks up the time of a forward op on a device by the op's name and the shapes of its inputs."""
 
 from collections import Counter
 
@@ -7,7 +7,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from torch_alone.op_facts import op_name, tensors_in
 
-# Op classes that are expensive to recompute if a compiler fuses all others.
+# Op classes that stay expensive to recompute when a compiler fuses all other ops.
 DEAR_CLASSES = ("matmul", "attention_forward")
 SMALL_UNITS = 1000
 
@@ -21,8 +21,8 @@ def ops_of_dropout(shape):
 
 
 def op_key(name, shapes):
-    """Normalizes a name and shapes. Drops numbers, which some recorders take for tensors, and the mark of in-place
-    ops, which functorch does not use."""
+    """Normalizes an op's name and shapes. Drops scalars, which some recorders list as tensors. Drops the trailing
+    underscore of in-place ops, which functorch replaces by other ops."""
     name, dot, overload = name.partition(".")
     return name.rstrip("_") + dot + overload, tuple(tuple(shape) for shape in shapes if len(shape) > 0)
 
@@ -39,8 +39,8 @@ class OpPrices:
             self._price[op_key(op["name"], shapes)] = time_ns
 
     def of(self, counts):
-        """Returns the time of ops, given counts by key. An op that forward does not have on such shapes costs
-        nothing and is noted in `unpriced`."""
+        """Returns the total time of ops, given their counts by key. An op that forward does not run with these shapes
+        counts as free and is noted in `unpriced`."""
         priced = Counter()
         for (name, shapes), count in counts.items():
             for key in ops_of_dropout(shapes[0]) if name == DROPOUT else [(name, shapes)]:
@@ -81,7 +81,7 @@ class CountedOps(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if func is torch.ops.aten.detach.default:  # a mode runs these ops when it saves a tensor
+        if func is torch.ops.aten.detach.default:  # PyTorch's dispatch modes run this op when they save a tensor
             return func(*args, **kwargs)
         tensors = (tensor for value in (*args, *kwargs.values()) for tensor in tensors_in(value))
         self.counts[op_key(op_name(func), [tensor.shape for tensor in tensors])] += 1

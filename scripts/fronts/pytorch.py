@@ -20,12 +20,12 @@ aten = torch.ops.aten
 ATTENTION = [aten._scaled_dot_product_flash_attention_for_cpu.default, aten._scaled_dot_product_flash_attention.default,
              aten._scaled_dot_product_efficient_attention.default]
 MATMULS = [aten.mm.default, aten.addmm.default, aten.bmm.default, aten.baddbmm.default]
-BUDGETS = (0.1, 0.3, 0.5, 0.6, 0.7, 1)  # a budget of 0 takes more bytes than no checkpointing
+BUDGETS = (0.1, 0.3, 0.5, 0.6, 0.7, 1)  # without 0, because that budget takes more bytes than no checkpointing
 
 
 def every_second_matmul():
-    """Returns torchtitan's list: attention, and the first, third, ... of the matmuls."""
-    seen = {False: 0, True: 0}  # called in forward and again in recompute
+    """Returns torchtitan's save list: attention, and the first, third, fifth, ... matmul."""
+    seen = {False: 0, True: 0}  # counts separately in forward and in recompute, because both call the policy
 
     def policy(context, func, *_, **__):
         if func in MATMULS:
@@ -62,7 +62,8 @@ def checkpointed(layers, contexts, draws_random):
 
 
 def checkpointed_offers(blocks, draws_random):
-    """Yields (family, name, how to apply it): every layer, every second layer, and lists for every layer."""
+    """Yields (family, name, function that applies it): checkpointing of every layer, of every second layer, and of
+    every layer with each save list."""
     layers = [layer for of_list in blocks.values() for layer in of_list]
     second = [layer for of_list in blocks.values() for layer in of_list[::2]]
     yield "full", "full", functools.partial(checkpointed, layers, noop_context_fn, draws_random)
@@ -92,8 +93,8 @@ def within_budget(step, budget):
         return parts
 
     def run():
-        # Without as_with_data() transformers would mask a compiled batch differently. transformers would then also
-        # repeat keys and values.
+        # Without as_with_data(), transformers would use another mask when compiled, and would also repeat keys and
+        # values.
         with torch._functorch.config.patch(activation_memory_budget=budget), as_with_data():
             return compiled()
 

@@ -1,11 +1,12 @@
 """Every choice of regions that torch_remat offers for the modules of a layer: each module is saved or recomputed.
-Declares to torch_remat the modules whose output is read by plain ops of the layer."""
+If plain ops of the layer read a module's output, declares that to torch_remat."""
 
 import contextlib
 import functools
 import itertools
 
-# A larger number of choices would take minutes per model, so modules without parameters are left out first.
+# The number of subsets grows exponentially. More modules would take minutes per model, so modules without parameters
+# are left out first.
 MAX_CHOICES = 6
 # Modules that are never worth saving. A layer may call such a module several times, and names of regions must be
 # unique.
@@ -13,7 +14,7 @@ NEVER_REGIONS = ("Dropout", "Identity")
 
 
 def choice_of(name):
-    """Returns the name of the first stream's module for a module of the second stream of tokens."""
+    """Maps a module of the second stream of tokens to the name of the matching module of the first stream."""
     return name.removesuffix("_context")
 
 
@@ -32,7 +33,8 @@ def subsets(names):
 
 
 def saved_region(torch_remat, function, name):
-    """Returns the function as a region that is not recomputed. Ops outside it may read its results."""
+    """Wraps the function in a region that is saved, not recomputed, so that ops outside the region may read its
+    results."""
     kept = torch_remat.region(function, name, recompute=False)
 
     def call(*inputs, **keywords):

@@ -7,7 +7,7 @@ import tarfile
 import zlib
 from pathlib import Path
 
-MAX_BYTES = 15 << 20  # an upper limit, because one stream compresses better
+MAX_BYTES = 15 << 20  # limit for a single stream, because one stream compresses better than several
 MAX_ARCHIVES = 7
 NAMES = "results*.tar.gz"
 LEFT_OUT = "left_out.json"

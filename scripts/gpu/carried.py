@@ -12,7 +12,7 @@ from benchmarks import builds
 from gpu.machine import DRY_PROGRAMS, RELEASE_FILE
 
 MAX_PACKED_BYTES = 64 << 20
-# Debian libraries that the programs load and that a container with LibTorch may lack.
+# Debian libraries that the programs need and that a container with LibTorch may lack.
 LIBRARIES = ["libcrypto.so.3"]
 OPEN_FILE = "open.json"
 PACKAGE_LIBRARY = "harness/python/librematch_python.so"

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Measures this card's highest rates: copies of device memory, and bf16 products of 8192 x 8192 random matrices.
+"""Measures the highest rates that this card reaches: copies of device memory, and bf16 products of 8192 x 8192 random
+matrices.
 
     ceilings.py -o FILE
 
@@ -13,7 +14,7 @@ import time
 
 COPY_BYTES = 1 << 30
 SIZE = 8192
-SECONDS = 1.0  # duration of each kind of measurement; long enough to reach the clocks of a step
+SECONDS = 1.0  # seconds for each measurement, long enough for the clocks to settle as in a training step
 
 
 def median_seconds(call, torch):

@@ -21,14 +21,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from gpu.package_llama import Workload, is_any_missing  # noqa: E402
 
-LAYERS = 8  # half of the model's 16 layers, because every arm compiles all layers
+LAYERS = 8  # only half of the model's 16 layers, to save compile time
 WARM_UP_STEPS = 2
 STEPS = 6
 # Budgets of torch._functorch.config.activation_memory_budget. 1 is PyTorch's default.
 TORCH_BUDGETS = (0.6, 0.3, 0.1, 0.0)
-# Our budgets, as shares of the way from the lowest predicted peak (0) to the peak of the fastest plan (1).
+# Our budgets, on a scale from 0 (the lowest predicted peak) to 1 (the peak of the fastest plan).
 SHARES = (0.7, 0.4, 0.02)
-MOST_DIFFERENCE = 1e-2  # relative, of bfloat16 gradients
+MOST_DIFFERENCE = 1e-2  # largest allowed relative difference of bfloat16 gradients
 MOST_PEAK_ERROR = 0.01
 
 
@@ -41,7 +41,7 @@ def parse():
 
 
 class Bench:
-    """Compiles one model again and again, each time under another arm, and measures its steps."""
+    """Compiles the same model once per arm, and measures its steps."""
 
     def __init__(self, small, seconds):
         import torch
@@ -92,7 +92,7 @@ class Bench:
         return samples, self.torch.cuda.max_memory_allocated() if self.is_cuda else None
 
     def arm(self, name, compile_model, surroundings=contextlib.nullcontext):
-        """Measures the step that compile_model() leaves."""
+        """Compiles the model with compile_model() and measures its step."""
         import rematch
         start = time.monotonic()
         if start + 1.1 * self.longest > self.end:

@@ -16,7 +16,7 @@ RESULTS = ROOT / "reports/results/gpu"
 CUDA_BUILD = ROOT / "build/cuda"
 DEV_BUILD = ROOT / "build/dev"
 SECONDS_TO_WRITE = 10
-# A file packed with the programs. It holds the release of LibTorch, such as 2.11, that they were built for.
+# This file is packed with the programs. It contains the LibTorch release, such as 2.11, that they were built for.
 RELEASE_FILE = "torch_release.txt"
 
 # Paths of the programs: the programs of preset cuda, and the programs of preset dev for the dry device.
@@ -104,7 +104,7 @@ class Machine:
         return None if sees_device == "True" else f"torch {version} of {self.python} sees no device"
 
     def obstacle(self, question):
-        """Returns why the question cannot be asked here, or None."""
+        """Returns why this machine cannot answer the question, or None."""
         if self.dry and not question.dry:
             return "the dry device gives no answer to this question"
         for program in question.programs:
@@ -119,15 +119,15 @@ class Machine:
         return self.ask_torch() if question.torch else None
 
     def ask_torch(self):
-        """Asks once, because importing torch takes seconds of a GPU's time."""
+        """Checks Python's torch only once, because importing torch takes seconds of a GPU's time."""
         if not self.torch_asked:
             self.torch_reason = self.torch_obstacle()
             self.torch_asked = True
         return self.torch_reason
 
     def environment(self, question=None):
-        """Returns the environment for our programs. Python's torch brings its own libraries, so Python gets
-        python_environment."""
+        """Returns the environment variables for our programs. Python gets python_environment instead, because its torch
+        finds its own libraries."""
         root = self.libtorch()
         merged = dict(os.environ)
         libraries = [f"{root}/torch/lib", *(f"{root}/nvidia/{name}/lib" for name in (
@@ -162,7 +162,7 @@ class Machine:
 
     def filled(self, command, question, out, seconds=None):
         """Returns the words with placeholders filled. {report} is the question's own report, {report:NAME} another
-        question's. {seconds} and {timeout} stop a program before it is killed, so that it writes its results so far."""
+        question's. {seconds} and {timeout} let a program stop early and write its results before it is killed."""
         seconds = max(1, int(seconds or question.limit()) - SECONDS_TO_WRITE)
         values = {"report": str(report_file(out, question.name)), "out": str(out), "python": self.python,
                   "timeout": f"{seconds}s", "seconds": str(seconds),
@@ -185,7 +185,7 @@ class Machine:
 
 
 def shortened(command):
-    """Shortens a command that takes times to one step, because the dry device has no times. The dry device also lacks
+    """Reduces a command that measures times to one step, because the dry device has no times. The dry device also lacks
     cuDNN, whose attention LibTorch chooses for times."""
     words = list(command)
     for flag in ("--timed-steps", "--rounds"):

@@ -27,7 +27,7 @@ SMALL_BATCH = (2, 64)
 OPTIMIZER = "adamw(state=bfloat16)"  # torch.optim.AdamW keeps its moments in the dtype of the parameters
 MOST_PEAK_ERROR = 0.01
 TURNS = 4
-STEPS = 5  # steps per turn
+STEPS = 5  # number of steps per turn
 WARM_UP_STEPS = 2
 
 
@@ -107,8 +107,8 @@ class Trainer:
 
 
 def budget_of(workload):
-    """Returns a budget between the peaks of no plan and of recomputing every layer, so that the plan both keeps and
-    recomputes layers."""
+    """Returns a budget between the peak without a plan and the peak of policy full, so that the plan keeps some layers
+    and recomputes others."""
     import rematch
     traced = rematch.trace(workload.model, workload.step)
     peaks = [rematch.predict(traced, rematch.resolve(traced, policy), optimizer=OPTIMIZER)["peak_bytes"]
@@ -130,7 +130,7 @@ def unrepeatable_gradients(workload):
 def measure(workload):
     import rematch
     import torch
-    # Bits are compared, but cuDNN's and the memory-efficient attention do not repeat the bits of their gradients.
+    # Bits are compared, so disables cuDNN's and memory-efficient attention, whose gradients do not repeat their bits.
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.backends.cuda.enable_cudnn_sdp(False)
     torch.backends.cuda.enable_mem_efficient_sdp(False)

@@ -1,4 +1,4 @@
-"""Takes those turns of pytorch_steps.py that its file does not have yet; see that program.
+"""Runs the turns that are still missing in a file of pytorch_steps.py; see that program.
 
     pytorch_rivals.py FILE DEADLINE
 
@@ -34,12 +34,13 @@ from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts  # noqa: E402
 
 aten = torch.ops.aten
-# The first step is additional. In later turns a rival's kernels are loaded and the device is busy.
+# These numbers exclude the first step. Later turns need less warm-up, because the rival's kernels are loaded and the
+# device is busy.
 FIRST_WARM_UP = {"min_steps": 2, "min_seconds": 1.0}
 LATER_WARM_UP = {"min_steps": 1, "min_seconds": 0.3}
 REASON_CHARS = 2000
-DYNAMO_ADVICE = "\n\nSet TORCHDYNAMO_VERBOSE=1"  # from this position on, the text is the same for every error
-PR_SET_PDEATHSIG = 1  # linux/prctl.h; a child whose parent was killed must not keep the device busy
+DYNAMO_ADVICE = "\n\nSet TORCHDYNAMO_VERBOSE=1"  # dynamo appends the same advice to every error; it is cut off
+PR_SET_PDEATHSIG = 1  # from linux/prctl.h; kills the child with its parent, so that it does not keep the device busy
 BACKENDS = {"math": SDPBackend.MATH, "flash": SDPBackend.FLASH_ATTENTION,
             "efficient": SDPBackend.EFFICIENT_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION}
 ATTENTION = [aten._scaled_dot_product_flash_attention.default, aten._scaled_dot_product_cudnn_attention.default,
@@ -51,10 +52,10 @@ SAVED = {"attn_only": ATTENTION, "save_mm": MATMUL}
 FAMILIES = {"wan": (wan, "Wan", data.shape_batch), "llama": (llama, "Llama", data.text_batch)}
 
 
-# Sequence length of the probe. Any length shows whether a kernel supports the model's heads.
+# Sequence length of the trial call. Any length shows whether a kernel supports the model's heads.
 PROBE_TOKENS = 256
 
-# Calls the op itself if scaled_dot_product_attention rejects it for the model's heads.
+# Direct calls of attention ops, for heads with which scaled_dot_product_attention does not use the op.
 DIRECT = {"flash": lambda q, k, v, causal: aten._scaled_dot_product_flash_attention(q, k, v, 0.0, causal)[0],
           "cudnn": lambda q, k, v, causal: aten._scaled_dot_product_cudnn_attention(
               q, k, v, None, True, 0.0, causal)[0]}
@@ -70,8 +71,8 @@ def attention(q, k, v, causal):
 
 
 def choose_attention_call(settings):
-    """Chooses how attention() calls the kernel, and returns a description. For grouped heads, attention() may have to
-    call the op itself."""
+    """Chooses how attention() calls the kernel, and returns a description. With grouped heads, attention() may have to
+    call the op directly."""
     global direct_attention
     dimensions, backend = settings["dimensions"], settings["attention_backend"]
     if backend not in DIRECT or settings["device"] != "cuda":
@@ -152,7 +153,7 @@ class AdamW:
 
 
 class Blocks:
-    """Calls every block through `call`. The twins use it as their `regions`."""
+    """Calls every block through `call`. The models of tests/parity take this object as their `regions`."""
 
     def __init__(self, model, call):
         self.model = model
@@ -165,7 +166,8 @@ class Blocks:
         return [Stretch([layer], False) for layer in range(num_layers)]
 
     def blocks(self, stretch, function, moved, *context):
-        """`moved` holds the only reference to the input."""
+        """Removes the input from `moved`, which holds the only reference to it, so that the block can free the
+        input."""
         return self.call(self.model.blocks[stretch.layers[0]], moved.pop(), (*context, self.model.table))
 
 
@@ -220,8 +222,8 @@ def eager_call(policy):
 
 
 def compiled_forms(policy):
-    """Returns the ways to compile a block, the best first. Selective checkpointing cannot be outside the compiled
-    block, because a dispatch mode sees none of its ops."""
+    """Returns the ways to compile a block, the best first. Selective checkpointing must be inside the compiled block,
+    because a dispatch mode sees no ops of a compiled block."""
     if policy == "none":
         return {"compile(block), one graph": lambda: compiled(plain_block, True),
                 "compile(block)": lambda: compiled(plain_block, False)}
@@ -233,7 +235,7 @@ def compiled_forms(policy):
 
 
 class GraphNotes:
-    """Records for each graph that inductor compiles which attention ops it contains, and how many matmuls."""
+    """Records which attention ops and how many matmuls each graph of inductor contains."""
 
     def __init__(self):
         self.graphs = []
@@ -242,7 +244,8 @@ class GraphNotes:
     def note(self, graph):
         names = []
         for node in graph.nodes:
-            if node.op == "call_function":  # an op may be an argument of another op that keeps the generator's state
+            # a higher-order op that keeps the generator's state has the actual op as an argument
+            if node.op == "call_function":
                 ops = [argument for argument in node.args if isinstance(argument, torch._ops.OpOverload)]
                 names += map(str, [node.target, *ops])
         matmuls = tuple(str(op) for op in MATMUL)
@@ -290,7 +293,7 @@ class Device:
 
 
 def version_of(read):
-    """Returns None for a version that cannot be read, so that measuring continues."""
+    """Returns None if the version cannot be read, so that the measurement continues."""
     try:
         return read()
     except Exception as error:  # noqa: BLE001
@@ -313,7 +316,7 @@ def number(value):
 
 
 class NoFormWorks(RuntimeError):
-    """Every way to compile the block failed."""
+    """Raised if every way to compile the block failed."""
 
 
 class Rivals:
@@ -324,7 +327,8 @@ class Rivals:
         settings = self.state["settings"]
         self.device = Device(settings["device"])
         self.state["attention_call"] = choose_attention_call(settings)
-        with torch.device(settings["device"]):  # a default device would slow down every op of a step
+        # not for the whole process, because a default device slows down every op of a step
+        with torch.device(settings["device"]):
             self.workload = Workload(settings)
         self.calls = {}
         self.turn_seconds = {}
@@ -378,14 +382,14 @@ class Rivals:
                 "peak_reserved_bytes": None}
 
     def clear(self):
-        """Frees the memory that a failed step left behind."""
+        """Frees the memory that a failed step still holds."""
         try:
             for parameter in self.workload.model.parameters.by_name.values():
                 parameter.grad = None
             gc.collect()
             self.device.begin_peak()
         except RuntimeError:
-            pass  # is_lost() finds out whether the device is lost
+            pass  # is_lost() then checks whether the device can still be used
 
     def measured(self, rival):
         is_first = key_of(rival) not in self.calls

@@ -9,8 +9,8 @@ report's too. All rivals take turns in one process: in the listed order in even 
 rounds. Every turn starts from the same parameters. OUT is written before and after every turn.
 
 pytorch_rivals.py runs the turns in a child process. If a rival ends the child or keeps it busy for too long,
-this program marks the rival as failed and starts a child for the others. At LIMIT the rest is marked as not run.
-Needs torch and numpy. Exit codes: 0 OUT is written, whatever its result; 2 usage."""
+this program marks the rival as failed and starts a child for the others. At LIMIT all remaining turns are marked as not
+run. Needs torch and numpy. Exit codes: 0 OUT is written, whatever its result; 2 usage."""
 
 import argparse
 import json
@@ -25,14 +25,14 @@ import time
 CHILD = pathlib.Path(__file__).resolve().parent / "pytorch_rivals.py"
 POLICIES = ("none", "full", "attn_only", "save_mm")
 VARIANTS = ("eager", "compile")
-# The child asks for a new process with this code, because CUDA accepts no work after some errors.
+# The child exits with this code to request a new process, because CUDA accepts no work after some errors.
 RESTART = 75
-# A rival that takes longer for one turn hangs. Compiling took at most 41 s on two busy cores.
+# A rival whose turn takes longer is considered hung. Compiling took at most 41 s on two busy cores.
 TURN_SECONDS = 180
 MAX_CHILDREN = 6
 POLL_SECONDS = 0.2
 STDERR_LINES = 3
-CRASH = "Fatal Python error"  # first line of faulthandler's output; the lines after it show where the program was
+CRASH = "Fatal Python error"  # first line of faulthandler's output; a stack trace follows
 
 
 def settings_of(report):
@@ -54,7 +54,7 @@ def policies_of(report):
 
 
 def ours(report):
-    """Returns the figures to compare: for each point its step time, how the time was measured, and its peaks."""
+    """Returns the figures to compare for each point: step time, how the time was measured, and peaks."""
     of_time = ("step_median_ns", "samples_ns", "attention_backend", "repeatable_bits", "peak_allocated_bytes",
                "peak_reserved_bytes")
     of_memory = ("peak_allocated_bytes", "peak_reserved_bytes", "peak_requested_bytes")
@@ -96,7 +96,8 @@ def rival_named(state, name):
 
 
 def blame_running(state, reason):
-    """Marks the rival as failed whose turn did not end. Marks the whole run as failed if no rival had a turn."""
+    """Marks the rival as failed during whose turn the child ended. If no rival was running, marks the whole run as
+    failed."""
     running, state["running"] = state["running"], None
     if running is None:
         state["failure"] = reason
@@ -126,7 +127,8 @@ def end_of(child):
 def run_child(command, output, deadline, turn_seconds):
     """Runs one child. Returns its exit code, or why it was killed."""
     with tempfile.TemporaryFile("w+") as errors:
-        # A compiler that outlives the child must not hold the pipe that this program's caller reads.
+        # Discards stdout. Otherwise a compiler that outlives the child would keep open the pipe that this program's
+        # caller reads.
         child = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=errors)
         try:
             killed = watch(child, output, deadline, turn_seconds)

@@ -22,7 +22,7 @@ def is_of_kind(card, kind):
     return kind is None or kind_of_card(card) == kind
 
 
-# Changes of documents next to the code do not affect an answer.
+# Ignores documents, because their changes do not affect an answer.
 NOT_DOCUMENTS = ":(exclude)*.md"
 
 
@@ -30,28 +30,28 @@ NOT_DOCUMENTS = ":(exclude)*.md"
 class Question:
     name: str
     what: str
-    value: int  # importance; the question with the highest value is asked first
+    value: int  # importance; questions with a higher value run first
     seconds: int  # estimate
-    lane: str  # values: runs beside others; times: runs alone
+    lane: str  # "values": may run in parallel with other questions; "times": runs alone
     commands: list  # lists of words; see machine.filled for the placeholders
     depends: list = field(default_factory=list)  # repository paths whose change reopens the question
-    kind: str = None  # kind of card; None: any
-    run: str = ""  # group of questions that analysis planned for one run on a GPU
-    always: bool = False  # every run asks the question, answered or not
-    judge: str = None  # name of a verdict; None: the exit codes decide
+    kind: str = None  # required kind of card; None accepts any card
+    run: str = ""  # name of the GPU run for which the question is planned
+    always: bool = False  # if true, every run includes the question, even if it is answered
+    judge: str = None  # name of a judge in verdicts.JUDGES; if None, the exit codes decide
     ok_codes: tuple = (0,)
-    quote: str = None  # pattern; the text after it in a line of the output is a finding
-    refuse: str = None  # pattern; a matching line of the output fails the question
-    needs: list = field(default_factory=list)  # questions whose reports this question reads
-    programs: list = field(default_factory=list)  # must be on the PATH
-    torch: bool = False  # needs a Python that can use the device, with the torch of the programs
+    quote: str = None  # pattern; in a line of the output, the text after a match is a finding
+    refuse: str = None  # pattern; the question fails if a line of the output matches
+    needs: list = field(default_factory=list)  # other questions whose reports this question reads
+    programs: list = field(default_factory=list)  # programs that must be on the PATH
+    torch: bool = False  # true if it needs a Python whose torch can use the device and matches the programs
     gpu: bool = True
     dry: bool = True  # whether the question gives results on the dry device
     answered: dict = None
 
     def limit(self):
-        """Returns the seconds after which the question is killed. Leaves a margin, because estimates come from few
-        runs."""
+        """Returns the seconds after which the question's command is killed. Includes a margin, because estimates come
+        from few runs."""
         return 2 * self.seconds + 30
 
 
@@ -98,7 +98,7 @@ def check(questions, path):
 
 
 class Repository:
-    """The facts that come from git. A machine with a GPU has no history."""
+    """Looks up facts in git. They are packed for the machine with a GPU, which has no git history."""
 
     def __init__(self, root):
         self.root = root
@@ -160,7 +160,7 @@ def fits_kind(question, kind):
 
 
 def makespan(seconds, workers):
-    """Returns the time until the last of these tasks ends, if the longest tasks start first."""
+    """Returns the time until the last task ends, if longer tasks start first."""
     ends = [0] * workers
     for one in sorted(seconds, reverse=True):
         ends[ends.index(min(ends))] += one

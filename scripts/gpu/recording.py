@@ -10,8 +10,8 @@ from gpu.machine import results_of
 
 
 def record(source, queue_file, target, commit=None):
-    """Returns lines that name the recorded results. `commit` names the commit with the code that was built, if results
-    name another commit or had uncommitted changes."""
+    """Returns a line for each recorded result. `commit` overrides the commit of the built code, for results that name
+    another commit or had uncommitted changes."""
     with tempfile.TemporaryDirectory() as folder:
         unpacked = Path(folder)
         archive.unpack(source, unpacked)
@@ -43,7 +43,7 @@ FOLDERS = re.compile(r"(?<![\w./:-])/(?:[\w.+-]+/)+(?=[\w.+-])")
 
 
 def without_folders(text):
-    """Shortens absolute paths to their last name, because locations of files do not belong to the result."""
+    """Shortens absolute paths to their last component, because a result must not depend on folders of one machine."""
     return FOLDERS.sub("", text)
 
 

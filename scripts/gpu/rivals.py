@@ -4,16 +4,18 @@ torch.compile. Uses no device, clock or file."""
 import math
 import statistics
 
-# Our step may take at most this many times the rival's.
+# Largest allowed ratio of our step time to the rival's.
 MAX_RATIO = 1.0
-# Losses of one model differ only by rounding: bfloat16 keeps 8 bits, and a mean over tokens has a smaller error.
+# Largest allowed relative difference of losses. Only rounding may differ: bfloat16 keeps 8 bits, and a mean over tokens
+# has a smaller error.
 MAX_LOSS_DIFFERENCE = 0.02
 MEBIBYTE = 1 << 20
 NAMES = {"eager": "PyTorch eager", "compile": "torch.compile"}
 
 
 def turns_of(report):
-    """Returns one record for each turn of a rival. Files without `format` contain only eager rounds, by policy."""
+    """Returns one record for each turn of a rival. Files without the key `format` contain only rounds of PyTorch eager,
+    by policy."""
     if report.get("format", 1) >= 2:
         return report["turns"]
     return [{"round": index, "variant": "eager", "policy": policy, **measured}
@@ -107,8 +109,8 @@ def wrong_losses(report):
 
 
 def diverged(report):
-    """Returns rivals whose loss diverged, which random data may cause. Their steps are the same, but arithmetic on
-    NaN takes less power."""
+    """Returns rivals whose loss diverged, which random data may cause. Such steps run the same ops, but arithmetic on
+    NaN takes less power and may be faster."""
     return [f"{NAMES[turn['variant']]}, {turn['policy']}: the last loss of round {turn['round']} is {turn['last_loss']}"
             for turn in turns_of(report)
             if turn.get("last_loss") is not None and not math.isfinite(float(turn["last_loss"]))]

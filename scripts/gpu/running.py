@@ -1,4 +1,5 @@
-"""Runs questions within a time limit, by lanes, and writes the result after each."""
+"""Runs questions within a time limit, and writes the result after each question. Questions about values run in
+parallel, questions about times run alone."""
 
 import datetime
 import json
@@ -17,7 +18,7 @@ from pathlib import Path
 from gpu import archive, questions, verdicts
 from gpu.machine import ROOT, report_file
 
-MIN_SECONDS = 10  # a question with less time left is not started
+MIN_SECONDS = 10  # no question starts if less time than this remains
 MAX_WORKERS = 5
 TAIL_LETTERS = 4000
 LAST_LINES = 12
@@ -30,13 +31,14 @@ def say(text):
 
 
 def dry_workers(cores):
-    """Returns the number of workers. No times are taken, so every question may run beside others."""
+    """Returns the number of parallel questions on the dry device. No times are measured there, so all questions may run
+    in parallel."""
     return max(1, min(MAX_WORKERS, cores))
 
 
 def value_workers(cores):
-    """Returns how many questions about values run at once: up to five if there are many cores. Each loads LibTorch
-    and fills a model."""
+    """Returns how many questions about values run at once: up to five if there are many cores. Each of them loads
+    LibTorch and initialises a model."""
     return max(1, min(MAX_WORKERS, cores // 3))
 
 
@@ -120,8 +122,8 @@ class Run:
         return questions.choose(self.open(), self.budget(), self.workers, self.reports())
 
     def budget(self):
-        """Returns the seconds for choosing questions. Estimates do not apply to the dry device, so there every
-        question may start while time is left."""
+        """Returns the seconds that chosen questions may take together. There is no limit on the dry device, because
+        estimates are for a GPU."""
         return float("inf") if self.machine.dry else self.left()
 
     def limit(self, question):
@@ -156,7 +158,7 @@ class Run:
             return
         result = self.blank(question)
         start = time.monotonic()
-        is_cut = self.machine.dry or self.left() < question.limit()  # cut off by the end of this run
+        is_cut = self.machine.dry or self.left() < question.limit()  # the run's time limit stopped the command
         try:
             result["commands"], result["status"] = self.run_commands(question, start + self.limit(question), workers)
             judge(question, self.machine, self.out, result, is_cut)
@@ -173,12 +175,13 @@ class Run:
                 "seconds": None, "commands": [], "findings": [], "problems": []}
 
     def reached(self):
-        """Returns the ceilings and the anchor of this run, which make results of different cards comparable."""
+        """Returns the findings of the questions that every run includes. They make results of different cards
+        comparable."""
         return {name: findings for name, findings in self.anchors.items() if findings}
 
     def run_commands(self, question, deadline, workers):
-        """Returns each command's line, exit code and last words. Stops at the first command that fails or runs out
-        of time."""
+        """Returns the command line, exit code and last output lines of each command. Stops at the first command that
+        fails or runs out of time."""
         done = []
         quote, refuse = verdicts.pattern(question.quote), verdicts.pattern(question.refuse)
         for command in question.commands:
@@ -207,8 +210,8 @@ class Run:
         return merged
 
     def run_in_time(self, words, environment, seconds):
-        """Returns the exit code, or None if the command took too long, and the output. Processes that the command
-        started are ended too."""
+        """Returns the output and the exit code, or None instead of the code if the command took too long. Also ends all
+        processes that the command started."""
         process = subprocess.Popen(words, cwd=ROOT, env=environment, text=True, errors="replace",
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
         self.processes.add(process)

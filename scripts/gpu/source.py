@@ -1,4 +1,4 @@
-"""The source from which the programs were built, and the questions that are open for it."""
+"""The source from which the programs were built, and the questions that are still open for this source."""
 
 import json
 from dataclasses import dataclass, field

@@ -13,7 +13,7 @@ PEAK_BYTES = 2 * MIB
 # The largest allowed slowdown of a step while kernels are counted.
 MOST_SLOWDOWN = 1.10
 
-# Matches what Catch2 prints for tests that did not run. With a device, no test has a reason to be skipped.
+# Matches what Catch2 prints for skipped tests. No test may be skipped on a machine with a GPU.
 SKIPPED_TESTS = re.compile(r": skipped|No test cases matched|No tests ran")
 # Matches a line of `rematch doctor` that says why the device cannot be used, or why kernels cannot be counted.
 UNUSABLE = re.compile(r"^(device cuda|kernels) +(?!ok$| )")
@@ -35,7 +35,7 @@ def is_dry(report):
 
 
 def points(report):
-    """Yields names and points of a report. A front's points share its schedule."""
+    """Yields (name, point) for each point of a report. All points of a front have the front's schedule."""
     for point in report.get("points", []):
         yield f"{point['policy']}, {point.get('schedule') or report['schedule']}", point
 
@@ -75,7 +75,7 @@ def wrong_bits(point):
         where = parity["first_different_tensor"] or "a tensor without a name"
         return f"bits differ from reference {parity['reference']} at {where}"
     if point["status"] != "ok":
-        return None  # the steps that ran were compared above
+        return None  # the comparison above already covers the steps that ran
     if None in bits:
         return f"bits were not compared with reference {parity['reference']}"
     if not parity["every_parameter_has_gradient"]:
@@ -91,8 +91,7 @@ def wrong_counts(point):
 
 
 def peaks_of(point):
-    """Returns the measured and the predicted peak of the bytes that tensors requested, including libraries'
-    workspaces."""
+    """Returns the measured and the predicted peak of requested bytes. Both include the workspaces of libraries."""
     memory = point["memory"] or {}
     measured, predicted, workspace = (memory.get(key) for key in (
         "peak_requested_bytes", "predicted_peak_requested_bytes", "workspace_bytes"))
@@ -145,7 +144,7 @@ def kernel_sum(point, kernel_class):
 
 
 def unknown_kernels(kernels, most=8):
-    """Returns the slowest of the kernels that have no class. Each needs a rule in kernel_class.cpp."""
+    """Returns the slowest kernels without a class, each of which needs a rule in kernel_class.cpp."""
     times = kernels.get("unknown_time_ns") or {}
     longest = sorted(times.items(), key=lambda item: -item[1])
     return [f"no class: {kernel}, {time / 1e6:.2f} ms" for kernel, time in longest[:most]]
@@ -268,7 +267,7 @@ def judge_times(report):
 
 
 def judge_overhead(report):
-    """Reports the ratio as a finding. The ratio is not judged, because its target is for a CPU."""
+    """Reports the step ratio as a finding. Does not judge the ratio, because its target applies to a CPU."""
     findings, problems = judge_times(report)
     ratios = [point for _, point in points(report) if point["policy"] != "none" and (point["time"] or {}).get("step_ratio")]
     if not is_dry(report) and not ratios:

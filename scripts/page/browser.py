@@ -13,11 +13,11 @@ PATIENCE_S = 60
 
 
 class NoBrowser(Exception):
-    """Raised if no Chromium is here and none can be installed. The text says why."""
+    """Raised if Chromium is not installed and cannot be installed. The message says why."""
 
 
 class BrowserError(Exception):
-    """Chromium rejected a command, or does not answer."""
+    """Raised if Chromium rejects a command, or does not answer."""
 
 
 def find_browser():
@@ -51,7 +51,7 @@ class Browser:
         self.folder = tempfile.TemporaryDirectory(prefix="rematch_page_")
         to_browser, self.outgoing = os.pipe()
         self.incoming, from_browser = os.pipe()
-        # The browser reads commands from descriptor 3 and writes answers to 4.
+        # With --remote-debugging-pipe, Chromium reads commands from descriptor 3 and writes answers to 4.
         command = ('exec 3<&%d 4>&%d; exec "$0" "$@"' % (to_browser, from_browser))
         self.process = subprocess.Popen(
             ["bash", "-c", command, program, "--headless", "--remote-debugging-pipe",
@@ -86,7 +86,7 @@ class Browser:
         self.folder.cleanup()
 
     def call(self, method, **parameters):
-        """Sends a command and returns its result. Events that arrive meanwhile are kept."""
+        """Sends a command and returns its result. Stores events that arrive in the meantime."""
         self.last_id += 1
         message = {"id": self.last_id, "method": method, "params": parameters}
         if self.session:

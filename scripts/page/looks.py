@@ -26,9 +26,9 @@ LOOKS = [
 # Folded content is inspected too, in a second pass.
 UNFOLD = "for (const folded of document.querySelectorAll('details')) folded.open = true"
 
-# Returns a list of sentences. Content beyond the edge of a part that scrolls sideways is reachable. Text is compared
-# by the boxes of its glyph lines, shrunk by a pixel, because neighbouring lines may touch. Grid lines (class s4 in
-# svg.cpp: Paint::kGrid) and areas run below text on purpose, so only the outline of a path counts.
+# Returns problems as sentences. Accepts content beyond the edge of a part that scrolls sideways. Compares text by the
+# boxes of its lines, shrunk by a pixel, because neighbouring lines may touch. Ignores grid lines (class s4 in svg.cpp:
+# Paint::kGrid) and the insides of areas, because text may cover them.
 INSPECTION = r"""
 (() => {
   const problems = [];
@@ -171,7 +171,7 @@ def look_at(browser, page, look, screenshot):
                  deviceScaleFactor=look.scale, mobile=False)
     browser.call("Emulation.setEmulatedMedia",
                  features=[{"name": "prefers-color-scheme", "value": look.scheme}])
-    # The page must work without its own scripts. evaluate() below still works.
+    # Disables the page's scripts, because the page must work without them. evaluate() works nevertheless.
     browser.call("Emulation.setScriptExecutionDisabled", value=True)
     browser.call("Page.navigate", url=page.resolve().as_uri())
     browser.wait_for("Page.loadEventFired")

@@ -1,9 +1,9 @@
-"""Reads what GPUs have measured from reports/results/gpu: whole reports, and the verdict of each question.
+"""Reads the measurements of GPUs from reports/results/gpu: whole reports, and the verdict of each question.
 
 Each kind of card has a folder, so a question's name here is KIND/NAME. There are three kinds of file.
 NAME.report.json comes from `rematch run` (schema rematch.report), pytorch_NAME.report.json from pytorch_steps.py,
-and NAME.json is the verdict of the question NAME. The verdict quotes the command's last words. If a report was not
-kept, these words are all that is left of it."""
+and NAME.json is the verdict of the question NAME. The verdict quotes the last lines of the command's
+output. If a report was not kept, its figures are known only from these lines."""
 
 import json
 import pathlib
@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 
 NOT_KEPT = "report not kept"
-# Smaller models were narrowed to count kernels. Their figures do not represent the full size.
+# Smaller models were only run to count kernels, so their figures do not represent models at full size.
 MIN_DIM = 512
 OF_STEPS = ("step_ns", "num_samples", "ratio", "interval", "reference", "mfu")
 OF_PEAKS = ("predicted", "requested", "allocated", "reserved")
@@ -45,7 +45,7 @@ class Point:
     reserved: int | None = None
     timed_allocated: int | None = None
     timed_reserved: int | None = None
-    also: list = field(default_factory=list)  # other questions that contributed to a lost point
+    also: list = field(default_factory=list)  # other questions whose output restored fields of a point without a report
 
     def key(self):
         return self.card, self.model, self.size, self.ops, self.policy
@@ -149,8 +149,8 @@ def add_points_of_lost_reports(evidence):
     timed = {point.key() for point in evidence.points if point.step_ns is not None}
     weighed = {point.key() for point in evidence.points if point.requested is not None}
     lost = {}
-    sources = [points_of_pytorch, points_of_findings, points_of_tails]  # ordered by precision: a later source only
-                                                                        # fills gaps
+    # most precise source first: later sources only fill gaps
+    sources = [points_of_pytorch, points_of_findings, points_of_tails]
     for point in [point for source in sources for point in source(evidence)]:
         merge(lost, point)
     for key, point in lost.items():
@@ -216,7 +216,7 @@ def points_of_tails(evidence):
 
 
 def merge(points, new):
-    """Merges a point from several sources. A later source fills the fields that earlier sources left open."""
+    """Merges the records of one point from several sources. A later source only fills fields that are still None."""
     old = points.setdefault(new.key(), new)
     old.status = new.status if old.step_ns is None else old.status
     if new.question not in (old.question, *old.also):

@@ -17,7 +17,7 @@ def profiles_in(folder):
 
 
 def command_of(program, profile, policies, source):
-    """`source` holds the flags that say where times come from."""
+    """`source` contains the flags that select the source of times."""
     dimensions = profile["dimensions"]
     return [str(program), "predict", "--model", profile["model"], "--batch", str(dimensions["batch"]),
             "--tokens", str(dimensions["tokens"]), "--dtype", profile["dtype"], "--policy", ",".join(policies),

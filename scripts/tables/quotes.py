@@ -5,7 +5,7 @@ names the source of each figure as [figure, table, row, column], or `not_of_a_gp
 
 import re
 
-# A paragraph or row with one of these words is about a GPU.
+# A paragraph or table row that contains one of these words is about a GPU.
 WORDS = re.compile(r"\b(H100|H200|L40S|A100|B200|GPU|MFU)s?\b|\bCUDA\b|PyTorch eager|torch\.compile")
 # A number with a unit, or a decimal fraction. Version numbers and parts of names do not count.
 UNITS = r"\s?(?:ms|us|ns|s|GB/s|TFLOP/s|TFLOP|GB|GiB|MiB|MB)\b|\s?%"
@@ -50,7 +50,7 @@ def value_of(figure):
     return float(digits), len(digits.partition(".")[2])
 
 
-# Cells are in ms and bytes; figures may use larger units.
+# Factors from units in figures to the units of table cells, which are ms and bytes.
 SCALES = {"s": 1e3, "GB": 1e9, "MB": 1e6, "GiB": 2 ** 30, "MiB": 2 ** 20}
 
 

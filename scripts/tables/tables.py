@@ -14,7 +14,7 @@ GB = 10 ** 9
 @dataclass
 class Table:
     columns: list
-    rows: dict  # key -> cells; quoted_figures.json refers to a row by its key
+    rows: dict  # maps a row's key to its cells; quoted_figures.json refers to rows by key
 
     def markdown(self):
         if not self.rows:
@@ -35,7 +35,7 @@ def source_of(point):
 
 
 def how_of(point):
-    """Returns the attention kernel, and the allocator if it is not the usual one."""
+    """Returns the attention kernel, and "expandable" if the allocator used expandable segments."""
     return (point.attention or "") + (", expandable" if "expandable" in (point.allocator or "") else "")
 
 
@@ -51,7 +51,7 @@ def ratio_of(point):
     if point.ratio is None:
         return ""
     interval = f" ({point.interval[0]:.3f} to {point.interval[1]:.3f})" if point.interval else ""
-    if not point.is_kept:  # the command printed two digits, so no more are known
+    if not point.is_kept:  # the report is lost, and the command's output has only two digits
         interval = f" ({point.interval[0]:.2f} to {point.interval[1]:.2f})" if point.interval else ""
         return f"{point.ratio:.2f}{interval} of {point.reference}"
     return f"{point.ratio:.3f}{interval} of {point.reference}"
@@ -180,7 +180,7 @@ BANDWIDTH = re.compile(r"^(?:bandwidth: )?(?P<kernel>.+?): (?P<rate>[\d.]+) GB/s
 
 
 def bandwidth(evidence):
-    """Tabulates bandwidth: the least bytes that any kernel can move, divided by the time."""
+    """Tabulates bandwidth: the number of bytes that any kernel must move at least, divided by the kernel's time."""
     columns = ["kernel", "GB/s", "share of the card's", "target 0.8", "report"]
     rows = {}
     for question, verdict in evidence.verdicts.items():
@@ -272,10 +272,10 @@ def code_of(verdict):
     return f"tree {(verdict.get('source_sha256') or 'unknown')[:8]}"
 
 
-# FastVideo PR 1410 for Wan 1.3B on one H100: seconds per step and peaks in GB.
+# Published figures of FastVideo PR 1410 for Wan 1.3B on one H100: seconds per step and peak in GB.
 PUBLISHED = {"full": (4.19, 26.82), "attn_only": (3.75, 28.88)}
 WAN_SIZES = ("31,200", "72,000")
-# Attention kernels from which a point may be taken. The first one is what a user gets by default.
+# Attention kernels in order of preference. The first is the kernel that a user gets by default.
 WAN_ATTENTION = ("cudnn", "flash", "efficient", "math", None)
 
 
