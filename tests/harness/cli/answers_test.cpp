@@ -1,5 +1,5 @@
-// The five questions of reports/README.md. Checks the command for each question, what the command
-// prints, and the README's explanation of the answer.
+// Checks the five questions that reports/README.md answers: the command for each question, the
+// output of that command, and the explanation of the answer.
 #include <sstream>
 #include <vector>
 

@@ -1,6 +1,6 @@
-// Gives files that are broken, huge, deep or hostile to every subcommand that reads reports. Each
-// must exit with code 2 and one line that names the file, print nothing to stdout, and write no
-// file.
+// Passes broken, huge, deeply nested and hostile files to every subcommand that reads reports. Each
+// subcommand must exit with code 2, print one line on stderr that names the file, print nothing to
+// stdout, and write no file.
 #include <filesystem>
 #include <fstream>
 

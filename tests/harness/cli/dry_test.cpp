@@ -57,7 +57,7 @@ TEST_CASE("a build without CUDA starts the command on the dry device, with the r
   CHECK(full.at("recompute").dump().find("pytorch_flash::flash_fwd") != std::string::npos);
 }
 
-TEST_CASE("the table of a dry run says what is unproven and lists launches by name") {
+TEST_CASE("the table of a dry run says what the run does not prove, and lists launches by name") {
   const ScratchFolder scratch;
   const std::string file = scratch.file("report.json");
   const Outcome outcome = rematch_beside("run " + kTinyDit + "--policy full --steps 2 " +
@@ -209,8 +209,8 @@ TEST_CASE("each of two ranks writes a snapshot") {
   CHECK(std::filesystem::exists(scratch.file("full.pickle")));
 }
 
-// The times were not measured. The file claims that this machine's card, or another card, measured
-// them.
+// The times in the file were not measured, but the file claims that they were measured on this
+// machine's card or on another card.
 TEST_CASE("times of a different card are refused") {
   const ScratchFolder scratch;
   const std::string file = scratch.file("profile.json");

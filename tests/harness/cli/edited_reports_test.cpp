@@ -102,12 +102,12 @@ const std::vector<Row> kLossRows = {
      [](Json& report) { set_loss(step_of(report, 3), std::numeric_limits<float>::infinity()); },
      "3333 333 0000300",
      {{"T0", "the loss of step 3 is not finite"}}},
-    {"the last step missing",
+    {"a missing last step",
      [](Json& report) { full_of(report)["steps"].erase(3); },
      "4444 000 0000400",
      {{"T0", "has 3 of 4 steps"},
       {"loss", "equal over the 3 steps that both have; the candidate lacks 1"}}},
-    {"a step in the middle missing",
+    {"a missing step in the middle",
      [](Json& report) { full_of(report)["steps"].erase(1); },
      "3444 000 0000300",
      {{"T0", "first differs at step 1 in loss"}}},
@@ -115,7 +115,7 @@ const std::vector<Row> kLossRows = {
      [](Json& report) { full_of(report)["steps"] = Json::array(); },
      "4444 000 0000400",
      {{"loss", "loss was not measured in the candidate"}}},
-    {"a step more",
+    {"an additional step",
      [](Json& report) { full_of(report)["steps"].push_back(step_of(report, 3)); },
      "0000 000 0000000",
      {{"T0", "the candidate's last step has no counterpart"},
@@ -140,23 +140,23 @@ const std::vector<Row> kLossRows = {
      "3000 000 0000300",
      {{"T0", "step 1 in gradient norm"},
       {"compare", "the bits of gradient norm first differ at step 1"}}},
-    {"one gradient",
+    {"a different gradient",
      [](Json& report) { change_last_digit(step_of(report, 2)["gradient_hashes"]["head"]); },
      "3000 000 0000300",
      {{"T0", "step 2 in head"}, {"compare", "the bits of head first differ at step 2"}}},
-    {"one gradient left out",
+    {"a missing gradient",
      [](Json& report) { step_of(report, 2)["gradient_hashes"].erase("embed"); },
      "3000 000 0000300",
      {{"T0", "step 2 in embed"}}},
-    {"parameters after the last step",
+    {"different parameters after the last step",
      [](Json& report) { change_last_digit(step_of(report, 3)["parameter_hash"]); },
      "3000 000 0000300",
      {{"T0", "step 3 in parameters"}, {"compare", "parameters first differ at step 3"}}},
-    {"the generator",
+    {"a different generator state",
      [](Json& report) { change_last_digit(step_of(report, 3)["generator_hash"]); },
      "3000 000 0000300",
      {{"T0", "step 3 in generator state"}}},
-    {"bits that were not recorded",
+    {"parameter bits that were not recorded",
      [](Json& report) { step_of(report, 3)["parameter_hash"] = nullptr; },
      "4000 000 0000400",
      {{"T0", "no bits of the parameters were recorded at step 3"},
@@ -212,7 +212,7 @@ const std::vector<Row> kFigureRows = {
      [](Json& report) { full_of(report)["ops"]["recompute"]["aten::mm"] = 170; },
      "0000 000 0003000",
      {{"compare", "recomputed ops 24 to 25"}}},
-    {"an op in another phase",
+    {"an op counted in a different phase",
      [](Json& report) {
        auto& ops = full_of(report)["ops"];
        ops["forward"]["aten::mm"] = ops["recompute"]["aten::mm"];
@@ -261,7 +261,7 @@ const std::vector<Row> kFigureRows = {
      "0000 040 0040000",
      {{"peak limit", "the peak was not measured"},
       {"peak", "peak allocated was not measured in the candidate"}}},
-    {"a reserved peak that the base lacks",
+    {"a reserved peak only in the candidate",
      [](Json& report) { full_of(report)["memory"]["peak_reserved_bytes"] = 7; },
      "0000 000 0040000",
      {{"peak", "peak reserved was not measured in the base"}}},
@@ -403,11 +403,11 @@ const std::vector<Row> kPointRows = {
      },
      "4444 400 0444430",
      {{"missing", "schedule on_demand in the base, whole_region in the candidate"}}},
-    {"an identity without its key",
+    {"an identity that does not match its key",
      [](Json& report) { full_of(report)["identity"]["seed"] = 2; },
      kRefused,
      {{"compare", "does not match the hash of \"identity\""}}},
-    {"policies that change their names",
+    {"two policies with exchanged names",
      [](Json& report) {
        Json& none = point_of(report, "none");
        Json& full = full_of(report);
@@ -420,7 +420,7 @@ const std::vector<Row> kPointRows = {
      [](Json& report) { report["environment"]["libtorch_version"] = "2.12.0"; },
      "4404 400 6666666",
      {{"T0", "measured in different environments: libtorch_version unknown and 2.12.0"}}},
-    {"another variable that changes bits",
+    {"a different environment variable that changes bits",
      [](Json& report) { report["environment"]["variables"]["NVIDIA_TF32_OVERRIDE"] = "1"; },
      "4404 400 6666666",
      {{"compare", "NVIDIA_TF32_OVERRIDE unset and 1"}}},
@@ -428,7 +428,7 @@ const std::vector<Row> kPointRows = {
      [](Json& report) { report["environment"]["threads"] = 3; },
      "4404 400 6666666",
      {{"slower", "threads 2 and 3"}}},
-    {"fused for eager",
+    {"a different execution mode",
      [](Json& report) { report["execution"] = "compiled"; },
      "4404 400 6666666",
      {{"T0", "execution eager and compiled"}}},
@@ -436,7 +436,7 @@ const std::vector<Row> kPointRows = {
      [](Json& report) { report["schema"] = "rematch.report/2.0"; },
      kRefused,
      {{"T0", "this build reads 'rematch.report/1.x'"}}},
-    {"a figure as a word",
+    {"a word instead of a number",
      [](Json& report) { full_of(report)["memory"]["peak_allocated_bytes"] = "much"; },
      kRefused,
      {{"peak", "expected a whole number"}}},
@@ -519,8 +519,10 @@ void check_rows(const std::vector<Row>& rows) {
 
 }  // namespace
 
-TEST_CASE("the verdicts on edited losses, gradients and bits") { check_rows(kLossRows); }
-TEST_CASE("the verdicts on edited counts, bytes and times") { check_rows(kFigureRows); }
-TEST_CASE("the verdicts on edited points, identities and environments") { check_rows(kPointRows); }
+TEST_CASE("gate and compare detect edited losses, gradients and bits") { check_rows(kLossRows); }
+TEST_CASE("gate and compare detect edited counts, bytes and times") { check_rows(kFigureRows); }
+TEST_CASE("gate and compare detect edited points, identities and environments") {
+  check_rows(kPointRows);
+}
 
 }  // namespace rematch::testing

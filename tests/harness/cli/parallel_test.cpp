@@ -1,5 +1,5 @@
-// The binary on several ranks: real ranks on the CPU, or one of many ranks in a process that
-// simulates the other ranks.
+// Tests the binary on several ranks: real ranks on the CPU, or one rank in a process that simulates
+// the other ranks.
 #include <string>
 #include <vector>
 

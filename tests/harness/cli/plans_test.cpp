@@ -1,4 +1,4 @@
-// The binary without running a model: trace, plan, describe and predict.
+// Tests the subcommands that do not run a model: trace, plan, describe and predict.
 #include <algorithm>
 #include <fstream>
 
@@ -289,7 +289,7 @@ TEST_CASE("predict --world 8 predicts the same as --parallel fsdp=8") {
   check_usage_error("predict --model llama_small --policy full --world 5000", "4096");
 }
 
-// h100's link moves 450 GB per second.
+// The link between h100 cards moves 450 GB per second.
 TEST_CASE("predict --device prints sent bytes, and a range for the step time") {
   const std::string predict =
       "predict --model llama_small --policy none,full --parallel tp=2,fsdp=2 ";
@@ -335,7 +335,7 @@ TEST_CASE("predict --device prints sent bytes, and a range for the step time") {
 
 // With --trace, search --world only estimates the memory of a rank. The front records no layout, so
 // predict needs the trace.
-TEST_CASE("a front estimated from a stored trace needs that trace") {
+TEST_CASE("predict on a front that was estimated from a stored trace needs that trace") {
   const ScratchFolder folder;
   const std::string trace = folder.file("llama.trace.json");
   const std::string front = folder.file("front.json");

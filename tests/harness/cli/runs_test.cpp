@@ -1,4 +1,4 @@
-// The binary running models: run, its gate and shards, what it rejects, faults and signals.
+// Tests `rematch run`: its reports, its gate, its shards, rejected input, faults and signals.
 #include <signal.h>
 
 #include <filesystem>
@@ -205,7 +205,8 @@ TEST_CASE("a second attention kernel gives a second point, with the same execute
         Approx(flash["steps"][0]["loss"].get<double>()).epsilon(1e-5));
 }
 
-// Each task of a job array may run several commands that are complete in themselves.
+// A task of a job array may run a complete command. A run therefore does not choose a shard by
+// itself.
 TEST_CASE("in a job array a run measures all points unless --shard is given") {
   const ScratchFolder scratch;
   const std::string task =
@@ -506,7 +507,7 @@ TEST_CASE(
 
 // Imitates two workers that wrote into one folder. The round of policy `none` is from one start.
 // The rounds of policy `full` and of the control are from another start. Each file is complete.
-TEST_CASE("rounds of two separate starts are not paired but measured again") {
+TEST_CASE("rounds from two separate starts are not paired but measured again") {
   const ScratchFolder scratch;
   const std::string file = scratch.file("report.json");
   const std::string command =

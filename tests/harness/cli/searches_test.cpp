@@ -151,7 +151,7 @@ TEST_CASE("a measurement is checked against the available memory before it start
   }
 }
 
-// One weight is 256 GiB. The profile was not measured, but claims that this CPU measured it.
+// One weight is 256 GiB. The profile was not measured, but claims that it was measured on this CPU.
 TEST_CASE("points of a front that exceed the machine's memory do not start") {
   const ScratchFolder scratch;
   const std::string model = "--model llama_small --dim 65536 --ffn 1048576 --layers 2 ";

@@ -1,4 +1,5 @@
-// How long compare, gate and render take on large reports. To time ten thousand points of 5 KB:
+// Measures how long compare, gate and render take on large reports. To time ten thousand points of
+// 5 KB:
 //   build/lite/tests/harness/cli/cli_test '[.speed]'
 // The other tests use a thirtieth of the points, and limits that leave room for sanitizers.
 #include <sys/resource.h>

@@ -1,4 +1,5 @@
-// The binary as torchrun and srun start it, once for each rank. Also ranks that are killed or hang.
+// Tests the binary under torchrun and srun, which start it once for each rank. Also tests ranks
+// that are killed or hang.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
-// Workers of a sweep as processes on one folder. The workers are killed at random moments, or
-// stopped for longer than other workers wait. Some run on a disk that is full or read-only for a
+// Runs workers of a sweep as processes on one folder. The workers are killed at random moments, or
+// suspended for longer than other workers wait. Some run on a disk that is full or read-only for a
 // while. A script that takes a few milliseconds replaces the measurement.
 #include <fcntl.h>
 #include <signal.h>
@@ -231,9 +231,9 @@ TEST_CASE("no comparison is lost if up to four workers are killed at random mome
       victim->send(SIGKILL);
       victim.reset();
     }
-    // Workers see that processes of their own machine are dead. On a file system without unnamed
-    // files, a worker may die after it has created its claim and before it has written its name.
-    // The claim is then held for 60 s.
+    // Workers notice that a process of their own machine has ended. On a file system without
+    // O_TMPFILE, a worker may die after it has created its claim and before it has written its name
+    // into the claim. The claim is then held for 60 s.
     const auto start = Clock::now();
     CHECK(sweep.worker()->wait() == 0);
     for (const auto& worker : workers) {

@@ -69,7 +69,7 @@ TEST_CASE("predict on a stored trace agrees with the simulator") {
                             Catch::Contains("one of 2 ranks"));
 }
 
-TEST_CASE("a prediction refuses flags that do not apply to a trace in one line") {
+TEST_CASE("predict --trace refuses flags that do not apply to a trace, in one line") {
   const StoredTrace stored;
   const std::string predict = "predict --trace " + stored.file;
   check_usage_error(predict, "nothing to predict");

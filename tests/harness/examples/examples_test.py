@@ -84,7 +84,7 @@ class ExamplesTest(unittest.TestCase):
 
 
 class FilesTest(unittest.TestCase):
-    """The examples stay short, and a newcomer finds each of them."""
+    """Every example must be short, and the READMEs must link it."""
 
     def test_every_example_is_short_and_linked(self):
         here = (EXAMPLES / "README.md").read_text(encoding="utf-8")

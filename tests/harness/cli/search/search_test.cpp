@@ -344,7 +344,7 @@ TEST_CASE("a search for a trainer ends with the lines of its configuration") {
     CHECK_THAT(outcome.out, Catch::EndsWith("\n\n" + lines + "\n") &&
                                 Catch::Contains("on_demand: this engine only"));
   };
-  // The smallest number that checkpoints one layer has the lowest peak.
+  // ac_option 4, 5 and 6 checkpoint one layer each. Of these, 4 has the lowest peak.
   ends(highest, "enable_activation_checkpointing: false\nac_mode: selective\nac_option: 4");
   const Outcome nothing =
       rematch(search + " --for torchtune --budget " + std::to_string(full / 2) + "B");
@@ -491,7 +491,7 @@ TEST_CASE("a prediction marks the plans that fit a card with its reserve") {
   check_usage_error(predict + " --reserve 1GiB", "give --device h100");
 }
 
-// The times were not measured. The file claims that an H100 measured them.
+// The times in the file were not measured, but the file claims that they were measured on an H100.
 TEST_CASE("times of another card are refused unless allowed") {
   const ScratchFolder scratch;
   const Trace trace = toy_llama({.layers = 2});

@@ -1,4 +1,4 @@
-// Sweeps from the command line: their files and plans.
+// Tests the subcommands of `rematch sweep`: their plans, reports and job scripts.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
