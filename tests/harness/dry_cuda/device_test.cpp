@@ -41,7 +41,8 @@ cudaError_t launch(dim3 grid, dim3 block, std::size_t shared_bytes = 0,
   return cudaLaunchKernel(&kernel, grid, block, nullptr, shared_bytes, stream);
 }
 
-TEST_CASE("the device is the requested card, and says that no kernel runs") {
+TEST_CASE(
+    "the device has the properties of the requested card, and its name says that no kernel runs") {
   int count = 0;
   REQUIRE(cudaGetDeviceCount(&count) == cudaSuccess);
   CHECK(count == 2);
@@ -58,8 +59,7 @@ TEST_CASE("the device is the requested card, and says that no kernel runs") {
   CHECK(cudaGetLastError() == cudaSuccess);
 }
 
-TEST_CASE(
-    "a launch is recorded by name, and is refused if the runtime would refuse such a launch") {
+TEST_CASE("a launch is recorded by name, and is refused if the CUDA runtime would refuse it") {
   register_kernel();
   dry_cuda_reset();
   REQUIRE(launch({7, 2, 1}, {128, 1, 1}, 1000) == cudaSuccess);

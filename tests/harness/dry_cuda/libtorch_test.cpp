@@ -21,7 +21,7 @@ constexpr std::int64_t kGib = kMib << 10;
 const bool settings_made = [] {
   setenv("DRY_CUDA_DEVICES", "2", 1);
   setenv("DRY_CUDA_CARD", "h100", 1);
-  // The defaults of these settings changed up to LibTorch 2.15.
+  // LibTorch versions up to 2.15 have different defaults for these settings.
   setenv("TORCH_CUBLAS_WORKSPACE_CACHE", "1", 1);
   setenv("TORCH_CUBLASLT_UNIFIED_WORKSPACE", "1", 1);
   return true;

@@ -250,7 +250,7 @@ Plan plan_of_sines() {
   return plan_for("full", record_trace([] { return forward_with(Switch::kNowhere); }));
 }
 
-TEST_CASE("a region's backward runs on the stream of its forward, whichever is current",
+TEST_CASE("a region's backward runs on the stream of its forward, whatever stream is current",
           "[device]") {
   REMATCH_NEEDS_CUDA();
   const Plan plan = plan_of_sines();

@@ -180,7 +180,7 @@ TEST_CASE("an exception in backward reaches the previous engine, and the caller"
                          run_engine(network(), full_plan(), Schedule::kOnDemand)) == "");
 }
 
-TEST_CASE("the previous engine makes the notes of anomaly mode") {
+TEST_CASE("the previous engine creates the metadata of anomaly mode") {
   const Plan plan = full_plan();
   const torch::autograd::DetectAnomalyGuard anomaly(/*check_nan=*/false);
   CHECK(growth(other_engine().num_metadata,

@@ -275,7 +275,7 @@ TEST_CASE("without the planted fault the runs pass every tier") {
   }
 }
 
-TEST_CASE("T0 fails each planted fault by the second step") {
+TEST_CASE("T0 detects each planted fault by the second step") {
   for (const PlantedFault& fault : faults()) {
     CAPTURE(fault.name);
     const CheckRecord bits = bitwise(fault, true);
@@ -285,7 +285,7 @@ TEST_CASE("T0 fails each planted fault by the second step") {
   }
 }
 
-TEST_CASE("T1 and T2 fail each planted fault despite the noise of the reference") {
+TEST_CASE("T1 and T2 detect each planted fault despite the noise of the reference") {
   for (const PlantedFault& fault : faults()) {
     CAPTURE(fault.name);
     CHECK(envelope(fault, true).verdict == GateVerdict::kFail);

@@ -132,7 +132,7 @@ TEST_CASE("consecutive and simultaneous recordings are independent") {
   seed_generator();
   const Network second_network = f.named.make();
   {
-    Recording second(mixed);  // active while this object lives
+    Recording second(mixed);  // the recording is active until this object is destroyed
     const at::Tensor second_loss = loss_of(forward_with_scopes(second_network));
     first_loss.backward();
     second_loss.backward();

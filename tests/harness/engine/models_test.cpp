@@ -49,7 +49,9 @@ const std::vector<ModelCase>& cases() {
   return all;
 }
 
-TEST_CASE("every policy is bitwise equal, and on_demand has no more ops or bytes") {
+TEST_CASE(
+    "every policy is bitwise equal to no checkpointing, and on_demand needs no more ops or bytes "
+    "than whole_region") {
   for (const ModelCase& which : cases()) {
     const Trace trace = ModelInstance(which).trace();
     CAPTURE(which.preset, which.dtype, which.dimensions.contains("fused_ops"));

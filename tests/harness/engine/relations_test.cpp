@@ -188,14 +188,14 @@ TEST_CASE("bytes after forward are linear in the number of blocks without checkp
   CHECK(after("nth_first(2)") == full + 4 * per_block);
   CHECK(after("skip_nth(4)") == full + 2 * per_block);
   CHECK(after("first_n(3)") == full + 5 * per_block);
-  // Recompute needs the modulation computed from the time. Without any region nothing keeps it
-  // alive.
+  // Recompute reads the modulation, which is computed from the diffusion time. Policy none has no
+  // regions, so nothing keeps the modulation alive.
   const std::int64_t modulation = 2 * 6 * 48 * 4;  // batch, tables, width, bytes of a float32
   CHECK(after("none") == full + 8 * per_block - modulation);
 }
 
-// Backward starts with the last block and recomputes it at once. Checkpointing it therefore saves
-// memory only during the backward of the head, and only a small part of the block's memory.
+// Backward starts with the last block and recomputes it at once. Checkpointing this block therefore
+// saves memory only during the backward of the head, and only a small part of the block's memory.
 TEST_CASE("checkpointing the last block saves almost nothing at the peak") {
   const EightLayers f;
   CHECK(f.run("full").peak_bytes == f.run("first_n(7)").peak_bytes);

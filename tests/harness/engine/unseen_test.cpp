@@ -36,7 +36,7 @@ TEST_CASE("a parameter may move to other memory with the same content") {
   check_equal({two_products, kNewMemory}, OutsideCheck::kHashes);
 }
 
-TEST_CASE("changed content in new memory of a storage is detected by its hash") {
+TEST_CASE("a change of content is detected by its hash even if a parameter moves to other memory") {
   check_refused({two_products,
                  [](const Network& network, const at::Tensor& hidden) {
                    kNewMemory(network, hidden);
@@ -80,8 +80,8 @@ TEST_CASE("a check by hashes accepts a tensor that did not change") {
   }
 }
 
-// Writes to a list of its own. The engine knows the LibTorch ops that do this (op_facts.h), but not
-// the ops of other libraries.
+// Counts its calls in a tensor, but its schema does not mark this write. The engine has a list of
+// the LibTorch ops that do this (op_facts.h), but not of ops of other libraries.
 at::Tensor counts_its_calls(const at::Tensor& x, const at::Tensor& calls) {
   const_cast<at::Tensor&>(calls).mutable_data_ptr<float>()[0] += 1.0F;
   return at::sin(x);

@@ -96,7 +96,7 @@ TEST_CASE("a region copies what it has read before ops outside of regions overwr
   }
 }
 
-TEST_CASE("a plan of a trace without such writes does not watch, and a changed tensor is refused") {
+TEST_CASE("a plan whose trace has no late writes does not watch writes, and refuses a late write") {
   const NamedNetwork network = with_table("whole table", &write_then_read);
   Plan plan = plan_keeping(trace_of(network), -1);
   plan.watches_writes = false;
@@ -107,7 +107,8 @@ TEST_CASE("a plan of a trace without such writes does not watch, and a changed t
         return at::sin(at::mm(x, w) + table);
       });
   CHECK_FALSE(plan_keeping(trace_of(only_reads), -1).watches_writes);
-  // The layer that overwrites the table copies it itself.
+  // Here each layer reads the table before it overwrites it. A region copies what its own ops
+  // overwrite, so no watch is needed.
   const NamedNetwork reads_first = with_table(
       "read first", [](const at::Tensor& x, const at::Tensor& w, const at::Tensor& table) {
         const at::Tensor y = at::sin(at::mm(x, w) + table);

@@ -327,7 +327,6 @@ std::ostream& operator<<(std::ostream& out, const Step& step) {
              << step.recomputed_ops << " ops recomputed";
 }
 
-// Drops the loss before backward, as record_trace() drops all that the model leaves behind.
 Step measured(const NamedNetwork& named, const Plan& plan, Schedule schedule) {
   seed_generator();
   const Network network = named.make();

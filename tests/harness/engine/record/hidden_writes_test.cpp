@@ -161,7 +161,7 @@ const std::vector<NamedLayer>& layers_with_hidden_writes() {
          ScalesByPointer::apply(y.narrow(1, 0, 4));
          return before * at::sin(y) * y.cos();
        }},
-      {"a hidden write without gradient",
+      {"a hidden write into a tensor without a gradient",
        [](T x, T w) {
          const at::Tensor y = no_grad_product(x, w);
          const at::Tensor before = (y + 1.0).sin();
@@ -436,8 +436,8 @@ TEST_CASE("an opaque call returns no view of an unknown tensor") {
   CHECK(OpaqueCall::begin({}) == nullptr);
 }
 
-// Writes to `calls`, which comes from outside, so the engine keeps the result and never recomputes
-// it.
+// Writes to `calls`, a tensor from outside the region. The engine therefore keeps the op's result
+// and never repeats the op.
 at::Tensor sine_and_count(const at::Tensor& x, at::Tensor& calls) {
   calls.add_(1.0);
   return at::sin(x);

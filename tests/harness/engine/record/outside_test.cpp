@@ -93,7 +93,8 @@ TEST_CASE("a result of the region may get different data within the region") {
   check_equal(given);
 }
 
-// Autograd saves the tensor object. It therefore reads the data that the tensor has at the end.
+// Autograd saves the tensor object. It therefore reads the data that the tensor has when backward
+// runs.
 TEST_CASE("a saved result of the region that gets different data is refused") {
   const Case given{
       [](const at::Tensor& x, const at::Tensor& w) {

@@ -494,7 +494,8 @@ TEST_CASE("a repeated closure with restored buffers is bitwise equal to the plai
   }
 }
 
-// In both runs, autograd's formula reads the statistics as they are in backward.
+// With and without the engine, the formula of backward reads the statistics that exist when
+// backward runs.
 TEST_CASE("evaluation is unaffected if another pass updates the statistics") {
   const NamedNetwork network =
       layers_of("evaluation", &running_statistics, [](const at::Tensor& x, const Parts& p) {
@@ -524,7 +525,7 @@ TEST_CASE("evaluation is unaffected if another pass updates the statistics") {
   }
 }
 
-TEST_CASE("a large buffer is copied before a write if it was read") {
+TEST_CASE("a large buffer that a region has read is copied before a write to it") {
   const NamedNetwork network = layers_of(
       "codebook",
       [] {
