@@ -225,14 +225,14 @@ TEST_CASE("on a MIG instance, only processes of this instance count") {
   CHECK(others(driver.known_uuid) == 1);
   driver.lists_whole_gpu = false;
   CHECK(others(driver.known_uuid) == 1);
-  CHECK(others("GPU-5f7a") == std::nullopt);  // it is unknown which MIG instance the device is
+  CHECK(others("GPU-5f7a") == std::nullopt);  // the UUID of a whole GPU names no MIG instance
   Environment environment;
   GpuMonitor::open(functions(), driver.known_device, driver.known_uuid)->describe(environment);
   CHECK(environment.mig == true);
   CHECK(environment.other_processes == 2);
 }
 
-TEST_CASE("a UUID tells a GPU from a MIG instance") {
+TEST_CASE("the UUID shows whether a device is a whole GPU or a MIG instance") {
   const std::array<unsigned char, 16> bytes = {0x8d, 0x7f, 0x00, 0x01, 0x02, 0x03, 0x04, 0x05,
                                                0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b, 0x0c, 0xff};
   CHECK(gpu_uuid("NVIDIA H100 80GB HBM3", bytes) == "GPU-8d7f0001-0203-0405-0607-08090a0b0cff");

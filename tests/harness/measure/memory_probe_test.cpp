@@ -148,7 +148,7 @@ TEST_CASE(
   CHECK(num_calls == 4);
 }
 
-TEST_CASE("a hook that the program sets during a probe stays") {
+TEST_CASE("a hook that the program sets during a probe stays set after the probe") {
   install_counting_allocators();
   const TwoBlocks model(at::kCPU);
   int num_calls = 0;

@@ -26,7 +26,7 @@ TEST_CASE("steps that take longer than two seconds report the remaining time") {
         "profile: step 1 of 22, about 3 min 30 s left");
 }
 
-TEST_CASE("short work, no finished step and the last step print nothing") {
+TEST_CASE("nothing is printed for short work, before the first step ends, or after the last step") {
   CHECK_FALSE(step_progress_words("profile", 3, 22, milliseconds(1999)).has_value());
   CHECK_FALSE(step_progress_words("profile", 0, 22, seconds(9)).has_value());
   CHECK_FALSE(step_progress_words("profile", 22, 22, seconds(9)).has_value());

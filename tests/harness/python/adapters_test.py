@@ -1,4 +1,5 @@
-"""Tests adapters of PEFT: predicted, switched off and on in a step, merged, and with inputs that require gradients."""
+"""Tests models with PEFT's adapters: predictions, adapters that are switched off and on within a step, merged adapters,
+and inputs that require gradients."""
 
 import importlib.util
 import unittest

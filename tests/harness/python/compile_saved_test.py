@@ -82,7 +82,8 @@ class FewestSavedTest(unittest.TestCase):
         self.assertLess(sum(map(bytes_of, fewer)), sum(map(bytes_of, self.saved())))
 
     def test_values_between_layers_are_not_computed_again(self):
-        """Layer 1 reads the sum that layer 0 returns. Without a boundary, its parts could be saved instead."""
+        """Layer 1 reads the sum that layer 0 returns. Without a boundary between layers, the terms of the sum could be
+        saved instead."""
         layer_of = self.joint.layer_of
         returned = [op for op in self.ops_named("aten.add.Tensor") if op in layer_of and any(
             layer_of.get(user, layer_of[op]) != layer_of[op] for user in self.joint.readers_in_forward(op))]

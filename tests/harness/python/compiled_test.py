@@ -15,7 +15,7 @@ from beside_torch import BesideTorch  # noqa: E402
 from torch.nn.attention.flex_attention import flex_attention  # noqa: E402
 
 NUM_LEAK_STEPS = 50
-BACKEND = "aot_eager"  # runs the graphs of inductor without its kernels
+BACKEND = "aot_eager"  # captures the same graphs as Inductor, but runs them op by op
 SCHEDULES = ("whole_region", "on_demand")
 POLICIES = ("full", "save_mm")
 

@@ -1,4 +1,4 @@
-"""Tests that the class of an error is decided where the error is thrown, wherever Python receives it."""
+"""Tests that errors reach Python in their own class from forward, from backward and from other threads."""
 
 import threading
 import unittest

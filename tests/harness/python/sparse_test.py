@@ -106,7 +106,7 @@ class SparseTest(BesideTorch):
     def test_indices_from_outside(self):
         for make in (by_coordinates, by_rows):
             with self.subTest(make=make.__name__):
-                # torch.utils.checkpoint would write to them again
+                # torch.utils.checkpoint would write to the indices again when it recomputes
                 self.check(lambda make=make: Sparse(make, move_columns), torch_runs=False)
 
 

@@ -36,7 +36,8 @@ TEST_CASE("a rank's place is read from the variables of torchrun") {
   CHECK(place_in(with_local_world) == expected);
 }
 
-TEST_CASE("a rank's place is read from the variables of srun if the meeting point is given") {
+TEST_CASE(
+    "a rank's place is read from the variables of srun if MASTER_ADDR and MASTER_PORT are set") {
   Variables variables{{"SLURM_PROCID", "2"}, {"SLURM_NTASKS", "4"}, {"SLURM_LOCALID", "0"}};
   CHECK(place_in(variables) == std::nullopt);
   variables["MASTER_ADDR"] = "node7";
@@ -56,7 +57,7 @@ TEST_CASE("a rank reads the variables that the launcher sets") {
   CHECK(place_in(variables) == place);
 }
 
-TEST_CASE("the error for a bad place gives the variable and its range") {
+TEST_CASE("the error for a malformed place names the variable and its range") {
   const auto refusal_of = [](const std::string& name, const std::optional<std::string>& value) {
     Variables variables = torchrun();
     variables.erase(name);

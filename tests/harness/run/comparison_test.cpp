@@ -27,7 +27,7 @@ PointRecord point(const std::string& policy, const std::vector<std::string>& bit
   return record;
 }
 
-TEST_CASE("equal steps are equal in every kind of bit") {
+TEST_CASE("equal steps have equal bits of loss, gradients, parameters and generator") {
   const ParityRecord parity = compare_steps(point("full", {"1", "2"}), point("none", {"1", "2"}));
   CHECK(parity.reference == "none");
   CHECK(parity.compared_steps == 2);

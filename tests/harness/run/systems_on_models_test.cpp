@@ -283,7 +283,8 @@ constexpr Row kRows[] = {
     {"maxtext:save_dot_except_mlpwi", "maxtext:save_dot_except_mlpwi", kWan,
      "0 1 2 3: rrSSrrSSrS rr"},
     {"maxtext:minimal", "maxtext:minimal", kLlama, "0 1 2 3: rrSSSSS r"},
-    // The shared experts follow the routers' gates and the routed experts.
+    // In a block with experts, the matmuls of the router's gate and of the routed experts come
+    // before those of the shared expert. Only the shared expert's matmuls are kept.
     {"maxtext:minimal", "maxtext:minimal", kMoe, "0 2: rrSSSSS r | 1 3: rrSSrrrrSSS r"},
     {"maxtext:minimal", "maxtext:minimal", kDeepseek, "0: rrrSSSS r | 1 2 3: rrrSrrrrSSS r"},
     {"maxtext:minimal_with_context", "maxtext:minimal_with_context", kLlama, "0 1 2 3: rrSSSSS S"},

@@ -190,7 +190,8 @@ TEST_CASE("a GPU at its power limit, out of memory or without a monitor is measu
   }
 }
 
-// The last attempt on disk is kept. The next attempt follows each earlier, disturbed attempt.
+// Attempt `stored` is the last one on disk and is loaded. Every attempt is disturbed, so attempts
+// continue from there to the limit.
 TEST_CASE("attempts on disk count toward the limit") {
   for (const int stored : {0, 1, 2}) {
     CAPTURE(stored);
