@@ -12,7 +12,7 @@ namespace rematch::benchmarks {
 struct Row {
   std::string target;  // the group of the row in the table: "step", "schedules"
   std::string what;
-  std::string unit;  // "x" for a ratio, "ns", "ms", "s", "MiB"
+  std::string unit;  // "x" (a ratio), "ns", "ms", "s" or "MiB"
   Estimate measured;
   std::optional<double> limit;  // maximum
   std::string note;

@@ -64,7 +64,7 @@ TEST_CASE("a collective's result is complete when the call returns") {
   CHECK(all.narrow(0, 0, 4).equal(x));
 }
 
-// In the first exchange 1 + 3 rows arrive and 2 + 2 rows are sent.
+// In the first exchange, this rank sends 2 + 2 rows and receives 1 + 3 rows.
 TEST_CASE("an uneven all-to-all on meta returns as many rows as would arrive") {
   const at::Tensor x = at::empty({4, 5}, at::TensorOptions().device(at::kMeta));
   CHECK(collectives::all_to_all(x, {1, 3}, {2, 2}, kGroup).sizes() == at::IntArrayRef{4, 5});

@@ -130,7 +130,8 @@ std::vector<Timed> silu_muls(Workspace& memory, const Shape& shape) {
           })};
 }
 
-// The norm and the rotary embedding, which language models and diffusion transformers share.
+// Returns the launches of norm and rotary embedding, which language models and diffusion
+// transformers share.
 std::vector<Timed> row_kernels(Workspace& memory, const Shape& shape, std::int64_t heads) {
   const auto [rows, width] = shape;
   const std::int64_t size = shape.size();

@@ -78,7 +78,7 @@ TEST_CASE("fused models are deterministic") {
   }
 }
 
-TEST_CASE("each model runs its fused ops, and no ops that they replace") {
+TEST_CASE("each fused model runs its fused ops, and none of the ops that these replace") {
   const std::map<std::string, std::vector<std::string>> expected = {
       {"llama_small", {"rms_norm", "rope", "silu_mul", "linear_cross_entropy"}},
       {"moe_small", {"rms_norm", "rope", "silu_mul", "linear_cross_entropy"}},

@@ -99,7 +99,7 @@ at::Tensor put_together(const std::vector<at::Tensor>& pieces, const at::Tensor&
 
 }  // namespace
 
-TEST_CASE("ranks hold exactly their slices of the parameters that a single rank would hold") {
+TEST_CASE("each rank holds exactly its slices of the parameters of the unsplit model") {
   for (const LayoutCase& which :
        std::vector<LayoutCase>{{"llama_small", "tp=2", {{"layers", 1}, {"adapter_rank", 3}}},
                                {"llama_small", "fsdp=3", {{"layers", 1}, {"tied", 1}}},
@@ -137,7 +137,7 @@ TEST_CASE("ranks hold exactly their slices of the parameters that a single rank 
   }
 }
 
-TEST_CASE("padding of a shard is zero") {
+TEST_CASE("the padding of a parameter's shard is zero") {
   const LayoutCase which{"llama_small", "fsdp=3", {{"layers", 1}}};
   // The norm has 128 weights. Two shards hold 43 weights; the third holds 42 and one element of
   // padding.
@@ -207,7 +207,8 @@ TEST_CASE("ulysses exchanges queries, keys, values and results, but not text") {
 
 // Embedding, two blocks and head each gather their shards with one collective. In llama these
 // scopes have 1, 9, 9 and 2 weights.
-TEST_CASE("one collective gathers each scope's shards, and one collective scatters the gradients") {
+TEST_CASE(
+    "for each scope, one collective gathers the shards and one collective scatters the gradients") {
   const StepOps ops = step_on_meta(spec_of({"llama_small", "fsdp=64", {{"layers", 2}}}, 63));
   CHECK(collectives_of(ops.forward) == Counts{{kGatherShards, 4}, {kWait, 21}});
   CHECK(collectives_of(ops.backward) == Counts{{kScatterShards, 4}, {kWait, 21}});
@@ -224,7 +225,7 @@ TEST_CASE("frozen shards are gathered without gradients") {
 
 // Forward exchanges three things: counts, rows to the experts, and rows back. Counts have no
 // gradient.
-TEST_CASE("experts' rows are exchanged three times in forward and twice in backward") {
+TEST_CASE("the rows of experts are exchanged three times in forward and twice in backward") {
   for (const char* layout : {"ep=2", "ep=3,balanced_routing"}) {
     const StepOps ops =
         step_on_meta(spec_of({"moe_small", layout, {{"layers", 4}, {"tokens", 96}}}, 1));
@@ -233,7 +234,7 @@ TEST_CASE("experts' rows are exchanged three times in forward and twice in backw
   }
 }
 
-TEST_CASE("each rank of a layout runs the same ops and gets every gradient") {
+TEST_CASE("each rank of a layout runs the same ops, and each of its parameters gets a gradient") {
   for (const LayoutCase& which : small_cases()) {
     CAPTURE(which.preset, which.layout);
     const auto world = static_cast<int>(world_size(spec_of(which, 0)));

@@ -88,7 +88,7 @@ extern "C" {
 void parity_install() {
   TORCH_CHECK(
       !c10::Dispatcher::singleton().hasBackendFallbackForDispatchKey(c10::DispatchKey::Fake),
-      "dispatch key Fake is taken: this needs PyTorch 2.11");
+      "this PyTorch already uses dispatch key Fake; the golden files need PyTorch 2.15");
   static auto* allocator = new CountingAllocator;
   c10::SetCPUAllocator(allocator, kAllocatorPriority);
   static auto* library =

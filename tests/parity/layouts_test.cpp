@@ -1,5 +1,5 @@
 // Compares layouts on two real ranks with torch's own parallelism. golden/llama_on_ranks.json holds
-// the results of Python PyTorch 2.11.0 with tensor parallel and FSDP2 under torch.utils.checkpoint
+// the results of Python PyTorch 2.15.0 with tensor parallel and FSDP2 under torch.utils.checkpoint
 // (layouts.py), on the same weights and data.
 #include <ATen/ops/div.h>
 

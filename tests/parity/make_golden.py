@@ -120,7 +120,7 @@ def measure(counting, model, batch, policy, regions):
         if found == previous:
             return found
         previous = found
-    sys.exit(f"{policy}: no two of {MAX_STEPS} steps in a row agree")
+    sys.exit(f"{policy}: consecutive steps still differ after {MAX_STEPS} steps")
 
 
 def golden_of(counting, name, dtype):
@@ -147,7 +147,7 @@ def golden_of(counting, name, dtype):
         measured, gradients = measure(counting, model, batch, policy, regions)
         golden["gradient_hashes"] = golden["gradient_hashes"] or gradients
         if gradients != golden["gradient_hashes"]:
-            sys.exit(f"{name} {dtype} {policy}: gradients differ from those of none, in Python alone")
+            sys.exit(f"{name} {dtype} {policy}: in Python, the gradients differ from the gradients of policy none")
         return measured
 
     for policy in POLICIES_BY_DTYPE[dtype]:
@@ -212,7 +212,7 @@ def main():
     arguments = parser.parse_args()
     found = torch.__version__.split("+")[0]
     if found != TORCH_VERSION and arguments.output == GOLDEN:
-        sys.exit(f"torch is {found}; the golden files are of {TORCH_VERSION}: install that version")
+        sys.exit(f"torch is {found}, but the golden files come from torch {TORCH_VERSION}: install that version")
     torch.set_num_threads(THREADS)
     counting = Counting()
     arguments.output.mkdir(parents=True, exist_ok=True)

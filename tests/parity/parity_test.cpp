@@ -1,5 +1,5 @@
 // Compares the engine with torch.utils.checkpoint. golden/*.json hold the results of Python PyTorch
-// 2.11.0 for the same models, weights, data and policies (make_golden.py).
+// 2.15.0 for the same models, weights, data and policies (make_golden.py).
 #include <ATen/Parallel.h>
 
 #include <fstream>

@@ -60,7 +60,7 @@ TEST_CASE("initial values are uniform in their range") {
   CHECK(values.pow(2).mean().item<float>() == Approx(0.25 / 3).epsilon(0.01));
 }
 
-TEST_CASE("parameters on meta have a shape but no data") {
+TEST_CASE("initial parameters on meta have a shape but no data") {
   Parameters parameters(at::kFloat, at::kMeta);
   const at::Tensor weight = parameters.add("w", {1'000'000, 1'000'000}, uniform_by_fan_in(1));
   CHECK(weight.is_meta());

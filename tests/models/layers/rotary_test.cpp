@@ -15,7 +15,7 @@
 
 using namespace rematch;
 
-TEST_CASE("frequencies fall from 1 towards 1 / theta") {
+TEST_CASE("rotary frequencies fall from 1 towards 1 / theta") {
   CHECK(rotary_frequencies(2, 1e4) == std::vector<double>{1.0});
   const std::vector<double> four = rotary_frequencies(4, 1e4);
   REQUIRE(four.size() == 2);
@@ -23,7 +23,7 @@ TEST_CASE("frequencies fall from 1 towards 1 / theta") {
   CHECK(rotary_frequencies(0, 1e4).empty());
 }
 
-TEST_CASE("the table lists all pairs of the first axis, then all pairs of the next axis") {
+TEST_CASE("the rotary table lists all pairs of the first axis, then all pairs of the next axis") {
   const RotaryTable table = make_rotary_table({{{0, 5}, {1.0}}, {{3, 2}, {0.5, 0.25}}}, at::kCPU);
   REQUIRE(table.cosine.sizes() == at::IntArrayRef({2, 1, 3}));
   const double angles[] = {0.0, 1.5, 0.75, 5.0, 1.0, 0.5};
@@ -47,7 +47,7 @@ TEST_CASE("pairs rotate like complex numbers") {
             .equal(apply_rotary(narrow.to(at::kFloat), table).to(at::kBFloat16)));
 }
 
-TEST_CASE("a table on meta has a shape but no data") {
+TEST_CASE("a rotary table on meta has a shape but no data") {
   const RotaryTable table = make_rotary_table({{{0, 1}, {1.0, 2.0}}}, at::kMeta);
   CHECK(table.sine.is_meta());
   CHECK(table.sine.sizes() == at::IntArrayRef({2, 1, 2}));

@@ -40,7 +40,7 @@ TEST_CASE("the table of scopes in the README lists the constants in order") {
   CHECK(found_in(readme, std::regex("\n\\| `([a-z_]+)` \\|")) == all_names());
 }
 
-TEST_CASE("the list of all names contains each constant once") {
+TEST_CASE("the list of all scope names contains each constant once") {
   const std::string header = text_of(testing::in_tree("models/scope/names.h"));
   CHECK(found_in(header, std::regex("string_view k[A-Za-z]+ = \"([a-z_]+)\"")) == all_names());
   const std::vector<std::string> names = all_names();
@@ -67,7 +67,7 @@ TEST_CASE("models name their scopes only by constants") {
   CHECK(scopes > 40);
 }
 
-TEST_CASE("names join to the path of a scope") {
+TEST_CASE("scope names are joined to the path of a scope") {
   CHECK(scope_names::path({scope_names::kMoe, scope_names::kExperts}) == "moe.experts");
   CHECK(scope_names::path({scope_names::kFfn}) == "ffn");
 }

@@ -39,7 +39,7 @@ def measure(counting, model, batch, loss):
         if figures == previous:
             return figures
         previous = figures
-    sys.exit("no two steps in a row agree")
+    sys.exit("consecutive steps still differ after the last step")
 
 
 def main():
