@@ -89,7 +89,7 @@ TEST_CASE("a value without an exact JSON form is rejected") {
   CHECK_THROWS_AS(canonical_json(Json("\xF4\x90\x80\x80")), std::invalid_argument);
 }
 
-TEST_CASE("key order and white space do not change the hash") {
+TEST_CASE("key order and white space do not change the hash of a JSON document") {
   CHECK(canonical_sha256(parse_json(R"({"b": [1, 2], "a": {}})", "test")) ==
         canonical_sha256(parse_json(R"({"a":{},"b":[1,2.0]})", "test")));
 }

@@ -121,7 +121,8 @@ TEST_CASE(
   CHECK(offered.empty());
 }
 
-TEST_CASE("an extracted part of a document is checked by the rules for a whole document") {
+TEST_CASE(
+    "a document whose elements are passed to a consumer must obey the rules for any document") {
   const auto take = [](const Json&, const Json&, std::size_t) { return true; };
   const auto error_of = [&](const std::string& text) -> std::string {
     try {

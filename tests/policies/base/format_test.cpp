@@ -11,7 +11,8 @@ TEST_CASE("bytes are printed with three digits and a fitting unit") {
   CHECK(format_bytes({1024}) == "1.00 KiB");
   CHECK(format_bytes({1536}) == "1.50 KiB");
   CHECK(format_bytes({100 << 20}) == "100 MiB");
-  CHECK(format_bytes({(1 << 20) - 1}) == "1.00 MiB");  // rounds up to the next unit
+  // 1023.999 KiB would round to 1024 KiB, so the next unit is used
+  CHECK(format_bytes({(1 << 20) - 1}) == "1.00 MiB");
   CHECK(format_bytes({std::int64_t{25} << 29}) == "12.5 GiB");
   CHECK(format_bytes({std::int64_t{5000} << 40}) == "5000 TiB");
   CHECK(format_bytes({-2048}) == "-2.00 KiB");

@@ -8,12 +8,13 @@ namespace {
 using Catch::Contains;
 using Catch::Equals;
 
-TEST_CASE("a reader accepts its own kind and major version, and any minor version") {
+TEST_CASE(
+    "a JSON reader accepts files of its own kind and major version, and of any minor version") {
   CHECK_NOTHROW(require_schema(Json{{"schema", "rematch.plan/1.0"}}, "plan"));
   CHECK_NOTHROW(require_schema(Json{{"schema", "rematch.plan/1.27"}}, "plan"));
 }
 
-TEST_CASE("another kind, another major version or a missing schema is rejected") {
+TEST_CASE("a JSON file of another kind, of another major version or without a schema is rejected") {
   for (const char* schema :
        {"rematch.plan/2.0", "rematch.plan/10.0", "rematch.trace/1.0", "rematch.plan/1",
         "rematch.plan/1.", "rematch.plan/1.x", "plan/1.0", ""}) {
@@ -28,7 +29,7 @@ TEST_CASE("another kind, another major version or a missing schema is rejected")
   CHECK_THROWS_AS(require_schema(Json::array(), "plan"), FormatError);
 }
 
-TEST_CASE("an error gives the path of the mistake") {
+TEST_CASE("the error for malformed JSON gives the path of the mistake") {
   const Json json = {{"types", {{{"ops", {{{"bytes", -1}, {"name", 7}}}}}}}};
   const JsonField op = JsonField(json).at("types").at(0).at("ops").at(0);
   CHECK_THROWS_WITH(op.at("bytes").integer(0, 9),
@@ -47,7 +48,7 @@ TEST_CASE("an error in a part gives its path from the root of the document") {
   CHECK_THROWS_WITH(JsonField(part, &place).at("key"), "points[3]: key \"key\" is missing");
 }
 
-TEST_CASE("members keep their order and are not copied while an object grows") {
+TEST_CASE("members of a JSON object keep their order and are not copied while the object grows") {
   Json::object_t object;
   const Json& list = add_member(object, "list", {1, 2, 3});
   const Json* const elements = list.get_ref<const Json::array_t&>().data();
@@ -86,7 +87,7 @@ TEST_CASE("an error shortens a long value in the middle") {
                     Contains("found \"layers.0.wq,layers.1.wq,...,layers.8.wq,layers.9.wq\";"));
 }
 
-TEST_CASE("an error is one short line, whatever the file contains") {
+TEST_CASE("the error for malformed JSON is one short line, whatever the file contains") {
   const Json json = {{"name", std::string(500, 'x') + "\n\xFF"}};
   try {
     JsonField(json).at("name").boolean();

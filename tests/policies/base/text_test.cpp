@@ -79,7 +79,7 @@ TEST_CASE("a number is parsed only if the text contains nothing else") {
 const std::vector<std::string_view> kPolicies = {"none",     "full",    "nth_first", "nth_last",
                                                  "skip_nth", "save_mm", "attn_only", "segments"};
 
-TEST_CASE("edit distance counts typing mistakes") {
+TEST_CASE("the edit distance counts typing mistakes") {
   CHECK(edit_distance("", "abc") == 3);
   CHECK(edit_distance("abc", "abc") == 0);
   CHECK(edit_distance("kitten", "sitting") == 3);
@@ -88,7 +88,7 @@ TEST_CASE("edit distance counts typing mistakes") {
   CHECK(edit_distance("ab", "ba") == edit_distance("ba", "ab"));
 }
 
-TEST_CASE("the nearest known name is found if a name is near enough") {
+TEST_CASE("the nearest known name is found if it is near enough") {
   CHECK(nearest_name("nth_frist", kPolicies) == "nth_first");
   CHECK(nearest_name("ful", kPolicies) == "full");
   CHECK(nearest_name("FULL", kPolicies) == "full");

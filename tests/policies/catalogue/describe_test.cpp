@@ -28,7 +28,7 @@ std::string layers(std::string_view policy, const Trace& trace) {
   return describe_layers(plan_of(policy, trace), trace);
 }
 
-TEST_CASE("the first line gives the indices of checkpointed and kept layers") {
+TEST_CASE("the first line of a description gives the indices of checkpointed and kept layers") {
   const Trace trace = testing::toy_llama({.layers = 8});
   CHECK(layers("nth_first(2)", trace) ==
         "nth_first(2), 8 layers: checkpoints 0 2 4 6, keeps 1 3 5 7");
@@ -54,7 +54,7 @@ TEST_CASE("the policy in the README chooses the layers that the README states") 
         "mine, 4 layers: checkpoints 0 2, keeps 1 3");
 }
 
-TEST_CASE("a layer with two regions is listed once") {
+TEST_CASE("a description lists a layer with two regions once") {
   const Trace trace = testing::toy_llama({.layers = 4});
   Policy parts = std::get<Policy>(parse_policy("nth_last(2)"));
   parts.regions = {RegionChoice::Kind::kScopes, 0, {"attention", "ffn"}};

@@ -25,7 +25,7 @@ std::string refusal(const std::string& policies) {
   return rejected == nullptr ? "" : rejected->message;
 }
 
-TEST_CASE("every list of policies in the questions for a GPU parses") {
+TEST_CASE("every list of policies in the queue of GPU questions parses") {
   const std::string text = questions();
   // Omits a policy file after a comma, because parsing would open the file.
   static const std::regex kList("--(policy|baselines) ([a-z_0-9,()]+?)(,scripts/[a-z_/.]+)?[ \"]");

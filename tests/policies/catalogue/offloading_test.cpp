@@ -72,7 +72,7 @@ TEST_CASE("everything that a policy keeps can be offloaded, except for dead save
 }
 
 // 8 x 16 floats are 512 bytes, and 8 x 32 floats are 1024.
-TEST_CASE("small results stay on the device") {
+TEST_CASE("results below the minimum size of an offload stay on the device") {
   Policy rule = policy_of("offload_saved(save_mm)");
   rule.moved_to[Store::kHost].at_least = Bytes{1024};
   const RegionType type = std::get<Plan>(resolve(rule, toy_llama())).types.at(0);
@@ -103,7 +103,8 @@ TEST_CASE("a result that the next region holds is saved, not copied") {
   for (int layer = 0; layer < 3; ++layer) {
     const auto scope = build.scope("blocks", layer);
     const ValueId y = build.call("aten::silu", {x}, {4, 4}, {{0}, {}});
-    x = build.call("aten::exp", {y}, {4, 4}, {{}, {0}});  // autograd saves the result of exp
+    // a copy would free nothing, because autograd saves the result of exp on the device
+    x = build.call("aten::exp", {y}, {4, 4}, {{}, {0}});
   }
   const Trace trace = build.finish();
   Policy rule = policy_of("full");
@@ -136,7 +137,7 @@ TEST_CASE("a policy that offloads nothing gives a warning") {
   }));
 }
 
-TEST_CASE("inputs of modules are offloaded without any recompute") {
+TEST_CASE("offload_modules keeps the inputs of modules on the host and recomputes nothing") {
   const Trace trace = toy_llama({.tokens = 64});
   const Plan plan = plan_offloaded("offload_modules([attn_proj,layer_input])", trace);
   CHECK(on_host(plan.types.at(0)) == std::map<std::string, int>{{"rematch::attention", 1}});

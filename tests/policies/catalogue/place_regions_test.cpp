@@ -63,7 +63,7 @@ TEST_CASE("N and layer indices outside the model are rejected with the valid ran
   CHECK(std::holds_alternative<Rejected>(place_regions(by_hand, toy_llama())));
 }
 
-TEST_CASE("segments hold consecutive layers, and the last may be shorter") {
+TEST_CASE("segments contain consecutive layers, and the last segment may be shorter") {
   const auto regions = placed(policy("segments(3)"), toy_llama({.layers = 8}));
   REQUIRE(regions.size() == 3);
   CHECK(regions[0].planned.first_scope == "blocks.0");
@@ -72,7 +72,7 @@ TEST_CASE("segments hold consecutive layers, and the last may be shorter") {
   CHECK(regions[0].range.end == regions[1].range.first);
 }
 
-TEST_CASE("an unchosen layer ends a segment") {
+TEST_CASE("a layer that the policy does not choose ends a segment") {
   Policy policy_with_hole = policy("segments(4)");
   policy_with_hole.blocks = {BlockChoice::Kind::kExcept, 0, {2}};
   const auto regions = placed(policy_with_hole, toy_llama({.layers = 8}));
@@ -119,7 +119,9 @@ TEST_CASE("a segment contains each layer once") {
   }
 }
 
-TEST_CASE("root is one region, from the first top-level scope to the last one before the loss") {
+TEST_CASE(
+    "policy root makes one region, from the first top-level scope to the last one before the "
+    "loss") {
   const Trace trace = toy_llama({.layers = 3});
   const auto regions = placed(policy("root"), trace);
   REQUIRE(regions.size() == 1);
@@ -166,7 +168,7 @@ TEST_CASE("the outer of two nested matching scopes is the region") {
   CHECK(regions[0].range == OpRange{0_op, 2_op});
 }
 
-TEST_CASE("layer indices restart in every block list") {
+TEST_CASE("layer indices start from 0 in every block list") {
   testing::TraceBuilder build("two_lists");
   ValueId x = build.outside({4, 4}, "float32", true);
   for (const char* list : {"encoder", "decoder"}) {

@@ -129,7 +129,7 @@ std::vector<std::string> executed_again(const Trace& trace, const Plan& plan, Sc
   return names;
 }
 
-TEST_CASE("each heavy module is a region if all chosen modules are heavy") {
+TEST_CASE("recompute_modules of heavy modules, such as mlp, makes a region of each module") {
   CHECK(first_scopes(plan_of("recompute_modules([mlp])", toy_llama({.layers = 1}))) ==
         std::vector<std::string>{"blocks.0.ffn"});
   CHECK_THAT(rejection_of("recompute_modules([mpl])"), Catch::Contains("did you mean 'mlp'"));
@@ -140,7 +140,7 @@ TEST_CASE("each heavy module is a region if all chosen modules are heavy") {
 }
 
 // Megatron-LM's output-discarding checkpoint runs only the module again.
-TEST_CASE("only the light module is executed again, under either schedule") {
+TEST_CASE("a light module, such as layernorm, is executed again without the rest of its block") {
   const Trace trace = normed_attention();
   const Plan plan = plan_of("recompute_modules([layernorm])", trace);
   CHECK(first_scopes(plan) == std::vector<std::string>{"blocks.0"});
@@ -159,7 +159,7 @@ TEST_CASE("only the light module is executed again, under either schedule") {
   CHECK(json.at("types").at(0).at("regions").at(0).at("first_scope") == "blocks.0");
 }
 
-TEST_CASE("heavy and light modules can be combined") {
+TEST_CASE("recompute_modules accepts heavy and light modules together") {
   const Trace trace = normed_attention();
   const Plan plan = plan_of("recompute_modules([core_attn,layernorm])", trace);
   for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
@@ -200,7 +200,7 @@ TEST_CASE("the error for missing modules lists the model's modules") {
         "recompute_modules([moe_act]): normed has no moe_act" + has);
 }
 
-TEST_CASE("full_except keeps random draws, and what its selectors name") {
+TEST_CASE("full_except keeps random draws, and the ops that its selectors name") {
   const Trace toy = toy_llama();
   const Plan plan = plan_of("full_except(*.ffn::aten::mm#1,attention_forward)", toy);
   CHECK(decisions(plan.types.at(0), kMm) == "rrrrSrr");

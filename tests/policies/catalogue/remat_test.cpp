@@ -72,7 +72,9 @@ TEST_CASE(
 }
 
 // Without early stop, torch_remat runs the add again. on_demand does not.
-TEST_CASE("a block runs again to its end, but on demand only as far as backward needs") {
+TEST_CASE(
+    "under whole_region a block runs again to its end, and under on_demand as far as backward "
+    "needs") {
   const Trace trace = gate_part_add();
   CHECK_FALSE(policy_of("remat(save=[part])").early_stop);
   CHECK(executed_again(trace, plan_of("remat(save=[part])", trace), Schedule::kOnDemand) ==
@@ -139,7 +141,7 @@ TEST_CASE("a result that is written in place is recomputed for its reader") {
         "in saved region *.part::any, but is written in place later");
 }
 
-TEST_CASE("a call without two lists of regions is rejected in one line") {
+TEST_CASE("a call of remat without its two lists of regions is rejected in one line") {
   const std::string form =
       "remat needs the list of saved regions: write remat(save=[attention], recompute=[]), not (";
   CHECK(rejection_of("remat") == form + ")");
@@ -181,7 +183,7 @@ TEST_CASE("a missing region gives a warning, or an error if all regions are miss
              Catch::Contains("nothing in its regions matches *.moe::any"));
 }
 
-TEST_CASE("a policy file stores both lists of regions") {
+TEST_CASE("a policy file stores both lists of remat") {
   const Trace trace = toy_llama();
   Policy file = policy_of("remat(save=[attention,ffn::matmul],recompute=[ffn::matmul#1])");
   const Plan ours = std::get<Plan>(resolve(file, trace));

@@ -107,7 +107,7 @@ TEST_CASE("every op of a region carries a treatment, a reason and the bytes it a
   CHECK(find(type, "rematch::attention").bytes == Bytes{8 * 16 * 4 + 2 * 8 * 4});
 }
 
-TEST_CASE("save lists keep the ops that they name") {
+TEST_CASE("the ops that a save list names are kept") {
   const Trace trace = toy_llama();
   CHECK(saved_names(resolved("attn_only", trace).types.at(0)) ==
         std::vector<std::string>{"rematch::attention"});
@@ -205,7 +205,7 @@ TEST_CASE("exclude overrides every list, and the inverse form keeps everything e
   CHECK(find(all_but, "aten::rsqrt").reason == "not in the recompute list");
 }
 
-TEST_CASE("ops of the offload list are planned as offloaded") {
+TEST_CASE("the ops that an offload list names are offloaded") {
   Policy rule = policy("full");
   rule.no_effect_is_intended = false;
   rule.moved_to[Store::kHost].results = {{"", "attention_forward", std::nullopt}};

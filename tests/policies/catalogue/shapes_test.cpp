@@ -90,7 +90,7 @@ TEST_CASE("a shape without checkpointing gets regions that keep everything") {
   CHECK(predicted(traces[1], other).peak_bytes() <= predicted(traces[1], plans[1]).peak_bytes());
 }
 
-TEST_CASE("a layer may be checkpointed in only one of the shapes") {
+TEST_CASE("plans are combined even if a layer is checkpointed in only one of the shapes") {
   const std::vector<Trace> traces = {toy_llama(), toy_biased()};
   const std::vector<Plan> plans = {of("only_list([0, 2])", traces[0]),
                                    of("only_list([2, 3])", traces[1])};
@@ -183,7 +183,7 @@ TEST_CASE("shapes share the treatments of the larger shape until one shape skips
 }
 
 // The inner scope has the range of the block, because nothing else runs in the block.
-TEST_CASE("a region may span all ops of a block") {
+TEST_CASE("plans are combined even if a region inside a block contains all ops of the block") {
   const auto blocks = [](bool has_core) {
     TraceBuilder build("blocks");
     ValueId x = build.outside({4, 4}, "float32", true);

@@ -123,7 +123,7 @@ TEST_CASE("a system's spelling resolves to its policy, with the system's early s
   }
 }
 
-TEST_CASE("a list is read in the syntax of the system's own configuration") {
+TEST_CASE("a list in a mode is read in the syntax of the system's own configuration") {
   const auto same = [](const char* theirs, const char* ours) {
     CAPTURE(theirs);
     Policy policy = policy_of(theirs);
@@ -174,7 +174,7 @@ TEST_CASE("each of the five source systems has rows, and no spelling repeats") {
   }
 }
 
-TEST_CASE("a mode of another system has that system's schedule") {
+TEST_CASE("a mode of another system comes with that system's schedule") {
   for (const SystemEntry& entry : system_entries()) {
     CAPTURE(entry.spelling);
     CHECK(is_mode_of_system(entry.spelling));
@@ -216,7 +216,7 @@ TEST_CASE("a suggested mode differs from the typed mode by one misspelled word")
   }
 }
 
-TEST_CASE("systems and values have aliases") {
+TEST_CASE("names of systems and values of settings have aliases") {
   for (const auto& [other, mode] : std::initializer_list<std::pair<const char*, const char*>>{
            {"torchtitan:full", "titan:full"},
            {"titan(mode=full)", "titan:full"},

@@ -88,7 +88,7 @@ TEST_CASE(
   CHECK(warnings_of("recompute_modules([core_attn])", of_matmuls).empty());
 }
 
-TEST_CASE("every other pitfall of a supported spelling is a warning on use") {
+TEST_CASE("every other known pitfall of a supported mode gives a warning when the mode is used") {
   for (const SystemEntry& entry : system_entries()) {
     if (entry.pitfall.text.empty() || entry.stands_for.empty()) continue;
     if (entry.pitfall.shown == PitfallShown::kInList) continue;
@@ -145,7 +145,8 @@ TEST_CASE("the warning for an alternation that counts nothing names the ops that
                               Catch::Contains("the matmuls there are aten::addmm"));
 }
 
-TEST_CASE("an unmatched selector gives a warning, unless the catalogue's list has it") {
+TEST_CASE(
+    "a selector without a match gives a warning, unless it comes from the catalogue's own list") {
   CHECK(warnings_of("titan:selective(force_recompute_mm_shapes_by_fqns=[moe.router.gaet])",
                     toy_llama())
             .back() ==
@@ -167,7 +168,8 @@ TEST_CASE("an unmatched selector gives a warning, unless the catalogue's list ha
   CHECK(warnings_of(from_file(mine), toy_llama()).empty());
 }
 
-TEST_CASE("an unmatched scope gives a warning, unless the catalogue's policy has it") {
+TEST_CASE(
+    "a scope without a match gives a warning, unless it comes from the catalogue's own policy") {
   Policy mine = policy_of("sac_split(attn: full, ffn: full)");
   CHECK(warnings_of(mine, toy_llama()).empty());
   mine.name = "mine";
@@ -202,7 +204,7 @@ TEST_CASE("sac_split warns about a missing part that was given a policy") {
 }
 
 // The blocks of toy_llama have the scope ffn and ops of aten::mm, but neither moe nor aten::bmm.
-TEST_CASE("an expectation is met if one of its scopes or ops matches") {
+TEST_CASE("a policy's expectation is met if one of its scopes or ops matches") {
   const auto is_met = [](const Policy::Expectation& expected) {
     Policy policy = policy_of("full");
     policy.expectations = {expected};
@@ -217,7 +219,7 @@ TEST_CASE("an expectation is met if one of its scopes or ops matches") {
   CHECK_FALSE(is_met({.warning = "always"}));
 }
 
-TEST_CASE("an expectation applies to the layers and regions of its policy") {
+TEST_CASE("a policy's expectation applies only to the layers and regions of the policy") {
   const Trace trace = toy_three_kinds();  // moe in layer 1, cross_attention in layer 2
   const auto num_warnings = [&trace](const char* text, const Policy::Expectation& expected) {
     Policy policy = policy_of(text);

@@ -61,7 +61,7 @@ TEST_CASE("every system except megatron says where to call apply() of a plan's f
   testing::check_golden("export/call_places.txt", beginnings);
 }
 
-TEST_CASE("each module is listed once, and equal modules share a kind") {
+TEST_CASE("a plan's file lists each module once, and equal modules share a kind") {
   const Trace trace = toy_llama({.layers = 4});
   const TorchRegions found = regions_of(trace, plan_of("nth_first(2)", trace));
   REQUIRE(found.regions.size() == 2);
@@ -72,7 +72,7 @@ TEST_CASE("each module is listed once, and equal modules share a kind") {
 }
 
 // Selective checkpointing sees every op of the module except detach.
-TEST_CASE("saved ops are found by their index among all ops of the module") {
+TEST_CASE("a plan's file gives saved ops by their index among all ops of the module") {
   const Trace trace = toy_llama({.layers = 2});
   const TorchRegions found = regions_of(trace, plan_of("attn_only", trace));
   REQUIRE(found.kinds.size() == 1);

@@ -24,7 +24,8 @@ SearchSpace impatient(SearchSpace space, int patience, int* asked) {
   return space;
 }
 
-// Stops at the first moment, and at every `step`-th moment after it.
+// Stops one search at its first poll, and others at every `step`-th poll after it. Checks each
+// front.
 void check_stopped(const SearchSpace& space, int step) {
   const Trace trace = testing::toy_llama({.layers = 5, .tokens = 64});
   const Profile profile = testing::made_up_profile(trace, 1);

@@ -16,8 +16,8 @@ std::size_t num_backward_ops(const Trace& trace) {
   return count;
 }
 
-// Returns a watched step for each of `times`, in which every op of forward takes that time, and an
-// unwatched step with a millisecond per phase.
+// Returns one step with a timer on every op for each entry of `times`, in which every op of forward
+// takes that time. Adds a step without op timers, whose phases take a millisecond each.
 TimedSteps steps_of(const Trace& trace, std::vector<std::int64_t> times) {
   TimedSteps steps;
   for (const std::int64_t time : times) {
@@ -42,7 +42,7 @@ TEST_CASE("profiled times are medians over the steps") {
 }
 
 // All three layers run the same ops. Their first op takes 3, 30 and 5, so the median is 5.
-TEST_CASE("equal layers have equal times") {
+TEST_CASE("a profile gives equal layers equal times") {
   const Trace trace = testing::toy_llama({.layers = 3});
   TimedSteps steps = steps_of(trace, {1});
   const Duration times[] = {Duration(3), Duration(30), Duration(5)};
@@ -58,7 +58,7 @@ TEST_CASE("equal layers have equal times") {
   }
 }
 
-TEST_CASE("steps without observers give the time between ops") {
+TEST_CASE("steps without op timers give the time between ops") {
   const Trace trace = testing::toy_llama({.layers = 2});
   TimedSteps steps = steps_of(trace, {1000});
   const auto num_ops = static_cast<std::int64_t>(trace.ops.size());

@@ -45,7 +45,7 @@ TEST_CASE("a profile reads back unchanged and fits the schema", "[property]") {
   }
 }
 
-TEST_CASE("equal layers share one stored list of times") {
+TEST_CASE("a profile stores equal times of layers once") {
   const auto size = [](int layers) {
     const Trace trace = toy_llama({.layers = layers});
     Profile profile = made_up_profile(trace, 1);

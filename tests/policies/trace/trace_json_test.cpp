@@ -128,7 +128,8 @@ TEST_CASE("a matrix product takes two flops per multiplied pair") {
   CHECK(flops_of(trace, mm) == 0);
 }
 
-TEST_CASE("any numbering of values and storages reads back unchanged", "[property]") {
+TEST_CASE("a trace with any numbering of values and storages reads back as the same trace",
+          "[property]") {
   for (std::uint32_t seed = 0; seed < testing::num_seeds(200); ++seed) {
     CAPTURE(seed);
     const Trace trace = shuffled(random_trace(seed), seed);
@@ -180,7 +181,7 @@ TEST_CASE("equal layers are stored once") {
   CHECK(size(80) - size(12) < 68 * 250);
 }
 
-TEST_CASE("different layers are different types") {
+TEST_CASE("layers that differ are stored as different types") {
   Trace trace = toy_llama({.layers = 4});
   const std::size_t before = cut_into_spans(trace).types.size();
   const TracedScope& layer = trace.scopes.at(trace.blocks.at(2).scope);

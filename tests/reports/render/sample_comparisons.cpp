@@ -113,7 +113,8 @@ Report representative_report() {
   different.steps[6].loss_bits = "0x7fc00000";
   points.push_back(different);
   points.push_back(sample_oom("save_compute"));
-  for (const double wrong : {-0.03, 0.01, 0.04}) {  // deviations of repeated runs of policy none
+  // how far the losses of repeated runs of policy none deviate
+  for (const double wrong : {-0.03, 0.01, 0.04}) {
     RepeatRecord repeat{point_key(points.front().identity), "none", PointStatus::kOk, "",
                         losses(5.7 + wrong, 8, "0x")};
     report.repeats.push_back(repeat);

@@ -46,7 +46,7 @@ struct Row {
 
 // Each row starts from a point of attn_only. Per step it recomputes 6 attention forwards and twice
 // as many matmuls. It saves 20 MiB and takes 1.1 times as long as policy none.
-TEST_CASE("a verdict states the effect of a policy and its obstacles") {
+TEST_CASE("a verdict states what a policy changes, or why it cannot change the peak") {
   const std::vector<Row> rows = {
       {"a lower peak for more time", [](auto&, auto&) {}, VerdictKind::kLowersPeak,
        "lowers the peak by 20 % for 10 % more time"},

@@ -304,9 +304,9 @@ bool is_hash_of_keys(const std::string& kind, const std::string& key) {
   return kind == "sweep_plan" && key == "id";
 }
 
-// Returns the path of the first value of `before` that `again` lost or changed, or "". A later
-// build may add keys without a new version. An older file has no values for them, so in `again`
-// they are null or empty lists.
+// Returns the path of the first value of `before` that is missing or different in `again`, or "". A
+// later build may add keys without a new version. An older file has no values for them, so in
+// `again` they are null or empty lists.
 std::string first_loss(const Json& before, const Json& again, const std::string& path) {
   if (before.is_object() && again.is_object()) {
     for (const auto& [key, value] : before.items()) {

@@ -29,7 +29,7 @@ TEST_CASE("a plan's regions are found in the trace even if a scope opens several
 
 // Layers 0 and 1 run twice. The first pass is one region, and each layer of the second pass is a
 // region.
-TEST_CASE("openings inside another region are ignored") {
+TEST_CASE("a scope that opens inside another region does not start its own region") {
   TraceBuilder build("looped");
   ValueId x = build.outside({2, 2}, "float32", true);
   for (int run = 0; run < 4; ++run) {
@@ -82,7 +82,7 @@ TEST_CASE("a pack after an in-place write belongs to the op that saved the tenso
   CHECK(packs_of(trace, {2_op, 3_op}) == std::vector<PackId>{0_pack, 1_pack});
 }
 
-TEST_CASE("early stop ends before the last pack") {
+TEST_CASE("with early stop, recompute ends before the last pack") {
   const Trace trace = testing::toy_llama({.layers = 1});
   const TracedScope& block = trace.scopes[trace.blocks[0].scope];
   const RegionGraph graph = make_region_graph(trace, {block.first_op, block.end_op});

@@ -60,7 +60,7 @@ Trace chain() {
 // holds 20 and backward holds 1: 21. The demand of c runs op 1 (a: 30 + 1) and op 3 (c: 35 + 1). Op
 // 2 does not run, because b is kept. Then come backward ops with 3 each, and c, b, a are released
 // in turn.
-TEST_CASE("whole_region recomputes everything that is not kept at the first demand") {
+TEST_CASE("at the first demand, whole_region recomputes everything that is not kept") {
   const Trace trace = chain();
   const RegionType type = saving(trace, 1_op, 5_op, {1});
   const RegionSimulation result = simulate_region(trace, 1_op, 5_op, type, Schedule::kWholeRegion);

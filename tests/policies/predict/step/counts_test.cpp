@@ -39,7 +39,7 @@ TEST_CASE("every policy has the forward and backward counts of the model") {
 }
 
 // Early stop avoids the last matmul of a block, w2, so six of seven run again.
-TEST_CASE("recompute counts depend on the policy") {
+TEST_CASE("the number of recomputed ops depends on the policy") {
   CHECK(recomputed("full", "attention_forward") == 4);
   CHECK(recomputed("full", "matmul") == 4 * 6);
   CHECK(recomputed("full_nostop", "matmul") == 4 * 7);
@@ -50,7 +50,8 @@ TEST_CASE("recompute counts depend on the policy") {
   CHECK(recomputed("save_mm", "matmul") == 0);
 }
 
-TEST_CASE("full and attn_only differ only in attention under whole_region") {
+TEST_CASE(
+    "under whole_region, policies full and attn_only differ only in the number of attention ops") {
   auto full = counts("full", Schedule::kWholeRegion).classes(Phase::kRecompute);
   auto attention = counts("attn_only", Schedule::kWholeRegion).classes(Phase::kRecompute);
   CHECK(full.erase("attention_forward") == 1);

@@ -19,7 +19,7 @@ HeldAfterForward held(std::string_view policy, int layers) {
 // Bytes of 8 tokens with dim 16 in float32.
 constexpr std::int64_t kWidth = 8 * 16 * 4;
 
-TEST_CASE("full holds each block's input and the tensors of embedding, head and loss") {
+TEST_CASE("policy full holds each block's input and the tensors of embedding, head and loss") {
   const HeldAfterForward two = held("full", 2);
   const HeldAfterForward five = held("full", 5);
   CHECK(two.kept == Bytes{0});
@@ -29,7 +29,7 @@ TEST_CASE("full holds each block's input and the tensors of embedding, head and 
 }
 
 // The results are attention's output and its log-sum-exp, for 2 heads of 8 tokens.
-TEST_CASE("attn_only holds attention's results in addition to what full holds") {
+TEST_CASE("policy attn_only holds the bytes of policy full and the results of attention") {
   const HeldAfterForward full = held("full", 3);
   const HeldAfterForward attention = held("attn_only", 3);
   CHECK(attention.kept == Bytes{3 * (kWidth + 2 * 8 * 4)});
@@ -47,7 +47,7 @@ TEST_CASE("held bytes are linear in the number of layers without checkpointing")
   for (std::size_t i = 1; i < totals.size(); ++i) CHECK(totals[i] - totals[i - 1] == per_layer);
 }
 
-TEST_CASE("only the residual stream crosses the borders of regions") {
+TEST_CASE("only the residual stream is read across the borders of regions") {
   CHECK(held("segments(2)", 4).inputs == Bytes{2 * kWidth});
   CHECK(held("root", 4).inputs == Bytes{0});
 }

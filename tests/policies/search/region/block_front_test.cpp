@@ -21,7 +21,7 @@ using testing::TraceBuilder;
 using testing::Triple;
 using testing::undominated;
 
-constexpr int kMaxOps = 12;  // most ops of a block for which all save sets are tried
+constexpr int kMaxOps = 12;  // in larger blocks, trying all save sets takes too long
 
 SaveSetCosts random_costs(const RegionGraph& graph, std::uint32_t seed, Schedule schedule) {
   std::mt19937 dice(seed);
