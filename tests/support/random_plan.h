@@ -1,5 +1,5 @@
-// Random plans for property tests. Regions have a random extent at scope borders and random save
-// sets.
+// Random plans for property tests. Regions begin and end at random borders of scopes, and have
+// random save sets.
 #pragma once
 
 #include <cstdint>

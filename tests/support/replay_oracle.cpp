@@ -17,8 +17,8 @@ constexpr int kNever = INT_MAX;
 struct Moment {
   enum class Kind : std::uint8_t { kStart, kExecute, kDemand, kRelease, kBackwardOp };
   Kind kind = Kind::kStart;
-  OpId op;       // the op of a kExecute moment
-  int slot = 0;  // the slot of a kDemand or kRelease moment
+  OpId op;       // the op that runs, for kExecute
+  int slot = 0;  // the slot, for kDemand and kRelease
   Bytes other;
 };
 

@@ -141,7 +141,7 @@ std::vector<Hazard> reductions() {
                     at::nll_loss(at::log_softmax(y, 1), classes, {}, at::Reduction::Mean, 2);
                 return y * loss;
               }),
-      applied("margins, cosine similarity, hinges",
+      applied("margin, cosine and hinge losses",
               [](const at::Tensor& y) {
                 const at::Tensor sign = y.detach().sign();
                 const at::Tensor loss = at::soft_margin_loss(y, sign) +

@@ -79,14 +79,14 @@ std::vector<Variation> added() {
          for (int i = 0; i < length; ++i) y = product(y, p).tanh();
          return y * 1.0;
        }},
-      {"a value with a second use",
+      {"a value that some steps use twice",
        [](const at::Tensor& x, const Parts& p, Turn& turn) {
          const at::Tensor y = product(x, p).sin();
          at::Tensor z = y.cos();
          if (turn.varies()) z = z * y;
          return z.tanh();
        }},
-      {"a log message that reads a value",
+      {"a log message that reads a value in some steps",
        [](const at::Tensor& x, const Parts& p, Turn& turn) {
          const at::Tensor y = product(x, p).sin();
          if (turn.varies()) (void)y.detach().abs().max().item<float>();
@@ -146,7 +146,7 @@ std::vector<Variation> left_out() {
          }
          return product(y, p);
        }},
-      {"a failed op with a replacement",
+      {"an op that fails in some steps and is replaced",
        [](const at::Tensor& x, const Parts& p, Turn& turn) {
          const at::Tensor y = product(x, p).sin();
          try {
@@ -160,7 +160,7 @@ std::vector<Variation> left_out() {
 
 std::vector<Variation> exchanged() {
   return {
-      {"two ops in reverse order",
+      {"two ops that some steps run in reverse order",
        [](const at::Tensor& x, const Parts& p, Turn& turn) {
          const at::Tensor y = product(x, p);
          return product(turn.varies() ? y.cos().sin() : y.sin().cos(), p);
@@ -174,7 +174,7 @@ std::vector<Variation> exchanged() {
          if (which == 2) return product(at::gelu(y), p);
          return product(at::relu(y), p);
        }},
-      {"one of two branches",
+      {"a step that takes the other of two branches",
        [](const at::Tensor& x, const Parts& p, Turn& turn) {
          if (turn.varies()) return at::layer_norm(product(x.exp() * 0.1, p), {kDim}).sin();
          return product(at::softmax(product(x, p), -1), p).tanh();
@@ -218,7 +218,7 @@ std::vector<Variation> of_other_types() {
          if (!turn.varies()) return product(x, p).sin();
          return at::mm(x.to(at::kDouble), p[0].to(at::kDouble)).sin().to(at::kFloat);
        }},
-      {"autocast on and off",
+      {"autocast that only some steps enable",
        [](const at::Tensor& x, const Parts& p, Turn& turn) {
          const bool before = at::autocast::is_autocast_enabled(at::kCPU);
          at::autocast::set_autocast_enabled(at::kCPU, turn.varies());
@@ -266,14 +266,14 @@ std::vector<Variation> of_other_types() {
 
 std::vector<Variation> with_effects() {
   return {
-      {"a varying number of draws",
+      {"a varying number of random draws",
        [](const at::Tensor& x, const Parts& p, Turn& turn) {
          at::Tensor y = product(x, p);
          const int count = turn.step == 0 ? 1 : turn.below(4);
          for (int i = 0; i < count; ++i) y = at::dropout(y, 0.3, true);
          return y.sin();
        }},
-      {"dropout on and off",
+      {"dropout that only some steps apply",
        [](const at::Tensor& x, const Parts& p, Turn& turn) {
          return at::dropout(product(x, p).sin(), 0.4, !turn.varies()).tanh();
        }},
