@@ -22,7 +22,7 @@ class Reports {
         *report_.points[1].memory->peak_allocated + Bytes{4096};
     write_json_file(other, report_to_json(report_));
   }
-  // The second report, measured with a different LibTorch.
+  // Writes the second report as if it was measured with a different LibTorch.
   std::string with_other_library() {
     report_.provenance.environment.libtorch_version = "2.12.0";
     const std::string file = scratch_.file("mixed.json");
@@ -36,8 +36,8 @@ class Reports {
     report.points[1].memory->peak_allocated.reset();
     return written(report, "bare.json");
   }
-  // The ratio of the step times of policies `full` and `none` is uncertain: from less than half to
-  // eight.
+  // Writes a report in which the ratio of the step times of policies `full` and `none` is
+  // uncertain: it may be below 0.5 or above 8.
   std::string with_noise() {
     Report report = report_;
     report.points[1].time->samples.clear();

@@ -145,8 +145,8 @@ Json collective_launches(const Json& point, const std::string& phase) {
   return found;
 }
 
-// Two ranks, each with a card, on c10d's own NCCL backend over the stand-in library, which moves no
-// data.
+// Runs two ranks, each with its own dry card. c10d's NCCL backend calls the stand-in for NCCL,
+// which moves no data.
 TEST_CASE("ranks on dry cards launch the predicted collectives, even with offload copies") {
   const std::string split =
       "run --model llama_small --layers 3 --dim 32 --heads 4 --kv-heads 2 --ffn 64 --tokens 16 "

@@ -287,7 +287,7 @@ TEST_CASE("the largest batch within a budget is the last batch whose lowest peak
   const auto first_rate = roomy["tried"][0]["predicted_tokens_per_second"].get<double>();
   CHECK_THAT(all.err, Catch::Contains("batch 1: " + std::to_string(std::llround(first_rate)) +
                                       " tokens/s, peak "));
-  // The fastest plan for batch 2 needs more memory than the smallest plan.
+  // For batch 2, the fastest plan needs more memory than the plan with the lowest peak.
   const auto bytes = roomy["tried"][1]["predicted_peak_allocated_bytes"].get<std::int64_t>();
   const Outcome tight = rematch(search + "1:8 --budget " + std::to_string(bytes) + "B");
   REQUIRE(tight.code == 0);

@@ -28,7 +28,7 @@ const bool settings_made = [] {
   return true;
 }();
 
-char kernel;  // stands for a function of the host
+char kernel;  // stands for the host function that nvcc makes for a kernel
 
 void register_kernel() {
   static const char name[] = "a_kernel";

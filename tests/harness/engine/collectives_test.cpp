@@ -191,7 +191,7 @@ TEST_CASE("a collective that is waited for after its region is refused by name")
                       Contains("region blocks.0: _c10d_functional::all_reduce is not waited for"));
     wait_for(started);
   }
-  // If one region contains both start and wait, the plan is accepted.
+  // If one region contains both the start of a collective and its wait, the plan is accepted.
   Plan one = plan;
   one.regions.front().last_scope = one.regions.back().last_scope;
   one.regions.resize(1);

@@ -25,8 +25,8 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Engine;
 using torch::autograd::variable_list;
 
-constexpr int kDepth =
-    100;  // deeper than one thread allows, so that the engine's pool of threads is used
+constexpr int kDepth = 100;  // exceeds the depth of nested backward that one thread allows, so the
+                             // engine uses its pool of threads
 
 // Plays the part of an engine that another library installs, as Python's torch does. Counts the
 // calls that it receives.

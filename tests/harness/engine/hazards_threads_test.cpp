@@ -43,7 +43,7 @@ Trial without_default_generator(Trial trial) {
 
 // Returns the first difference of each hazard that differs, by the hazard's name.
 std::map<std::string, std::string> train_all(const std::vector<const Case*>& order) {
-  at::set_num_threads(1);  // set only for this thread
+  at::set_num_threads(1);  // LibTorch keeps this number for each thread
   std::map<std::string, std::string> differences;
   for (const Case* which : order) {
     const Trial trial = try_to_train(*which->hazard, which->checkpoint.get());

@@ -282,8 +282,8 @@ std::vector<Plan> plans_for(const Trace& trace) {
   return plans;
 }
 
-// Values that only the other shape keeps are dropped once the ops distinguish the shapes. Bytes
-// therefore equal the bytes of a plan with one shape.
+// Once the ops distinguish the shapes, the engine drops values that only the plan of the other
+// shape keeps. Bytes therefore equal the bytes under a plan of one shape.
 TEST_CASE("bytes and counts equal the prediction for the shape that runs") {
   prepare_process();
   const std::vector<NamedNetwork> networks = {unpadded(), padded()};

@@ -69,7 +69,7 @@ TEST_CASE("control groups of version 1 are read, even without a limit") {
   CHECK(machine.memory().available == Bytes{24 * kGiB});
 }
 
-// A limit without a known usage, and files without a number.
+// Tests files that contain no valid number, and a limit whose usage is unknown.
 TEST_CASE("unreadable limits and unreadable usage are ignored") {
   const MadeUpMachine machine;
   machine.write("proc/self/cgroup", "nonsense\n0::/job\n");

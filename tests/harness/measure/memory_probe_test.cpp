@@ -88,7 +88,7 @@ TEST_CASE(
   CHECK(line.phase.back() == Phase::kOptimizer);
   CHECK(line.bytes.at(Holder::kGradients).front() == 0);
   CHECK(line.bytes.at(Holder::kGradients).back() == 512);
-  // The loss, which the caller holds.
+  // Only the loss remains, because the caller holds it.
   CHECK(line.bytes.at(Holder::kSavedActivations).back() == 4);
 }
 

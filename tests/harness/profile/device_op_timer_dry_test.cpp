@@ -48,7 +48,7 @@ TEST_CASE("ops of forward and of backward's thread are timed by events", "[devic
     timer.set_list(&backward);
     y.backward(gradient);
     timer.set_list(nullptr);
-    at::relu(gradient);  // not timed, because no list is set
+    at::relu(gradient);  // not timed, because the timer has no list to write to
   }
   CHECK(names_of(forward) == std::vector<std::string>{"aten::mm", "aten::relu"});
   CHECK_FALSE(all_kernels_took_time(forward));

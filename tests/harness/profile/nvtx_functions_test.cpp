@@ -35,7 +35,7 @@ TEST_CASE("NVTX's ranges are observed by name, and nest") {
     marker.end();
     marker.end();
     marker.end_region();
-    marker.begin_phase("backward");  // used for a step that ends with an exception
+    marker.begin_phase("backward");  // ended by the destructor, as after a step that throws
     marker.begin(3, "backward blocks.0 aten::mm");
     marker.end();
   }

@@ -89,7 +89,7 @@ TEST_CASE("every op is marked while it runs, by phase, block and name") {
   OpCallRecorder recorder({&notes});
   run_steps(*training, recorder, 1);
   CHECK(notes.open == 0);
-  CHECK(notes.most_open == 1);  // ops that run inside ops are not calls
+  CHECK(notes.most_open == 1);  // an op that runs inside another op is not recorded as a call
   REQUIRE(notes.ids.size() == recorder.calls().size() + 1);
   CHECK(notes.ids[0] == kBatchOfStep);  // the input is made before the first op
   for (std::size_t index = 1; index < notes.ids.size(); ++index) CHECK(notes.ids[index] == index);
@@ -144,7 +144,7 @@ TEST_CASE("NVTX ranges name each op, inside its region and phase, and close") {
   CHECK(nvtx_phases == std::vector<std::string>{"forward", "backward", "optimizer"});
   const auto regions = std::stable_partition(nvtx_ranges.begin(), nvtx_ranges.end(), is_region);
   CHECK(regions - nvtx_ranges.begin() >=
-        4);  // two regions in forward, plus the parts that backward demands
+        4);  // two regions in forward, and their recomputed parts in backward
   nvtx_ranges.erase(nvtx_ranges.begin(), regions);
   REQUIRE(nvtx_ranges.size() == recorder.calls().size() + 1);
   CHECK(nvtx_ranges[0].name == "batch");

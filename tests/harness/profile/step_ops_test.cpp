@@ -107,7 +107,7 @@ TEST_CASE("a step that differs from the trace is refused, and the error names th
                     Catch::Contains("op 2 of forward is aten::nonzero on the GPU and " +
                                     trace.ops.at(2).name + " in the model's trace"));
   recorded.calls[2].op = trace.ops.at(2).name;
-  recorded.calls.pop_back();  // the optimizer's op does not matter here
+  recorded.calls.pop_back();  // drops the optimizer's op, which is not compared with the trace
   recorded.activity.kernels.pop_back();
   CHECK_NOTHROW(recorded.times());
   recorded.calls.pop_back();

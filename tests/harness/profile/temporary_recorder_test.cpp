@@ -28,7 +28,7 @@ TEST_CASE("an op's temporaries are its peak bytes above the bytes at its end") {
   std::vector<OpFigure<Bytes>> ops;
   {
     const OpObserverGuard observe(&recorder);
-    at::sin(x);  // not recorded, because no list is set
+    at::sin(x);  // not recorded, because the recorder has no list to write to
     recorder.set_list(&ops);
     const at::Tensor y = at::sin(x);  // only the op's output remains, so there are no temporaries
     const testing::WithBackend math(AttentionBackend::kMath);

@@ -213,7 +213,7 @@ class StepTest(Case):
         self.assert_trains(step)
 
     def test_a_backward_that_runs_forward(self):
-        """torch.utils.checkpoint around the model calls it in backward."""
+        """The reentrant torch.utils.checkpoint runs the model's forward again in backward."""
         def step(model):
             loss = torch.utils.checkpoint.checkpoint(model, self.x.clone().requires_grad_(), use_reentrant=True)
             loss.backward()

@@ -138,7 +138,7 @@ class ProfileTest(Case):
         with self.assertRaisesRegex(rematch.RematchError, "aten::gelu") as error:
             rematch.profile(self.model, self.step, trace, num_steps=NUM_STEPS)
         self.assertNotIn("\n", str(error.exception))
-        self.step().backward()  # the watch has ended
+        self.step().backward()  # a later step must not be watched
 
     def test_a_device_whose_ops_are_not_timed(self):
         with self.assertRaisesRegex(rematch.RematchError, "measured on the CPU or a GPU, but the model is on meta"):
@@ -181,7 +181,7 @@ class SearchOptionsTest(Case):
         links = json.loads(LINKS.read_text(encoding="utf-8"))
         for given in (links, LINKS, str(LINKS)):
             self.assertIn("links of", self.search(offload=True, links=given)["host_link"]["source"])
-        self.assertEqual(self.search(links=links)["points"], self.search()["points"])  # a step without collectives
+        self.assertEqual(self.search(links=links)["points"], self.search()["points"])  # the step has no collectives that would use the links
 
     def test_options_that_conflict(self):
         for options, words in (({"link_rate": "1GB/s"}, "with offload=True"), ({"link_rate": "1GB", "offload": True}, "'25GB/s'"),
@@ -422,7 +422,7 @@ class ProgressTest(unittest.TestCase):
         with subprocess.Popen([sys.executable, "-c", SLOW_PROFILE], stderr=stderr, env=environment) as process:
             os.close(stderr)
             said = b""
-            with contextlib.suppress(OSError):  # reading fails once the other end is closed
+            with contextlib.suppress(OSError):  # reading fails after the child closes the terminal
                 while part := os.read(terminal, 4096):
                     said += part
         os.close(terminal)

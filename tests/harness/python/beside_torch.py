@@ -151,7 +151,7 @@ def checkpointed_by_torch(layers, draws=False):
 
 
 def is_by_layer(plan):
-    """Whether each region is one layer, as under torch.utils.checkpoint."""
+    """Returns whether each region is one layer, as under torch.utils.checkpoint."""
     return all(region["first_scope"] == region["last_scope"] for region in plan["regions"])
 
 

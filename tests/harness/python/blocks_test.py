@@ -20,7 +20,7 @@ DIM = 32
 
 
 class Mixer(Layer):
-    """Equal to Layer except for its class."""
+    """Adds nothing to Layer, but is a different class."""
 
 
 class Experts(Layer):
@@ -48,7 +48,7 @@ class Stage(torch.nn.Module):
 
 
 class OtherStage(Stage):
-    """Equal to Stage except for its class."""
+    """Adds nothing to Stage, but is a different class."""
 
 
 class Chain(torch.nn.Module):
@@ -187,7 +187,7 @@ class NamedTest(Case):
 
 
 def jamba():
-    """Layers of attention and of state-space models take turns, and every second layer has experts."""
+    """Attention layers and state-space layers alternate, and every second layer has experts."""
     from transformers import JambaConfig, JambaForCausalLM
 
     return JambaForCausalLM(JambaConfig(
@@ -261,7 +261,7 @@ def autoencoder():
 
 
 class PackagesTest(BesideTorch):
-    """Models of other packages."""
+    """Tests models of other packages."""
 
     def setUp(self):
         torch.manual_seed(0)

@@ -51,7 +51,7 @@ class MeasuredPeaksTest(unittest.TestCase):
             self.assertTrue(row["bits"])
             self.assertLessEqual(row["measured_peak_bytes"], row["budget_bytes"])
             self.assertLess(abs(row["measured_peak_bytes"] - predicted), 0.01 * predicted)
-            self.assertGreaterEqual(row["measured_peak_bytes"], before)  # a lower budget has no higher peak
+            self.assertGreaterEqual(row["measured_peak_bytes"], before)  # a lower budget must not have a higher peak
             before = row["measured_peak_bytes"]
 
     def test_under_inductor(self):

@@ -213,7 +213,7 @@ class ExportedPlanTest(unittest.TestCase):
     def test_an_existing_file_is_read(self):
         path = self.folder / "exported.py"
         with unittest.mock.patch.object(sys, "dont_write_bytecode", False):
-            for name in ("one", "two"):  # same size and time, so that Python cannot see that bytecode is stale
+            for name in ("one", "two"):  # equal size and time hide from Python that bytecode is stale
                 path.write_text(f"NAME = '{name}'\n\ndef apply(model):\n    pass\n")
                 os.utime(path, (1, 1))
                 self.assertEqual(load_exported(path).NAME, name)

@@ -26,10 +26,10 @@ from zoo import llama  # noqa: E402
 # Views cost nothing. torch_remat runs views of its own, and a prediction runs views in saved regions again.
 VIEWS = ("aten::as_strided", "aten::t", "aten::transpose.int", "aten::view", "aten::slice.Tensor", "aten::unsqueeze",
          "aten::expand", "aten::split.Tensor", "aten::_unsafe_view")
-# For two reasons torch_remat holds more than the prediction, which is made for the engine.
-# - It holds all arguments of a layer. Llama's layers get position ids that no op in them reads.
+# The prediction is made for the engine. torch_remat holds more, for two reasons:
+# - torch_remat holds all arguments of a layer. Llama's layers get position ids, which none of their ops reads.
 POSITION_ID_BYTES = 128 * 8
-# - Autograd itself holds what is saved in a saved region, until it has summed the gradient of a Linear's bias.
+# - In a saved region, autograd holds saved tensors until it has summed the gradient of a Linear's bias.
 BIAS_BYTES = 32 * 4
 
 

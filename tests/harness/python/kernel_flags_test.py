@@ -46,7 +46,7 @@ class InDouble(Flagged):
 
 
 class Deterministic(Flagged):
-    """In this mode torch.empty is filled with NaN."""
+    """In deterministic mode torch.empty is filled with NaN."""
 
     def flagged(self, x):
         with set_for_a_while(torch.use_deterministic_algorithms, True, False):

@@ -46,7 +46,7 @@ class Converted(nn.Module):
         self.linear = nn.Linear(WIDTH, WIDTH, dtype=torch.float64)
 
     def forward(self, x):
-        return self.linear(torch.tanh(x.double())).float()  # autograd saves no x
+        return self.linear(torch.tanh(x.double())).float()  # autograd does not save x
 
 
 class ResidualInPlace(nn.Module):

@@ -233,7 +233,7 @@ class SilentWriterTest(Case):
         self.assertIn("rematch::opaque", self.ops_of(trace))
         name = f"{__name__}:{Rotate.__qualname__}"
         self.assertEqual(trace["opaque_functions"], [{"name": name, "overwrites": [0]}])
-        self.assertTrue(torch.equal(Rotate.apply(torch.ones(2)), torch.full((2,), 0.5)))  # unchanged outside recorded steps
+        self.assertTrue(torch.equal(Rotate.apply(torch.ones(2)), torch.full((2,), 0.5)))  # outside recorded steps the function runs as usual
 
     def test_an_autograd_function_that_writes_nothing_is_recomputed(self):
         class Twice(torch.autograd.Function):

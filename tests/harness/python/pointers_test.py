@@ -218,7 +218,7 @@ class Rotate(torch.autograd.Function):
 
 
 class HalveAndTell(torch.autograd.Function):
-    """Tells torch that it writes."""
+    """Halves its argument in place, and tells torch so by mark_dirty()."""
 
     @staticmethod
     def forward(context, x):

@@ -202,7 +202,7 @@ class OtherPrecisionTest(Case):
     def test_a_float32_model_after_a_trace_in_bfloat16(self):
         model = copy.deepcopy(self.model).bfloat16()
         plans = self.plans_of(model, lambda: model(self.x.bfloat16()))
-        self.compare(self.model, self.train, plans, leaves=False, kept_ratio=2)  # a number has 4 bytes instead of 2
+        self.compare(self.model, self.train, plans, leaves=False, kept_ratio=2)  # float32 has 4 bytes per number, bfloat16 has 2
 
     def test_float16_with_a_scaler(self):
         def forward():

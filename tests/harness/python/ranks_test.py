@@ -21,12 +21,12 @@ from rematch.selftest import Model  # noqa: E402
 
 NUM_RANKS = 2
 NUM_LEAK_STEPS = 20
-NUM_PEAKS = 5  # steps of which the smallest peak counts, because Gloo's threads release bytes at arbitrary times
+NUM_PEAKS = 5  # number of steps; the smallest peak counts, because Gloo's threads release bytes at arbitrary times
 SCHEDULES = ("whole_region", "on_demand")
 PEAK_TOLERANCE = 1e-4
 # Gloo's two threads release sent and received tensors at arbitrary times, in the traced step and in the measured step.
 MOST_HELD_BY_GLOO = 2 * 2 * 64 * 32 * 4
-LEAST_SAVING = 0.9  # fraction of the peak without checkpointing, in layers with many parameters
+LEAST_SAVING = 0.9  # the peak must be below this fraction of the peak without checkpointing
 
 
 def replicated(model):
@@ -57,7 +57,7 @@ def split(model):
 
     mesh = init_device_mesh("cpu", (NUM_RANKS,), mesh_dim_names=("tensor",))
     for layer in model.layers:
-        layer.feed_forward[2].p = 0.0  # each rank would draw its own mask
+        layer.feed_forward[2].p = 0.0  # no dropout, because each rank would draw its own mask
         parallelize_module(layer, mesh, {"feed_forward.0": ColwiseParallel(), "feed_forward.3": RowwiseParallel()})
     return model
 
@@ -334,7 +334,7 @@ def by_a_sum(mine, _):
     return total
 
 
-BUFFERS = itertools.cycle([torch.zeros(128) for _ in range(16)])  # more buffers than a model has layers
+BUFFERS = itertools.cycle([torch.zeros(128) for _ in range(16)])  # so many that no layer of a model reuses a buffer
 
 
 def by_a_sum_of_a_buffer(mine, _):

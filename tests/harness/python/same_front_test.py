@@ -17,7 +17,7 @@ from rematch._step import run_first_step
 ROOT = pathlib.Path(__file__).parents[3]
 BINARY = os.environ.get("REMATCH_BINARY", str(ROOT / "build" / "dev" / "harness" / "cli" / "lite" / "rematch"))
 MODELS = (zoo.llama, zoo.qwen3, zoo.mixtral, zoo.gpt2, zoo.bert, zoo.vit, zoo.wan, zoo.flux, zoo.ltx, zoo.sd3)
-NOT_COMPARED = ("date", "git_commit", "git_dirty", "reproduce")  # the place and time of the search
+NOT_COMPARED = ("date", "git_commit", "git_dirty", "reproduce")  # these fields say where and when the search ran
 POINTS = 6
 
 

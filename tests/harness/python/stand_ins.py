@@ -266,7 +266,7 @@ class CheckpointWithoutOutput(torch.autograd.Function):
     @staticmethod
     def forward(ctx, function, hold, x):
         ctx.hold = hold
-        with torch.enable_grad():  # without it, torch would choose another kernel for a norm
+        with torch.enable_grad():  # without grad mode, torch would choose another kernel for a norm
             output = function(x.detach()).detach()
         hold.update(function=function, x=x.detach(), output=output)
         return hold["output"]

@@ -116,7 +116,7 @@ class LoopTest(unittest.TestCase):
         options = {self.trained_by_hugging_face: {"bf16": True}, self.trained_by_accelerate: {"mixed_precision": "bf16"}}
         for train, precision in options.items():
             with self.subTest(train=train.__name__), unittest.mock.patch.dict(os.environ), warnings.catch_warnings():
-                AcceleratorState._reset_state(reset_partial_state=True)  # precisions are global, also in the environment
+                AcceleratorState._reset_state(reset_partial_state=True)  # accelerate keeps the precision in global state
                 self.addCleanup(AcceleratorState._reset_state, reset_partial_state=True)
                 warnings.filterwarnings("ignore", message="rematch: region .* left its plan")
                 self.check(functools.partial(train, **precision))

@@ -337,7 +337,7 @@ class ScopesTest(Case):
             ends = {region[end] for region in plan["regions"] for end in ("first_scope", "last_scope")}
             with rematch.scopes(self.model, rematch.Checkpoint(plan)):
                 self.assertEqual(self.hooked(), sorted(ends))
-            found = rematch.check(self.model, lambda: self.model(self.x), rematch.Checkpoint(plan))  # scopes stay open
+            found = rematch.check(self.model, lambda: self.model(self.x), rematch.Checkpoint(plan))  # the scopes are still active
             self.assertTrue(found["bits_equal"])
             self.assertEqual(found["checkpointed"]["executed_ops"]["recompute"],
                              rematch.predict(trace, plan)["recomputed_ops"])
@@ -691,8 +691,8 @@ class PredictionTest(Case):
                     self.check_against_prediction(trace, plan, schedule)
 
     def test_plans_that_keep_one_op_of_layers_with_factories(self):
-        """Factories such as torch.empty_like return a tensor other than their op's result if other code holds the
-        result."""
+        """If other code holds the result of its op, a factory such as torch.empty_like returns a different tensor
+        object."""
         class Permuting(torch.nn.Module):
             def __init__(self):
                 super().__init__()

@@ -115,7 +115,7 @@ def rwkv():
 
 
 def albert():
-    """Runs one layer six times."""
+    """Makes a model that runs one layer six times."""
     from transformers import AlbertConfig, AlbertForMaskedLM
     return language_model(AlbertForMaskedLM(AlbertConfig(
         hidden_size=64, intermediate_size=128, num_hidden_layers=6, num_attention_heads=4, vocab_size=256,
@@ -149,7 +149,7 @@ def hunyuan_video():
 
 
 def cogvideox():
-    """Never reads the text output of the last layer."""
+    """Makes a model that never reads the text output of the last layer."""
     from diffusers import CogVideoXTransformer3DModel
     model = CogVideoXTransformer3DModel(
         num_attention_heads=2, attention_head_dim=16, in_channels=4, out_channels=4, time_embed_dim=16, text_embed_dim=16,
@@ -161,7 +161,8 @@ def cogvideox():
 
 
 def qwen_image():
-    """Never reads the text output of the last layer. Caches a table of 4,096 bytes in its first step."""
+    """Makes a model that never reads the text output of the last layer. In its first step the model caches a table of
+    4,096 bytes."""
     from diffusers import QwenImageTransformer2DModel
     model = QwenImageTransformer2DModel(
         patch_size=2, in_channels=16, out_channels=4, num_layers=3, attention_head_dim=16, num_attention_heads=2,
@@ -173,7 +174,7 @@ def qwen_image():
 
 
 def unet():
-    """Runs its lists of layers in a different order than it holds them: down, middle, up."""
+    """Makes a model that runs its lists of layers in a different order than it holds them: down, middle, up."""
     from diffusers import UNet2DModel
     model = UNet2DModel(
         sample_size=16, in_channels=3, out_channels=3, layers_per_block=2, block_out_channels=(16, 32, 32),

@@ -28,7 +28,8 @@ std::set<Phase> phases_that_run_out(const Point& point) {
     const PointRecord record = run(point);
     c10::cuda::CUDACachingAllocator::setMemoryFraction(1, 0);
     CAPTURE(share, record.reason);
-    if (record.status == PointStatus::kOk) continue;  // freeing the cache left enough memory
+    if (record.status == PointStatus::kOk)
+      continue;  // freeing the cache made enough memory available
     REQUIRE(record.status == PointStatus::kOom);
     CHECK_THAT(record.reason, Catch::Contains("out of memory"));
     REQUIRE(record.failure.has_value());

@@ -9,8 +9,7 @@
 namespace rematch::testing {
 namespace {
 
-// A range of a thread at the moment it opened, with the enclosing range of that thread and the
-// phase.
+// An NVTX range that has opened, with the range of the same thread and the phase that enclose it.
 struct Opened {
   std::string name;
   std::string inside;

@@ -16,7 +16,7 @@
 namespace rematch::testing {
 namespace {
 
-// The first point trains without the engine's hooks before the counting pass installs them.
+// The first point trains in this process before the counting pass has installed the engine's hooks.
 TEST_CASE("points with and without a plan can be measured in succession", "[device]") {
   REMATCH_NEEDS_CUDA();
   for (const char* policy : {"none", "full", "none", "attn_only"}) {
@@ -204,7 +204,7 @@ TEST_CASE("timed steps report the allocator's peaks, which equal the peaks of th
   REMATCH_NEEDS_CUDA();
   Point point = point_of("llama_small", kSmallLlama, "full");
   point.settings.timed_as =
-      Determinism::kRepeatableBits;  // the program is the same as in the memory pass
+      Determinism::kRepeatableBits;  // times the same program as the memory pass
   const PointRecord timed = run(point, Pass::kTime, 2);
   const PointRecord exact = run(point);
   CAPTURE(timed.reason, exact.reason);

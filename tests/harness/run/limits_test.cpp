@@ -42,7 +42,7 @@ TEST_CASE("a CPU's rate limit grows with the number of threads, and device meta 
 TEST_CASE("an impossible rate makes the point invalid") {
   PointRecord point;
   point.implied_flops_per_second = 9e14;
-  refuse_impossible_rate(point);  // accepts the rate, because no limit is known
+  refuse_impossible_rate(point);  // accepts any rate, because no limit is known
   CHECK(point.status == PointStatus::kOk);
   point.most_flops_per_second = 9.1e14;
   refuse_impossible_rate(point);
@@ -53,7 +53,7 @@ TEST_CASE("an impossible rate makes the point invalid") {
   CHECK_THAT(point.reason, Catch::Contains("900 TFLOP/s") && Catch::Contains("890 TFLOP/s"));
   point.status = PointStatus::kOom;
   point.reason = "out of memory";
-  refuse_impossible_rate(point);  // keeps the earlier failure
+  refuse_impossible_rate(point);  // keeps the reason of an earlier failure
   CHECK(point.reason == "out of memory");
 }
 

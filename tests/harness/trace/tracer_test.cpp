@@ -96,8 +96,8 @@ at::Tensor in_parts(const at::Tensor& x, const at::Tensor& w) {
   return at::silu(y * at::cat(parts, 1));
 }
 
-// Uses a tensor without a graph that no op made. It shares the storage of an op's result and
-// outlives that result.
+// Uses a tensor that has no graph and was made by no op. The tensor shares the storage of an op's
+// result and outlives the result.
 at::Tensor through_data(const at::Tensor& x, const at::Tensor& w) {
   at::Tensor data;
   at::Tensor sum;
@@ -385,7 +385,7 @@ at::Tensor times_twice_itself(const at::Tensor& x) {
   return x * y;
 }
 
-// Sharded training fills gathered parameters with such an op.
+// Sharded training fills gathered parameters with an op that writes into a list of tensors.
 TEST_CASE("a write into a list of tensors is traced") {
   const NamedNetwork plain =
       network_of("mm", [](const at::Tensor& x, const at::Tensor& w) { return at::mm(x, w); });

@@ -376,7 +376,7 @@ TEST_CASE("a search for a trainer ends with the lines of its configuration") {
   check_usage_error(search + " --for torchtun", "did you mean 'torchtune'?");
 }
 
-// Random models and budgets, with the fast search that finds fewer plans.
+// Uses random models and budgets, and the fast search (--hull), which finds fewer plans.
 TEST_CASE("no row of a search's table is better than the point in the headline") {
   const ScratchFolder scratch;
   int num_leads = 0;
@@ -628,7 +628,7 @@ TEST_CASE("Ctrl-C at any time after the start prints and writes the best front s
     const FrontRecord record = front_from_json(read_json_file(search.front));
     CHECK(record.front.points.size() >= 2);
     CHECK_THAT(outcome.out, Catch::Contains("Verdict: "));
-    // A fast machine may have finished the search.
+    // On a fast machine the search may have ended before the signal arrived.
     const bool is_stopped = wait == 0 || !record.front.is_complete;
     CHECK(outcome.code == (is_stopped ? 128 + SIGINT : 0));
     CHECK(record.front.is_complete == !is_stopped);

@@ -138,7 +138,7 @@ TEST_CASE("an unusable sweep file is refused in one line with the file and the p
   check_usage_error("sweep plan a b c", "too many for sweep plan");
 }
 
-// A plan with an invented report for each comparison, in the form in which workers leave reports.
+// A sweep that looks finished: a folder with a plan and an invented report for each comparison.
 struct FinishedSweep {
   explicit FinishedSweep(const std::string& from = "", const std::string& to = "",
                          std::vector<std::string> policies = {"none", "full"})

@@ -118,7 +118,8 @@ TEST_CASE("a write through .data into a result of the region is accepted") {
   check_equal(given);
 }
 
-// The view shares the memory of forward's result, which recompute does not write to.
+// The view shares the memory of the result in forward. Recompute makes a result of its own, and
+// does not write to that memory.
 TEST_CASE("a write through a view of .data into a result of the region is accepted") {
   const Case given{
       [](const at::Tensor& x, const at::Tensor& w) {
@@ -203,7 +204,7 @@ TEST_CASE("a write in the region to an outside tensor that was read through a vi
                [](const Network&, const at::Tensor&) {}, table.reset()});
 }
 
-// Some views are dead when the table is written to, and some are read again afterwards.
+// Some views are not used after the write to the table, and some are read again.
 TEST_CASE("views of an outside tensor may be read before, between and after writes to the tensor") {
   const Table table;
   check_equal(
@@ -248,7 +249,8 @@ TEST_CASE("a buffer may take part in autograd after its write") {
                      *buffer = at::zeros({4, 4});
                    }};
   check_equal(given);
-  // Without backward, the buffer's graph leads to the region. The region must not hold the buffer.
+  // If backward does not run, the buffer's graph holds the region. The region must not hold the
+  // buffer, or neither would be freed.
   const Checkpoint checkpoint = strict(given.plan(), Schedule::kOnDemand);
   {
     Recording recording(checkpoint);

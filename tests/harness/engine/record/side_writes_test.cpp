@@ -37,7 +37,8 @@ struct Call {
   std::vector<c10::IValue> arguments;
 };
 
-// Ops on the CPU that involve statistics, noise, states or observers.
+// Returns calls of CPU ops that involve statistics, noise, states or observers. Such ops may write
+// to arguments.
 std::vector<Call> suspects() {
   const c10::IValue none;
   const at::Tensor x = floats({4, 3, 5});
@@ -163,7 +164,8 @@ TEST_CASE("ops write only where their schemas or the list of side writes say") {
   }
 }
 
-// If results depended on the argument's content, scratch memory in its place would change them.
+// Recompute passes scratch memory for such an argument, so results must not depend on the
+// argument's content.
 TEST_CASE("results do not depend on values that a side write overwrites") {
   const at::NoGradGuard no_grad;
   for (const Call& call : suspects()) {
@@ -196,7 +198,7 @@ TEST_CASE("every entry of the table of side writes names an existing op and its 
     if (writes == nullptr || !op.has_value()) continue;
     const OpFacts& facts = facts_of(*op);
     if (facts.side_written.size() != writes->arguments.size())
-      continue;  // an overload without these arguments
+      continue;  // this overload lacks the listed arguments
     CAPTURE(facts.name);
     found.insert(name.name);
     CHECK((facts.side_if >= 0) == !writes->only_if.empty());

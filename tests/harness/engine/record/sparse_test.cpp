@@ -96,8 +96,8 @@ TEST_CASE("only the readers of a part of a sparse tensor see a write to that par
   }
 }
 
-// The parts that the layer does not make itself come from outside. The layer reads the sparse
-// tensor before and after the write, so recompute needs both contents.
+// The layer makes some parts of the sparse tensor, and takes the others from outside the region.
+// The layer reads the sparse tensor before and after the write, so recompute needs both contents.
 struct SparseParts {
   const char* name;
   bool indices_from_outside;

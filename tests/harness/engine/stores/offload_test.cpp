@@ -47,7 +47,7 @@ NamedNetwork three_layers() {
           }};
 }
 
-// Offloads the results of op `name`. Only the region holds the product 2 x and the input of tanh.
+// Returns a plan that offloads the results of op `name`.
 Plan plan_offloading(const Trace& trace, const std::string& name) {
   Plan plan = plan_of_blocks(trace, [](int, int) { return false; });
   for (RegionType& type : plan.types) {
@@ -149,7 +149,7 @@ TEST_CASE("inputs of regions are kept on the host") {
 // that its saved tensor was written to. An input cannot be recomputed, so the write is rejected.
 TEST_CASE("the host copy of an overwritten value or input is not used") {
   prepare_process();
-  at::Tensor exposed;  // this is a result of the second layer
+  at::Tensor exposed;  // is set to a result of the second layer
   NamedNetwork named = three_layers();
   const auto make = named.make;
   named.make = [&exposed, make] {

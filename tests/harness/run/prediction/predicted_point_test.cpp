@@ -86,7 +86,7 @@ TEST_CASE(
   CHECK_FALSE(uncounted.effect->counts_equal_prediction.has_value());
 }
 
-// Two regions of one type. One of its saves, of 64 bytes, is dead.
+// Two regions of one type. The type keeps a dead save of 64 bytes.
 TEST_CASE("a point gets the counts of all its steps and the dead saves of all regions") {
   Variant variant = variant_of_three();
   PlannedOp dead;
