@@ -1,4 +1,4 @@
-// rematch compare as a user calls it: exit codes, streams and bad input.
+// Tests `rematch compare` as a user calls it: exit codes, streams and bad input.
 #include <algorithm>
 
 #include "policies/base/file.h"

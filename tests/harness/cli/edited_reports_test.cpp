@@ -1,5 +1,5 @@
-// A table of what gate and compare report for edited reports: the exit code and words of each
-// command. For every row, the exit code or the output of at least one command must show the edit.
+// Tests what gate and compare print for edited reports: a table of exit codes and words. For every
+// row, the exit code or the output of at least one command must show the edit.
 #include <cmath>
 #include <limits>
 #include <map>

@@ -1,5 +1,5 @@
-// rematch gate --losses as a user calls it: a table of edited loss curves. For every row, the exit
-// code or the output of at least one command must show the edit.
+// Tests `rematch gate --losses` with a table of edited loss curves. For every row, the exit code or
+// the output of at least one command must show the edit.
 #include <array>
 #include <cmath>
 #include <limits>

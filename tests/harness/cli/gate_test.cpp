@@ -1,4 +1,4 @@
-// rematch gate as a user calls it: exit codes, streams and bad input.
+// Tests `rematch gate` as a user calls it: exit codes, streams and bad input.
 #include "policies/base/file.h"
 #include "policies/base/json.h"
 #include "reports/record/json/record_json.h"

@@ -1,4 +1,4 @@
-// The program that a user starts loads LibTorch only for commands that need it.
+// Tests that the program started by a user loads LibTorch only for commands that need it.
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

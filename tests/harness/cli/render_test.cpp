@@ -1,4 +1,4 @@
-// `rematch render` on report files, good ones and bad ones.
+// Tests `rematch render` on good and bad report files.
 #include <filesystem>
 
 #include "policies/base/file.h"

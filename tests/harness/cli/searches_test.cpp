@@ -203,7 +203,7 @@ TEST_CASE("a search with the peak in the loss suggests fused ops, with predictio
 }
 
 // Times can only be checked on an idle machine, so only peaks and the file are checked.
-TEST_CASE("the points of a measured front have their predicted peaks, and measuring resumes") {
+TEST_CASE("the points of a measured front have their predicted peaks, and a rerun reuses them") {
   const ScratchFolder scratch;
   const std::string profile = scratch.file("profile.json");
   REQUIRE(

@@ -347,7 +347,7 @@ TEST_CASE("every rank refuses a job whose size differs from the layout and names
   CHECK_THAT(half.err, Catch::Contains("RANK is set but MASTER_ADDR is not"));
 }
 
-TEST_CASE("if rank 0 refuses, the other commands end with the same exit code") {
+TEST_CASE("if rank 0 refuses the arguments, the other commands end with the same exit code") {
   const std::vector<Outcome> outcomes =
       start_twice("run " + kTwoRanks + "--policy keep_everything --steps 1 --rounds 0",
                   Starter::kTorchrun, new_mark());

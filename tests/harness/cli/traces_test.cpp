@@ -1,4 +1,4 @@
-// Commands on a stored trace, such as the trace of a user's own model. The commands need no
+// Tests commands on a stored trace, such as the trace of a user's own model. The commands need no
 // LibTorch in any build.
 #include "policies/base/file.h"
 #include "policies/base/json.h"
@@ -126,7 +126,7 @@ TEST_CASE("a plan that no mode of axolotl expresses is exported to a Python file
 }
 
 // The models of rematch have modules and ops that no trainer has.
-TEST_CASE("a plan for a model of rematch is exported only as a mode of the trainer") {
+TEST_CASE("a plan for a model of rematch can be exported only as a mode of a trainer") {
   const ScratchFolder scratch;
   Trace preset = toy_llama({.layers = 4});
   preset.model = "llama_small";

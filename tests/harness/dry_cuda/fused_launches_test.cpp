@@ -1,4 +1,4 @@
-// Launches of fused ops on the dry device.
+// Tests launches of fused ops on the dry device.
 #include <ATen/ops/empty.h>
 
 #include "harness/dry_cuda/kernel_names.h"

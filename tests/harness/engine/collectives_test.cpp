@@ -1,5 +1,5 @@
-// Collectives that are still running when they return. Recompute issues them again and reads
-// nothing before their wait, and the prediction counts the ops that it executes.
+// Tests collectives that are still running when they return. Recompute must issue them again and
+// read no result before its wait. The prediction must count the ops that recompute executes.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
@@ -173,7 +173,8 @@ NamedNetwork network_of_layers(const std::vector<Region>& layers) {
           }};
 }
 
-TEST_CASE("a collective that is waited for after its region is refused by name") {
+TEST_CASE(
+    "a collective whose wait is after its region is refused, and the error names the collective") {
   const SlowGroup group(kGroup);
   at::Tensor started;
   const NamedNetwork late = network_of_layers(

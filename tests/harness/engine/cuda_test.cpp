@@ -1,4 +1,4 @@
-// The engine on CUDA, where backward runs on the device's own thread and random draws use the
+// Tests the engine on CUDA, where backward runs on the device's own thread and random draws use the
 // device's generator.
 #include <ATen/Context.h>
 #include <ATen/Functions.h>

@@ -1,5 +1,5 @@
-// Ops that fail. At any op that throws, memory returns to the baseline, and generators and buffers
-// stay as forward left them. The next step is correct.
+// Tests ops that throw. Whichever op throws, memory must return to the baseline, generators and
+// buffers must stay as forward left them, and the next step must be correct.
 #include <c10/util/Exception.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Random layers under random plans. A failure message contains the seed.
+// Tests random layers under random plans. A failure message contains the seed.
 #include "tests/support/catch.h"
 #include "tests/support/hazards/random_program.h"
 #include "tests/support/hazards/trial.h"

@@ -147,7 +147,7 @@ TEST_CASE("each family of plans applies to some hazards") {
   }
 }
 
-TEST_CASE("hashing outside tensors rejects no hazard") {
+TEST_CASE("hash checks of outside tensors reject no hazard") {
   prepare_process();
   for (const Hazard& hazard : all_hazards()) {
     if (!hazard.refusal.empty()) continue;

@@ -1,5 +1,6 @@
-// Two threads with one recording each, over shared checkpoints. They run the hazards that draw
-// nothing from the process's generator, one thread in forward order and one in reverse order.
+// Tests two threads that each have a recording and share checkpoints. The threads run the hazards
+// that draw nothing from the process's generator, one thread in forward order and one in reverse
+// order.
 #include <ATen/Parallel.h>
 
 #include <algorithm>

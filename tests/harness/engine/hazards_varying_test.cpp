@@ -1,4 +1,4 @@
-// Steps that run different ops than the plan was made for: see Note [Leaving the plan].
+// Tests steps that run different ops than the plan was made for: see Note [Leaving the plan].
 #include "tests/support/catch.h"
 #include "tests/support/hazards/plan_families.h"
 #include "tests/support/hazards/random_program.h"

@@ -1,5 +1,5 @@
-// Recordings that follow each other, overlap or fail half-way, and every form of backward that
-// autograd has.
+// Tests recordings that follow each other, overlap or fail half-way, and every form of backward
+// that autograd has.
 #include <ATen/Functions.h>
 #include <ATen/SavedTensorHooks.h>
 #include <ATen/TensorOperators.h>
@@ -233,7 +233,7 @@ struct Warnings final : c10::WarningHandler {
   std::vector<std::string> texts;
 };
 
-TEST_CASE("a step without saved-tensor hooks continues without the plan and warns") {
+TEST_CASE("a step that disables saved-tensor hooks continues without the plan and warns") {
   const Fixture f;
   const Outcome plain = run_plain(f.named);
   for (const Schedule schedule : kSchedules) {

@@ -1,5 +1,5 @@
-// Real models of reduced size. Compares every policy of the catalogue under both schedules with no
-// checkpointing, and whole_region with the closure oracle around the blocks.
+// Uses real models of reduced size. Compares every policy of the catalogue under both schedules
+// with no checkpointing, and whole_region with the closure oracle around the blocks.
 #include <random>
 
 #include "tests/support/catch.h"

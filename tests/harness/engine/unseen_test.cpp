@@ -1,5 +1,5 @@
-// Writes and random draws that the engine does not see. Some are found by OutsideCheck::kHashes,
-// and some are not detected at all.
+// Tests writes and random draws that the engine does not see. OutsideCheck::kHashes detects some of
+// them, and others are not detected at all.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <ATen/Functions.h>

@@ -1,4 +1,5 @@
-// An invented driver: a table of functions over one device whose answers the tests set.
+// Tests the GPU monitor with an invented driver: a table of functions over one device, whose
+// answers the tests set.
 #include "harness/measure/gpu_monitor.h"
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// An invented driver whose GPU is busy for as long as the test says.
+// Tests the GPU sampler with an invented driver, whose GPU is busy for as long as the test says.
 #include "harness/measure/gpu_sampler.h"
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// An invented CUPTI: a table of functions that return the records that a test requested.
+// Tests CUPTI sessions with an invented CUPTI: a table of functions that return the records that a
+// test gave them.
 #include "harness/profile/cupti_session.h"
 
 #include <dlfcn.h>

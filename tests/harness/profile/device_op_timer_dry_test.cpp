@@ -1,4 +1,4 @@
-// Op times by events, on the dry device. The dry device runs no kernels, so times mean nothing
+// Tests op times by events on the dry device. The dry device runs no kernels, so times mean nothing
 // there, but events and backward's own thread are real.
 #include "harness/profile/device_op_timer.h"
 
@@ -32,7 +32,7 @@ bool all_kernels_took_time(const Ops& ops) {
   });
 }
 
-TEST_CASE("ops of forward and of backward's thread are timed by events", "[device]") {
+TEST_CASE("events time the ops of forward, and of backward on its own thread", "[device]") {
   REMATCH_NEEDS_CUDA();
   const c10::Device device(c10::kCUDA, 0);
   const at::Tensor x = at::ones({8, 8}, at::TensorOptions().device(device));

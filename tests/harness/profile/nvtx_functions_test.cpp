@@ -1,4 +1,5 @@
-// NVTX's own functions, observed by a linked-in tool, as Nsight Systems would see them.
+// Tests calls of NVTX's own functions. A tool that is linked into the test observes them, as Nsight
+// Systems would.
 #include <string>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// Ops of real steps on the CPU, and an invented device that runs one kernel for each of them.
+// Records ops of real steps on the CPU, with an invented device that runs one kernel for each op.
 #include "harness/profile/op_call_recorder.h"
 
 #include <algorithm>

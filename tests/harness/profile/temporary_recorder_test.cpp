@@ -1,5 +1,5 @@
-// The temporaries inside ops, measured with the CPU's counting allocator. This allocator counts
-// temporaries, as a GPU's allocator does.
+// Measures the temporaries inside ops with the CPU's counting allocator, which counts temporaries
+// as a GPU's allocator does.
 #include "harness/profile/op_call_recorder.h"
 
 #include <ATen/ops/matmul.h>

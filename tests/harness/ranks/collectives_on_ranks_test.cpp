@@ -1,4 +1,5 @@
-// Functional collectives on real processes: correct values, and the same bits in every repetition.
+// Tests functional collectives on real processes: correct values, and the same bits in every
+// repetition.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -61,7 +62,7 @@ TEST_CASE("rank: sums and scattered sums", "[.rank]") {
   }
 }
 
-TEST_CASE("sums over ranks are right, and repeat bitwise") {
+TEST_CASE("sums over ranks are correct, and their bits repeat") {
   for (const int world : {2, 4}) {
     CHECK(failure_of_ranks(world, "rank: sums and scattered sums") == "");
   }

@@ -1,6 +1,6 @@
-// Ranks on c10d's own NCCL backend. Each rank is a process with its own dry card. The stand-in for
-// NCCL records what is launched, where and on which stream. It moves no data, so only values that
-// Gloo carries are checked.
+// Tests ranks on c10d's own NCCL backend. Each rank is a process with its own dry card. The
+// stand-in for NCCL records what is launched, where and on which stream. It moves no data, so only
+// values that Gloo carries are checked.
 #include <ATen/Functions.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/cuda/CUDAStream.h>

@@ -1,4 +1,5 @@
-// One rank of many on the dry device: it allocates and copies the same as the real rank.
+// Tests that one simulated rank of many allocates and copies the same as the real rank, on the dry
+// device.
 #include <ATen/Functions.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/CachingDeviceAllocator.h>

@@ -1,4 +1,4 @@
-// The engine with collectives that are really asynchronous: unchanged Gloo between processes. One
+// Tests the engine with collectives that are really asynchronous: Gloo between processes. One
 // process is late for every collective.
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 

@@ -53,7 +53,7 @@ TEST_CASE("rank: impossible groups", "[.rank]") {
   CHECK_THAT(refusal_of({"tp", {1 - this_place().rank}}), Contains("is not in group 'tp'"));
 }
 
-TEST_CASE("groups with missing ranks are refused before anything waits") {
+TEST_CASE("impossible groups are refused before any rank waits") {
   CHECK(failure_of_ranks(2, "rank: impossible groups") == "");
 }
 

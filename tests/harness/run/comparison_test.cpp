@@ -1,4 +1,4 @@
-// The pure parts of a comparison: parity, time summaries, device obstacles.
+// Tests the parts of a comparison that run no step: parity, time summaries, device obstacles.
 #include "harness/run/comparison.h"
 
 #include "harness/run/parity.h"
@@ -128,7 +128,7 @@ TEST_CASE("a ratio is computed within each round, because a slow round slows bot
   CHECK(ratio.verdict == "slower");
 }
 
-TEST_CASE("the first obstacle to CUDA in the order of checks is reported") {
+TEST_CASE("of several obstacles to CUDA, the first in the order of checks is reported") {
   CHECK_THAT(cuda_obstacle(false, std::nullopt, 0).value(), Catch::Contains("preset cuda"));
   CHECK_THAT(cuda_obstacle(true, std::nullopt, 0).value(), Catch::Contains("no NVIDIA driver"));
   CHECK_THAT(cuda_obstacle(true, "535.104.05", 0).value(), Catch::Contains("535.104.05"));

@@ -1,5 +1,5 @@
-// Every policy on every family of models on the dry device: the executed ops must be the predicted
-// ops.
+// Runs every policy on every family of models on the dry device. The executed ops must be the
+// predicted ops.
 #include <map>
 #include <set>
 #include <string>

@@ -1,4 +1,4 @@
-// Memory of points on the dry device: the allocator's peaks at full size, and how points end
+// Tests memory of points on the dry device: the allocator's peaks at full size, and how points end
 // without enough memory.
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/cuda/CUDACachingAllocator.h>

@@ -1,5 +1,5 @@
-// A profile's passes on the dry device. Times mean nothing there, but launches and temporaries
-// inside kernels are real.
+// Tests a profile's passes on the dry device. Times mean nothing there, but launches and
+// temporaries inside kernels are real.
 #include "harness/measure/memory.h"
 #include "harness/profile/device_profile.h"
 #include "harness/profile/step_ops.h"

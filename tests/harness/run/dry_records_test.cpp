@@ -1,4 +1,4 @@
-// Kernel counts with faulty CUPTI records, which the dry device plants.
+// Tests kernel counts with faulty CUPTI records, which the dry device plants.
 #include <string>
 
 #include "harness/dry_cuda/dry_cuda.h"

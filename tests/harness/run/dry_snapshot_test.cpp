@@ -62,7 +62,7 @@ TEST_CASE("events of a snapshot are named after the requesting op, including in 
   CHECK(snapshot["num_named"] > snapshot["num_allocations"].get<int>() * 9 / 10);
 }
 
-TEST_CASE("a point that runs out of memory leaves a snapshot of the time before the failure",
+TEST_CASE("a point that runs out of memory leaves a snapshot of the allocations before the failure",
           "[device]") {
   REMATCH_NEEDS_CUDA();
   const ScratchFolder scratch;

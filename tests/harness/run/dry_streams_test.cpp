@@ -1,5 +1,5 @@
-// Steps on a stream other than the default: recompute must launch on the stream of the original
-// ops.
+// Tests steps on a stream other than the default: recompute must launch on the stream of the
+// original ops.
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 

@@ -1,4 +1,4 @@
-// Every policy on every family of models: executed ops, bytes and rejections are compared with
+// Compares executed ops, bytes and rejections of every policy on every family of models with
 // approved files. These figures are predicted on meta and measured on the CPU. On the CPU, bits
 // must equal the bits without checkpointing.
 #include "tests/support/policy_matrix.h"

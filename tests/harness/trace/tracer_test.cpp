@@ -295,7 +295,7 @@ std::vector<NamedNetwork> networks() {
           network_of("side effect", &with_side_effect),
           network_of("overwritten table", &with_overwritten_table),
           network_of("overwritten constants", &with_overwritten_constants),
-          network_of("constant written to later", &with_filled_constant),
+          network_of("a constant that is filled and written to later", &with_filled_constant),
           network_of("lists", &with_lists),
           network_of("views of a table", &with_views_of_table),
           network_of("last batch norm", &with_last_batch_norm),

@@ -1,4 +1,5 @@
-// On the dry device, a profile that does not fit a card is rejected before a step runs.
+// Tests that a profile that does not fit a card is rejected before a step runs. Uses the dry
+// device.
 #include <cstdlib>
 
 #include "harness/cli/exit_code.h"

@@ -1,4 +1,4 @@
-// rematch search on stored traces. The command needs no LibTorch in any build.
+// Tests `rematch search` on stored traces. The command needs no LibTorch in any build.
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

@@ -1,5 +1,6 @@
-// Writes through raw pointers into results of a region. The engine detects them by a version
-// counter that changed without an op, or because the program declared that it took a pointer.
+// Tests writes through raw pointers into results of a region. The engine detects such writes by a
+// version counter that changed without an op, or because the program declared that it took a
+// pointer.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>

@@ -1,5 +1,5 @@
-// State that kernels read in addition to their arguments. Recompute runs an op under the state that
-// was set in forward, and afterwards restores the program's state.
+// Tests state that kernels read in addition to their arguments. Recompute runs an op under the
+// state that was set in forward, and afterwards restores the program's state.
 #include "harness/engine/record/kernel_context.h"
 
 #include <ATen/Functions.h>

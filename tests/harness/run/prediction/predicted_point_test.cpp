@@ -1,4 +1,4 @@
-// Checks of measurements against predictions, on invented points of two steps.
+// Tests the checks of measurements against predictions, on invented points of two steps.
 #include "harness/run/prediction/predicted_point.h"
 
 #include <chrono>
