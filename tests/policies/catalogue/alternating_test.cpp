@@ -28,7 +28,8 @@ TEST_CASE("matmuls are counted from 1 in each region, so root counts over the wh
   CHECK(decisions(plan.types[0], kMm).substr(0, 14) == "SrSrSrSrSrSrSr");
 }
 
-TEST_CASE("fused attention is kept by its class, but not by literal names") {
+TEST_CASE(
+    "lists with the attention class keep fused attention, and lists of literal op names do not") {
   const Trace toy = toy_llama();
   constexpr std::string_view kAttention = "rematch::attention";
   CHECK(decisions(plan_of("sac_titan", toy).types.at(0), kAttention) == "S");
@@ -205,8 +206,8 @@ Trace titan_toy() {
   return builder.finish();
 }
 
-// This is torchtitan's "recomputed" column with the gate excluded: the gate by name, and wq because
-// it has the gate's shape.
+// The expected ops are from column "recomputed" of torchtitan's own test. The gate is excluded by
+// name, and wq because it has the gate's shape.
 TEST_CASE("matmuls with the shape of an excluded matmul are excluded too") {
   const Plan plan = plan_of("sac_titan", titan_toy());
   CHECK(decisions(plan.types.at(0), kMm) == "rrS");

@@ -47,7 +47,8 @@ Treatment treatment_of(const RegionType& type, std::string_view op) {
   return found->treatment;
 }
 
-TEST_CASE("a policy keeps or issues collectives again, depending on their kind") {
+TEST_CASE(
+    "a policy decides by the kind of a collective whether to keep its result or issue it again") {
   const Trace trace = sequence_parallel();
   struct Row {
     const char* policy;

@@ -91,7 +91,7 @@ TEST_CASE(
 
 // Each matmul is a region of its own. The input of the first matmul is made again, and relu reads
 // the matmul's result again.
-TEST_CASE("a region may be a single op") {
+TEST_CASE("a saved region may be a single op") {
   const Trace trace = gate_part_add();
   const Plan plan = plan_of("remat(save=[part::matmul])", trace);
   CHECK(executed_again(trace, plan, Schedule::kWholeRegion) ==
@@ -173,7 +173,8 @@ TEST_CASE("a part of a saved region cannot be recomputed") {
         plan_sha256(plan_of("remat(save=[ffn])", trace)));
 }
 
-TEST_CASE("a missing region gives a warning, or an error if all regions are missing") {
+TEST_CASE(
+    "a region of remat that matches nothing gives a warning, or an error if no region matches") {
   const Trace trace = toy_llama();
   const Policy policy = policy_of("remat(save=[attention,moe])");
   CHECK(plan_warnings(policy, std::get<Plan>(resolve(policy, trace)), trace) ==

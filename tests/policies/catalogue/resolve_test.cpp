@@ -120,7 +120,7 @@ TEST_CASE("the ops that a save list names are kept") {
 
 // Backward of the residual add needs neither input, so nothing reads the down projection's result.
 // The add before the second norm reads the output projection's result.
-TEST_CASE("a save that neither backward nor a recompute reads is dead") {
+TEST_CASE("a kept result that neither backward nor recompute reads is a dead save") {
   const RegionType type = resolved("save_mm", toy_llama()).types.at(0);
   std::vector<bool> dead;
   for (const PlannedOp& op : type.ops) {

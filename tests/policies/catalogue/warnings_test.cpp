@@ -43,7 +43,7 @@ TEST_CASE("checkpointing the last layer but not all layers gives a warning") {
   }
 }
 
-TEST_CASE("a system's spelling warns about what the system does silently") {
+TEST_CASE("a mode of a system gives a warning about what the system does silently") {
   const auto first = [](std::string_view text) { return warnings_of(text, toy_llama()).at(0); };
   CHECK_THAT(first("fastvideo:block_skip"),
              Catch::Contains("cannot be changed, so the mode equals full"));
@@ -132,7 +132,8 @@ TEST_CASE("a pitfall that cannot apply to the model gives no warning") {
   CHECK(warnings_of("veomni(recompute_last_n_layers=1)", toy_llama()).size() == 1);
 }
 
-TEST_CASE("a policy with one region over the model warns that its peak is as high as under none") {
+TEST_CASE(
+    "a policy with one region over the model warns that its peak is as high as under policy none") {
   CHECK_THAT(warnings_of("root", toy_llama()).at(0),
              Catch::Contains("its peak is as high as under none"));
 }

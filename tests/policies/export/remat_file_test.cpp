@@ -1,4 +1,4 @@
-// Tests which plans become files on torch_remat, and what those files list.
+// Tests which plans can be exported as files for torch_remat, and what the files contain.
 #include "policies/export/remat_file.h"
 
 #include "tests/policies/catalogue/decisions.h"
@@ -103,7 +103,7 @@ TEST_CASE("a recompute that would repeat random draws is rejected") {
              Catch::Contains("aten::native_dropout (op 1) draws random numbers"));
 }
 
-TEST_CASE("the file names the modules and gives the predicted step") {
+TEST_CASE("a file for torch_remat names the modules and gives the predicted step") {
   const Trace trace = toy_llama({.layers = 2});
   const Plan plan = plan_of("remat(save=[attention])", trace);
   const std::string file =

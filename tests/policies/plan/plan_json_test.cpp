@@ -242,7 +242,7 @@ TEST_CASE("the error for a malformed plan gives the place of the mistake") {
   }
 }
 
-TEST_CASE("the plan schema rejects whatever the reader rejects") {
+TEST_CASE("the plan schema rejects a file that the reader rejects") {
   const Json bad = read_json_file(testing::in_tree("tests/policies/plan/bad_plan.json"));
   CHECK(testing::schema_error(bad, "plan").has_value());
   CHECK_THROWS_WITH(plan_from_json(bad), Contains("types[0].ops[0].treatment"));

@@ -70,7 +70,8 @@ TEST_CASE("the op that made the storage is the result, not a view of it") {
   CHECK(picked("part::result", build.finish()) == Ops{1_op});
 }
 
-TEST_CASE("an in-place write is not a result, but the written op is") {
+TEST_CASE(
+    "an in-place write is not a result of a scope, but the op whose output it overwrites is") {
   TraceBuilder build("writes");
   const ValueId x = build.outside(kShape);
   const ValueId early = build.call("aten::mm", {x, x}, kShape);  // 0

@@ -37,7 +37,7 @@ TEST_CASE("a kept value counts as moved unless it is kept on the device") {
   CHECK(Treatment::kOffload.is_moved());
 }
 
-TEST_CASE("the host holds only results that are final") {
+TEST_CASE("only results that are final can be kept on the host") {
   const StoreTraits& host = traits_of(Store::kHost);
   CHECK(host.can_hold("aten::mm"));
   CHECK_FALSE(host.can_hold("aten::empty.memory_format"));

@@ -51,7 +51,8 @@ TEST_CASE("dp_knapsack saves the same ops as PyTorch's dynamic program", "[parit
   }
 }
 
-// SciPy's solver stops at 1e-4, and exceeds the budget by up to 1e-6 without counting it.
+// SciPy's solver stops at a relative gap of 1e-4, and accepts solutions that exceed the budget by
+// up to 1e-6.
 TEST_CASE("best_knapsack saves as much time as PyTorch's integer program within the budget",
           "[parity]") {
   constexpr double kGap = 1e-4;

@@ -117,7 +117,7 @@ TEST_CASE("each op is classified as in the best alignment", "[property]") {
   check_property("least cost", [] {
     const Ops planned = *rc::gen::container<Ops>(6, rc::gen::inRange(0, 4));
     const Ops ran = *rc::gen::container<Ops>(5, rc::gen::inRange(0, 4));
-    // If the first op is the planned op, no alignment has started yet.
+    // Alignment starts only at an op that differs from the planned op.
     if (planned.front() == ran.front()) return;
     const Ops found = align(planned, ran);
     for (std::size_t num_ran = 1; num_ran <= ran.size(); ++num_ran) {

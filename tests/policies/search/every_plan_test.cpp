@@ -63,7 +63,7 @@ bool is_read(const RegionGraph& graph, int op) {
                      [&](const RegionSlot& slot) { return is_output(slot.use); });
 }
 
-// Returns the region with every choice of saved ops.
+// Returns one region for every choice of saved ops.
 std::vector<RegionType> types_of(const Trace& trace, OpRange range, Schedule schedule) {
   const RegionGraph graph = make_region_graph(trace, range);
   std::vector<std::size_t> savable;
@@ -118,7 +118,7 @@ void cut(const Trace& trace, const std::vector<ScopeId>& children, std::size_t n
   }
 }
 
-// Returns each cut once, although a scope may contain nothing but another scope.
+// Returns each cut once. A scope that contains only another scope would give the same cut twice.
 std::vector<std::vector<OpRange>> cuts_of(const Trace& trace, ScopeId block) {
   const TracedScope& whole = trace.scopes[block];
   std::vector<std::vector<OpRange>> cuts = {{{whole.first_op, whole.end_op}}};
@@ -148,8 +148,8 @@ bool is_alone_in(const Trace& trace, OpRange range, StorageId storage) {
   return trace.storages[storage].freed_at.has_value();
 }
 
-// Returns the region with its inputs offloaded, with all its saves offloaded, and with both.
-// Offloads only storages that nothing else can hold.
+// Returns three variants of the region: with its inputs offloaded, with all its saves offloaded,
+// and with both. Offloads only storages that nothing else can hold.
 std::vector<RegionType> offloading(const Trace& trace, OpRange range, const RegionType& saving,
                                    const std::vector<RegionInput>& inputs) {
   RegionType all = saving;
@@ -217,8 +217,9 @@ std::optional<BlockSplits> ways_to_run(const Trace& trace, ScopeId block,
   return ways;
 }
 
-// Finds the fastest of all plans by peak. Each block runs in any way, or two adjacent blocks form
-// one region that keeps nothing. Returns nothing if there are too many plans.
+// Finds the fastest plan for each peak, among all plans. In a plan, each block runs in any way, or
+// two adjacent blocks form one region that keeps nothing. Returns nothing if there are too many
+// plans.
 class EveryPlan {
  public:
   EveryPlan(const Trace& trace, const Profile& profile, const SearchSpace& space)

@@ -27,7 +27,7 @@ TEST_CASE(
   CHECK(time_at({{Bytes{10}, nanoseconds(7)}}, Bytes{20}) == nanoseconds(14));
 }
 
-TEST_CASE("each measured call takes the time of its slowest rank") {
+TEST_CASE("a measured collective takes the time of its slowest rank") {
   const LinkProfile one = made_up_links();
   LinkProfile two = one;
   two.groups[0].collectives[CollectiveKind::kAllGather][1].median = nanoseconds(20'000);

@@ -117,7 +117,7 @@ TEST_CASE("a plan that keeps less holds less after forward and recomputes more")
   }
 }
 
-TEST_CASE("the parts of a step agree with each other and with the counts", "[property]") {
+TEST_CASE("the parts of a predicted step agree with each other and with the counts", "[property]") {
   for (std::uint32_t seed = 0; seed < testing::num_seeds(40); ++seed) {
     CAPTURE(seed);
     const Trace trace = testing::random_trace(seed);

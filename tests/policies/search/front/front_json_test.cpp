@@ -108,7 +108,9 @@ TEST_CASE(
                     Catch::Contains("does not match the hash of its plan"));
 }
 
-TEST_CASE("points of a front count relaunched kernels if the profile has kernel counts") {
+TEST_CASE(
+    "points of a front give the number of kernels launched again, if the profile has kernel "
+    "counts") {
   const Json unknown = front_to_json(sample_record());
   for (const Json& point : unknown.at("points")) {
     CHECK(point.at("predicted_recomputed_kernels").is_null());

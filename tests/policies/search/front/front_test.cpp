@@ -76,7 +76,7 @@ TEST_CASE("the plans of a front name the hidden effects of the step") {
 
 // A plan assigns the regions at a path to the path's runs in order. Therefore both runs have a
 // region, or neither does.
-TEST_CASE("each run of a layer that runs twice has its own choice") {
+TEST_CASE("if a layer runs twice, the search chooses regions for each run separately") {
   Trace trace = small_llama();
   const std::string first = trace.scopes[trace.blocks[0].scope].path;
   const std::string second = trace.scopes[trace.blocks[1].scope].path;

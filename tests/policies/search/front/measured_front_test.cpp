@@ -114,7 +114,7 @@ TEST_CASE("errors are computed without the points used for calibration") {
   CHECK_FALSE(slow.is_anchor);
 }
 
-TEST_CASE("a measured point loses to another only by more than noise") {
+TEST_CASE("a measured point loses to another only if the difference exceeds the noise") {
   Front front = predicted_front("full");
   run_all(front);
   MeasuredFigures& loser = *front.points[2].measured;
@@ -128,7 +128,8 @@ TEST_CASE("a measured point loses to another only by more than noise") {
   CHECK(front.points[2].measured->lost_to.empty());
 }
 
-TEST_CASE("a measured front is behind a baseline only by more than the control varies") {
+TEST_CASE(
+    "a measured front is behind a baseline only if the gap exceeds the variation of the control") {
   Front front = predicted_front("save_mm");
   run_all(front);
   FrontPoint& baseline = front.baselines[0].point;

@@ -281,7 +281,7 @@ TEST_CASE("the readable order of layers has the lowest peak of all permutations"
     std::vector<int> mix = mix_layers(problem).points[0].options;
     Dice dice(seed + 1);
     int layer = 0;
-    for (int& option : mix) {  // replaces each option by any other of the same number of layers
+    for (int& option : mix) {  // replaces some options by another option over as many layers
       const int other = dice.below(static_cast<int>(problem.lists[0].size()));
       const int same = problem.lists[0][option].num_layers;
       if (problem.lists[0][other].num_layers == same) option = other;

@@ -68,7 +68,7 @@ TEST_CASE("the text says whether gathered parameters are held") {
         "layers 0-3: keep gathered parameters; 0-3 in segments of 2");
 }
 
-TEST_CASE("shared saves are named once, and further saves with their layers") {
+TEST_CASE("the text names shared saves once, and further saves with their layers") {
   const Trace trace = testing::toy_llama();
   Plan plan = own_types(trace);
   for (RegionType& type : plan.types) save(type, "rematch::attention", {1});
@@ -79,7 +79,9 @@ TEST_CASE("shared saves are named once, and further saves with their layers") {
         "attention::mm#3");
 }
 
-TEST_CASE("fully kept ops have no number, and layers without kept ops are distinguished") {
+TEST_CASE(
+    "the text omits the number of an op if all ops of its name are kept, and names layers that "
+    "keep nothing") {
   const Trace trace = testing::toy_llama();
   Plan plan = own_types(trace);
   for (const int layer : {1, 2}) save(plan.types[layer], "aten::mm", {1, 2, 3, 4, 5});
@@ -89,7 +91,7 @@ TEST_CASE("fully kept ops have no number, and layers without kept ops are distin
 
 // The plan keeps two products. The test turns the first product into a cast, so attention has three
 // products left.
-TEST_CASE("kept casts are mentioned without the names of their ops") {
+TEST_CASE("the text mentions kept casts without the names of their ops") {
   const Trace trace = testing::toy_llama();
   Plan plan = plan_of("full", trace);
   REQUIRE(plan.types.size() == 1);
@@ -102,7 +104,7 @@ TEST_CASE("kept casts are mentioned without the names of their ops") {
   CHECK(saves_text(plan, trace) == "layers 0-3: keep attention::mm#1; 0-3 also casts");
 }
 
-TEST_CASE("segments are counted, and each of their layers lists its own saves") {
+TEST_CASE("the text gives the size of segments, and the saves of each of their layers") {
   const Trace trace = testing::toy_llama();
   CHECK(words_of("segments(2)") == "layers 0-3: recompute all; 0-3 in segments of 2");
   Plan plan = plan_of("segments(2)", trace);
@@ -126,7 +128,7 @@ TEST_CASE("the text for a layer with several regions names the regions") {
   CHECK(saves_text(plan, trace) == "layers 0-3: recompute all; regions of 1: attention, ffn");
 }
 
-TEST_CASE("block lists are named if there are several") {
+TEST_CASE("the text names the block lists if there are several") {
   Trace trace = testing::toy_llama();
   for (TracedBlock& block : trace.blocks) {
     if (block.index < 2) continue;
