@@ -78,7 +78,7 @@ TEST_CASE("curves from files are checked with the same limits as runs of a repor
 
 // At step 20 the loss of mine1 differs by 0.75 from the nearest reference, 4.25. The allowed
 // difference for two runs is 2.2 times 0.25.
-TEST_CASE("the error for a curve outside names its step, line and column") {
+TEST_CASE("the error for a curve outside the envelope names its step, line and column") {
   const GateRecord record =
       gate_of(curves_of("mine", {{5, 4}, {5, 5}}), curves_of("base", kReferences));
   CHECK(record.verdict == GateVerdict::kFail);

@@ -42,14 +42,14 @@ void random_walk(std::mt19937& bits, std::vector<double>& noise) {
   for (double& value : noise) value = state += scale * normal(bits);
 }
 
-// Noise with outliers. A single one may determine the whole run.
+// Noise with outliers. A single outlier may determine the whole run.
 void heavy_tails(std::mt19937& bits, std::vector<double>& noise) {
   std::student_t_distribution<double> tails(3);
   for (double& value : noise) value = tails(bits);
 }
 
-// The worst case: each run drifts by a single number, so 100 steps contain no more information than
-// one step.
+// The worst case: one random number determines the noise of a run at all steps, so 100 steps
+// contain no more information than one step.
 void one_number(std::mt19937& bits, std::vector<double>& noise) {
   const double size = normal(bits);
   for (std::size_t step = 0; step < noise.size(); ++step) {

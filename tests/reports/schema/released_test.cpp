@@ -134,7 +134,7 @@ ComparisonPlan sample_sweep_plan() {
   return plan;
 }
 
-// `rematch predict --json` prints a list of these.
+// `rematch predict --json` prints a list of such predictions.
 Json sample_prediction() {
   return Json::parse(R"({"schema": "rematch.prediction/1.0", "model": "llama_small",
     "policy": "fastvideo:ops", "status": "refused", "reason": "nothing in its regions matches"})");
@@ -344,7 +344,7 @@ TEST_CASE("every kind of file has a list of released versions") {
   }
 }
 
-TEST_CASE("this build writes a released version") {
+TEST_CASE("this build writes a released version of every format") {
   for (const Format& format : formats()) {
     CHECK(format.sample().at("schema") == "rematch." + format.kind + "/" + format.versions.back());
   }

@@ -48,7 +48,7 @@ TEST_CASE("equal peaks are printed once, and a simulated rank is marked") {
   CHECK(cells_of(point).back() == "rank 3 alone");
 }
 
-TEST_CASE("a report without ranks has no such table") {
+TEST_CASE("a report without ranks has no table of ranks") {
   Report report{sample_provenance(), {}, {}};
   report.points = {sample_point("none")};
   const PolicyComparison comparison = compare_policies(report).at(0);

@@ -25,7 +25,7 @@ std::size_t longest_line(const std::string& text) {
   return longest;
 }
 
-// Both schedules, a failure, different bits, and times that cannot be trusted.
+// Returns a report with both schedules, a failure, different bits and unreliable times.
 Report comparison_report() {
   Report report{sample_provenance(), {}, {}};
   report.points.push_back(sample_point("none"));
@@ -88,7 +88,7 @@ TEST_CASE("a narrow table moves columns into the detail line and loses none", "[
   CHECK_THAT(text, Catch::Contains("95.0 MiB"));
 }
 
-TEST_CASE("a terminal of 80 columns is enough") {
+TEST_CASE("the table of a report fits a terminal of 80 columns") {
   const std::string text = render_table(comparison_report(), TableFormat::kText, 80);
   CHECK(longest_line(text.substr(0, text.find("Reproduce with"))) <= 80);
 }
