@@ -77,7 +77,7 @@ TEST_CASE("silu_mul reads each input once and writes each output once") {
 }
 
 // Cosine and sine are float32, read once for each pair of each head.
-TEST_CASE("rope reads the tables for each head") {
+TEST_CASE("rope reads its cosine and sine tables once for each head") {
   constexpr std::size_t kPairs = 16;
   constexpr std::size_t kHeads = 4;
   constexpr std::size_t kNum = kBatchRows * kHeads * 2 * kPairs;

@@ -23,7 +23,8 @@ class SavedRegions(Regions):
         if name not in self.saved:
             return function(*inputs)
         result = torch_remat.region(function, name, recompute=False)(*inputs)
-        # The op after each part is not in a module, so torch_remat cannot see that it reads the result again.
+        # The op after each part is not in a module. torch_remat therefore cannot see that this op reads the result
+        # again.
         torch_remat.recompute_needs_tensor(result)
         return result
 

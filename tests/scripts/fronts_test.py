@@ -79,7 +79,7 @@ class MeasuredTest(unittest.TestCase):
         self.assertEqual(compared([(500, 150)], [(1000, 101), (400, 200)]).ahead(), [measured("budget", 400, 200)])
 
     def test_peaks_are_compared_at_equal_step_below_seven_tenths(self):
-        # (800, 110) has 0.8 of the peak without checkpointing, and (650, 130) beats (690, 140) in both.
+        # (800, 110) has 0.8 of the peak without checkpointing, and (650, 130) beats (690, 140) in both peak and time.
         found = compared([(300, 132), (200, 150)], [(800, 110), (690, 140), (650, 130), (600, 135), (500, 160)])
         self.assertEqual([each.peak_bytes for each in found.low_points()], [650, 600, 500])
         self.assertEqual(found.peak_ratios(), [None, 300 / 600, 200 / 500])

@@ -40,7 +40,7 @@ def blocks(text):
 
 
 def section_of(text, line):
-    """Returns the line of the heading above a line."""
+    """Returns the number of the line with the heading above the given line."""
     prose = _FENCE.sub(lambda match: "\n" * match[0].count("\n"), text)  # a comment in a program is not a heading
     return max((number for number, each in enumerate(prose.splitlines(), 1) if each.startswith("#") and number < line), default=0)
 

@@ -19,7 +19,7 @@ TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 MAX_LINES = 199
 # `begins` is how a command begins, `why` is why this test does not type it, and `see` is the file that runs it.
 NOT_TYPED = json.loads((ROOT / "tests" / "scripts" / "readme_commands.json").read_text(encoding="utf-8"))
-# Blocks that show no output.
+# Pictures in READMEs: blocks that are neither commands nor output.
 PICTURES = {"policies/README.md": ["models -> harness/trace"]}
 OMITTED = "..."  # a line of a README that stands for any lines of the output
 # The answer of this command has measured times, whose difference noise may hide.
@@ -172,7 +172,7 @@ def compared(text):
 
 
 def figures_below(text, line):
-    """Returns the sizes and times of the first table below a line."""
+    """Returns the sizes and times in the first table below the given line."""
     below = "\n".join(text.splitlines()[line:])
     table = re.search(r"(?:^\|.*\n)+", below, re.MULTILINE)[0]
     return re.findall(r"(?<= )([\d.]+) (GiB|ms)(?= \|)", table)

@@ -156,7 +156,7 @@ NamedNetwork with_gate(const std::string& name, const std::string& group) {
                     });
 }
 
-// A layer that waits for a collective long after it started it. If `join` is a sum, backward needs
+// A layer that starts a collective and waits for it much later. If `join` is a sum, backward needs
 // neither of its inputs, so an early stop can fall between the start and the wait. If `join` is a
 // product, backward needs both inputs.
 NamedNetwork overlapping(const std::string& name, const std::string& group,

@@ -1,5 +1,5 @@
-// Small networks with collectives on the group of the given name. The networks use collectives like
-// tensor, sequence, expert and data parallel models.
+// Small networks with collectives on the group of the given name. The networks use collectives as
+// tensor, sequence, expert and data parallel models do.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Checks properties over random values. RapidCheck shrinks a failure to a smallest counterexample.
+// Checks properties over random values. RapidCheck shrinks a failure to a minimal counterexample.
 // Every run uses the same cases; REMATCH_SEEDS asks for more.
 #pragma once
 

@@ -14,7 +14,7 @@ namespace rematch::testing {
 // its own type.
 Plan random_plan(const Trace& trace, std::uint32_t seed);
 
-// Returns a random plan with three treatments, in which some inputs of regions are offloaded too.
+// Returns a random plan that saves, recomputes and offloads ops. Some regions also offload inputs.
 Plan random_offload_plan(const Trace& trace, std::uint32_t seed);
 
 }  // namespace rematch::testing

@@ -1,5 +1,5 @@
 // Runs a test on several real ranks. Each rank is a process of this test binary that runs one
-// hidden test case. The checks of the hidden test case count.
+// hidden test case. A check that fails in the hidden test case fails the run.
 //
 //   TEST_CASE("rank: an all_reduce adds", "[.rank]") {
 //     const rematch::Ranks ranks = rematch::testing::this_rank({{"tp", {0, 1}}});

@@ -114,7 +114,7 @@ class Oracle {
     return reads;
   }
 
-  // Both are cached, because closure() asks for them at every moment of the timeline.
+  // Waits and reads are cached, because closure() uses them at every moment of the timeline.
   const std::set<OpId>& waits_of(OpId op) const { return waits_[op - region_.first]; }
   const std::vector<TracedUse>& reads_of(OpId op) const { return reads_[op - region_.first]; }
 
@@ -184,8 +184,8 @@ class Oracle {
     }
   }
 
-  // Runs the closure that a slot lacks. If an op of the closure overwrites a storage, planned
-  // readers of that storage run first.
+  // Runs all ops that a slot's value needs and that have not run yet. If an op of the closure
+  // overwrites a storage, planned readers of that storage run first.
   void materialize(int slot) {
     std::set<OpId> ops = closure(roots(slot));
     while (true) {

@@ -10,7 +10,7 @@
 
 using namespace rematch;
 
-TEST_CASE("rms_norm agrees with LibTorch's in double") {
+TEST_CASE("rms_norm agrees with LibTorch's rms_norm in double") {
   for (const std::int64_t width : {1, 7, 64}) {
     const at::Tensor x = at::randn({5, 3, width});
     const at::Tensor weight = at::randn({width});
@@ -31,7 +31,7 @@ TEST_CASE("rms_norm of bfloat16 has float32 statistics and a bfloat16 result") {
   CHECK(at::allclose(out.to(at::kDouble), expected, 1.01 * 0x1p-7, 1e-6));
 }
 
-TEST_CASE("layer_norm_float32 agrees with LibTorch's, with and without weights") {
+TEST_CASE("layer_norm_float32 agrees with LibTorch's layer_norm, with and without weights") {
   const at::Tensor x = at::randn({2, 6, 33});
   const at::Tensor weight = at::randn({33});
   const at::Tensor bias = at::randn({33});
