@@ -184,7 +184,9 @@ TEST_CASE("a shape is found by the hash of its trace") {
   CHECK(plan_of_trace(plan, "another model's") == shapes[0]);
 }
 
-TEST_CASE("a reader accepts a newer minor version with unknown keys, but no other major version") {
+TEST_CASE(
+    "the reader of plans accepts a newer minor version with unknown keys, but no other major "
+    "version") {
   Json json = plan_to_json(small_plan());
   json["schema"] = "rematch.plan/1.4";
   json["types"][0]["ops"][0]["a_later_idea"] = 1;

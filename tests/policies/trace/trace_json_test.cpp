@@ -204,7 +204,9 @@ TEST_CASE("traces have equal hashes if and only if their content is equal") {
   CHECK(trace_sha256(changed) != hash);
 }
 
-TEST_CASE("a reader accepts a newer minor version with unknown keys, but no other major version") {
+TEST_CASE(
+    "the reader of traces accepts a newer minor version with unknown keys, but no other major "
+    "version") {
   const Trace trace = toy_llama({.layers = 2});
   Json json = trace_to_json(trace);
   json["schema"] = "rematch.trace/1.9";
