@@ -1,4 +1,4 @@
-// torchtitan's own test of its policy (tests/unit_tests/test_activation_checkpoint.py).
+// Repeats torchtitan's own test of its policy (tests/unit_tests/test_activation_checkpoint.py).
 // torchtitan's test has three linears on 512 rows: gate 512 -> 512, wq 512 -> 512, output 512 ->
 // 1024. Its figures are backward's flops in units of 2 x 512^3, and the bytes held after forward in
 // units of 2^20.

@@ -134,7 +134,7 @@ class BesideTorch(unittest.TestCase):
 
 @contextlib.contextmanager
 def checkpointed_by_torch(layers, draws=False):
-    """Runs the layers under torch.utils.checkpoint."""
+    """Makes the layers run under torch.utils.checkpoint."""
     def checkpointed(forward):
         def run(*arguments, **keywords):
             if not torch.is_grad_enabled():

@@ -1,5 +1,5 @@
-"""Tests batches of transformers with padding, with one row or with one token. They run under a plan that was made for
-an ordinary batch, and ordinary batches run under a plan that was made for such a batch."""
+"""Tests batches of transformers with padding, with one row or with one token. A plan made for an ordinary batch must
+work for these batches, and a plan made for one of these batches must work for ordinary batches."""
 
 import importlib.util
 import unittest

@@ -14,7 +14,7 @@ using Tensors = std::vector<at::Tensor>;
 using TensorLists = std::vector<Tensors>;
 using StartedWork = c10::intrusive_ptr<c10d::Work>;
 
-// A backend that implements all forms of all collectives. None of them does anything.
+// A backend that implements all forms of all collectives as functions that do nothing.
 class IdleBackend : public c10d::Backend {
  public:
   IdleBackend() : c10d::Backend(/*rank=*/0, /*size=*/2) {}

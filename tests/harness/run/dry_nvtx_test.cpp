@@ -9,7 +9,8 @@
 namespace rematch::testing {
 namespace {
 
-// An NVTX range that has opened, with the range of the same thread and the phase that enclose it.
+// An NVTX range that has opened. `inside` and `phase` name the range of the same thread and the
+// phase that enclose it.
 struct Opened {
   std::string name;
   std::string inside;

@@ -65,7 +65,7 @@ at::Tensor forward_of(const Network& network, const Checkpoint& checkpoint) {
   return loss;
 }
 
-// Two of three results leave the device, because the last region's result stays. Each of the two is
+// Two of three results leave the device. The last region's result stays. Each of the two results is
 // copied once in each direction, and afterwards the host is empty.
 TEST_CASE("an offloaded result leaves the device until backward") {
   prepare_process();
@@ -136,7 +136,8 @@ TEST_CASE("inputs of regions are kept on the host") {
     const Checkpoint checkpoint = strict(plan, schedule);
     const Network network = named.make();
     const at::Tensor loss = forward_of(network, checkpoint);
-    // Only the second layer's input is on the host, because the last layer's input stays.
+    // Only the second layer's input is on the host, because the last layer's input stays on the
+    // device.
     CHECK(checkpoint.host_memory().in_use == kSquare);
     loss.backward();
     CHECK(checkpoint.host_memory().copied_back == kSquare);
