@@ -15,7 +15,7 @@ using namespace rematch;
 
 namespace {
 
-using Counts = std::map<std::string, int>;  // collectives by name
+using Counts = std::map<std::string, int>;  // number of collectives by name
 
 struct StepOps {
   std::vector<std::string> forward, backward;

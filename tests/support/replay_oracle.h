@@ -12,7 +12,7 @@ namespace rematch::testing {
 
 struct OracleReplay {
   std::vector<OpId> executed;
-  std::vector<Bytes> curve;  // same form as RegionSimulation::curve
+  std::vector<Bytes> curve;  // bytes in the same form as RegionSimulation::curve
   Bytes peak;
 };
 

@@ -63,7 +63,7 @@ TEST_CASE("the toy Llama has the ops of a Llama block in every layer") {
   const Trace trace = testing::toy_llama({.layers = 3});
   check_consistent(trace);
   CHECK(trace.blocks.size() == 3);
-  CHECK(count_ops(trace, "aten::mm") == 3 * 7 + 1);  // seven per layer, and one in the head
+  CHECK(count_ops(trace, "aten::mm") == 3 * 7 + 1);  // seven matmuls per layer, and one in the head
   CHECK(count_ops(trace, "rematch::attention") == 3);
   CHECK(count_ops(trace, "aten::add_.Scalar") == 3 * 2 + 1);
   CHECK(count_ops(testing::toy_biased({.layers = 3}), "aten::mm") == 0);

@@ -57,7 +57,8 @@ TEST_CASE(
   near.environment.sm_clock_mhz = 1740;
   CHECK(environment_differences(measured, near).empty());
   CHECK(differences([](Environment& environment) {
-          environment.pcie_current_generation = 1;  // values of an idle link
+          // an idle PCIe link reports such a low generation
+          environment.pcie_current_generation = 1;
           environment.pcie_current_width = 8;
           environment.other_processes = 3;
         }).empty());

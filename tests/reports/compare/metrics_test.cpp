@@ -161,7 +161,7 @@ TEST_CASE("kernel counts are compared per step, and by class if their sums are e
   auto& forward = other.kernels->count[at(Phase::kForward)];
   for (auto& [kernel_class, count] : forward) count *= 2;
   CHECK(kernels_of(other).verdict == CompareVerdict::kSame);
-  CHECK(kernels_of(other).base == 73);  // 128 + 16 + 2 kernels in two steps
+  CHECK(kernels_of(other).base == 73);  // 128 + 16 + 2 = 146 kernels in two steps
 
   forward["copy"] = forward.at("unknown");
   forward.erase("unknown");

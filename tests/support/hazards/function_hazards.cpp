@@ -161,7 +161,7 @@ std::vector<Hazard> functions() {
               }),
       applied("a custom function with several results, of which one is used",
               [](const at::Tensor& y) { return TwoResults::apply(y.sin())[0]; }),
-      applied("straight through a rounding",
+      applied("a rounding with a straight-through gradient",
               [](const at::Tensor& y) { return StraightThrough::apply(y.sin()) * y; }),
       applied("a custom function that negates the gradient of a view",
               [](const at::Tensor& y) { return Reversed::apply(y.sin()).cos(); }),

@@ -128,7 +128,7 @@ std::vector<Hazard> reductions() {
                        at::logsumexp(y, 0, true) + at::cdist(y, y.sin()).sum(1, true) +
                        at::pdist(y).sum() + at::norm(y, 1, {0}, true);
               }),
-      applied("several losses in succession",
+      applied("several loss functions in succession",
               [](const at::Tensor& y) {
                 const at::Tensor target = at::sigmoid(y.detach());
                 const at::Tensor classes = indices(kTokens, kDim);

@@ -29,7 +29,7 @@ std::vector<Hazard> dropouts() {
                 return at::dropout(y, 0.0, true) + at::dropout(y, 1.0, true) +
                        at::dropout(y, 0.5, false);
               }),
-      dropped("draws with probability zero, which still advance the generator",
+      dropped("random draws with probability zero, which still advance the generator",
               [](const at::Tensor& y) {
                 const at::Tensor none = at::empty_like(y).bernoulli_(0.0);
                 const auto [all, mask] = at::native_dropout(y, 0.0, true);
@@ -141,7 +141,7 @@ std::vector<Hazard> distributions() {
                 return at::_standard_gamma(positive).log() +
                        at::_sample_dirichlet(positive.detach());
               }),
-      dropped("noise of other dtypes",
+      dropped("random noise in dtypes other than float32",
               [](const at::Tensor& y) {
                 return y * at::randn({kTokens, kDim}, at::TensorOptions(at::kBFloat16)) +
                        at::rand_like(y, at::TensorOptions(at::kDouble)).to(at::kFloat);

@@ -285,7 +285,7 @@ std::vector<Variation> with_effects() {
        },
        kSquare,
        {{kDim}}},
-      {"batch norm that switches to evaluation",
+      {"batch norm that switches to evaluation mode",
        [](const at::Tensor& x, const Parts& p, Turn& turn) {
          const bool trains = !turn.varies();
          return at::batch_norm(product(x, p), {}, {}, p.buffers[0], p.buffers[1], trains, 0.1, 1e-5,

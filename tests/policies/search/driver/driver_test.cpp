@@ -17,7 +17,7 @@ namespace {
 
 struct Asked {
   FrontRecord record;
-  std::optional<Bytes> lowest;  // what answer_question() returned
+  std::optional<Bytes> lowest;  // the result of answer_question()
 };
 
 Profile h100_profile(const Trace& trace) {

@@ -118,10 +118,10 @@ TEST_CASE("a measured point loses to another only if the difference exceeds the 
   Front front = predicted_front("full");
   run_all(front);
   MeasuredFigures& loser = *front.points[2].measured;
-  const nanoseconds rival = *front.points[1].measured->step_time;  // the rival also has a lower
-                                                                   // peak
-  loser.step_time = rival + rival / 20;                            // the loser is 5 % slower than
-                                                                   // the rival
+  // point 1, the rival, also has a lower peak
+  const nanoseconds rival = *front.points[1].measured->step_time;
+  loser.step_time = rival + rival / 20;  // the loser is 5 % slower than
+                                         // the rival
   weigh_measurement(front, anchors_of(front), std::array<double, 2>{0.98, 1.01});
   CHECK(front.points[2].measured->lost_to == front.points[1].plan.policy);
   weigh_measurement(front, anchors_of(front), std::array<double, 2>{0.98, 1.06});

@@ -74,7 +74,7 @@ class BlockGraph {
   TraceBuilder build_;
   SaveSetCosts costs_;
   ValueId x_;
-  std::vector<std::vector<ValueId>> outputs_;  // indexed by op
+  std::vector<std::vector<ValueId>> outputs_;  // output values of each op
 };
 
 // Returns the fastest item of at most `budget`, measured by `bytes_of`.

@@ -172,7 +172,7 @@ MixProblem held_alone(MixProblem problem) {
 using Front = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
 Front all_mixes(const MixProblem& problem) {
-  std::map<std::int64_t, std::int64_t> fastest;  // keyed by peak
+  std::map<std::int64_t, std::int64_t> fastest;  // least time, keyed by peak
   for_every_mix(problem, [&](const std::vector<int>& mix, std::int64_t time) {
     const std::optional<std::int64_t> peak = peak_by_timeline(problem, mix);
     if (!peak) return;

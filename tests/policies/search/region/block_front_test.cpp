@@ -204,7 +204,7 @@ TEST_CASE("keeping a value that is held anyway costs no bytes") {
   const RegionGraph graph = make_region_graph(trace, {0_op, trace.ops.end_id()});
   SaveSetCosts costs;
   costs.op_times = {nanoseconds(10), nanoseconds(100)};
-  CHECK(find_save_sets(graph, costs).sets.size() == 4);  // sets of 0, 4, 8 and 12 bytes
+  CHECK(find_save_sets(graph, costs).sets.size() == 4);  // the sets hold 0, 4, 8 and 12 bytes
   costs.free_storages.resize(graph.storages.size(), false);
   for (std::size_t storage = 0; storage < graph.storages.size(); ++storage) {
     costs.free_storages[storage] = graph.storages[storage].bytes == Bytes{8};

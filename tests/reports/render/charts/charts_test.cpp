@@ -297,7 +297,7 @@ TEST_CASE("every point of a front is named beside its marker or in the legend") 
     spot.name = "a_policy_with_a_long_name(" + std::to_string(10 + index) + ")";
     plane.spots.push_back(spot);
   }
-  plane.spots.front().measured = Position{9e8, 1e9};  // the other spots are close together
+  plane.spots.front().measured = Position{9e8, 1e9};  // all other points are close together
   const Picture picture = draw(plane);
   CHECK(flaw(picture) == "");
   std::size_t num_letters = 0;
@@ -339,7 +339,8 @@ TEST_CASE("the band of the loss spans the runs of the reference, without failed 
   CHECK(areas[0].corners.front().y == Approx(5.74));
   CHECK(areas[0].corners.back().y == Approx(5.67));
   report.repeats[1].steps[3].loss.reset();
-  CHECK(drawn().panels.at(0).areas.size() == 2);  // one area before the gap and one after it
+  // one area before the gap in the curve and one after the gap
+  CHECK(drawn().panels.at(0).areas.size() == 2);
   report.repeats.clear();
   const auto without = compare_policies(report);
   CHECK(losses(without.front().points).panels.at(0).areas.empty());
@@ -390,7 +391,7 @@ TEST_CASE("all panels of the memory chart have the same axis and mark their peak
   const Report report = representative_report();
   const auto kept = compare_policies(report);
   const Lines chart = memory_timelines(kept.front().points);
-  REQUIRE(chart.panels.size() == 10);  // all points except the one that ran out of memory
+  REQUIRE(chart.panels.size() == 10);  // all points except the point that ran out of memory
   double highest = 0;
   for (const Panel& panel : chart.panels) {
     REQUIRE(panel.peak);
@@ -430,8 +431,7 @@ TEST_CASE("a chart without data says what the report lacks") {
     CAPTURE(name);
     const auto drawn = draw_chart(name, comparisons.front(), report.provenance.environment);
     if (name == "holders")
-      continue;  // this chart shows the peak that was reached before the
-                 // failure
+      continue;  // chart "holders" shows the peak that was reached before the failure
     REQUIRE(std::holds_alternative<Rejected>(drawn));
     CHECK_THAT(std::get<Rejected>(drawn).message, Catch::StartsWith("the report has no "));
   }

@@ -24,7 +24,8 @@ TEST_CASE("characters that markup forbids become the replacement character") {
   CHECK(escape_markup("a\xff"
                       "b") == replaced);  // a byte that UTF-8 never contains
   CHECK(escape_markup("a\xc3"
-                      "b") == replaced);                             // an incomplete character
+                      // the first byte of a character without its other bytes
+                      "b") == replaced);
   CHECK(escape_markup("a\xc0\xaf") == "a\xEF\xBF\xBD\xEF\xBF\xBD");  // overlong
 }
 

@@ -81,7 +81,8 @@ TEST_CASE(
     "the table has a column of bounds only if a bound differs from the step without "
     "checkpointing") {
   FrontRecord record = predicted_front();
-  CHECK(times(text_of(record), "over bound") == 2);  // points and baselines
+  // the column is in the table of points and in the table of baselines
+  CHECK(times(text_of(record), "over bound") == 2);
   for (FrontPoint& point : record.front.points) {
     point.step_time_bound = record.front.reference().step_time;
   }
