@@ -1,5 +1,5 @@
-// Text helpers: lists in a sentence or a flag, user input in messages, and the known name nearest
-// to the input.
+// Text helpers: format and parse lists, quote user input in messages, and find the known name
+// nearest to an input.
 #pragma once
 
 #include <charconv>

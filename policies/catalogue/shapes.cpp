@@ -75,7 +75,8 @@ Policy keep_all() {
   return policy;
 }
 
-// Returns the layer that contains the scope, or nothing if the scope is outside all layers.
+// Returns a list with the layer that contains the scope. Returns an empty list if the scope is
+// outside all layers.
 std::vector<int> layers_around(const Trace& trace, std::optional<ScopeId> scope) {
   for (; scope; scope = trace.scopes[*scope].parent) {
     for (const TracedBlock& block : trace.blocks) {

@@ -91,7 +91,7 @@ std::string_view pitfall_of(std::string_view spelling);
 // Returns whether a spelling names a mode that has no equivalent policy here.
 bool is_refused_mode(std::string_view spelling);
 
-// Fills the values, by placeholder, into the pattern of a configuration.
+// Replaces the placeholders in the pattern of a configuration by their values.
 std::string filled_configuration(std::string_view pattern,
                                  const std::map<std::string, std::string>& values);
 

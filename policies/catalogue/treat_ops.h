@@ -29,8 +29,8 @@ class OpTreater {
   // Outside blocks and in a root region, scopes are whole paths.
   std::vector<PlannedOp> treat(const PlacedRegion& region) const;
 
-  // Returns whether the op belongs to Policy::save_regions. False for gathers of parameters, about
-  // which reshard_after_forward decides.
+  // Returns whether the op belongs to Policy::save_regions. Returns false for gathers of
+  // parameters, which reshard_after_forward controls.
   bool is_in_saved_region(OpId op) const;
 
   // Returns Rejected if `recompute_regions` picks only a part of a scope of `save_regions`.

@@ -10,8 +10,8 @@ import torch
 from torch.utils.checkpoint import (CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts, noop_context_fn,
                                     set_checkpoint_early_stop)
 
-# Shared by modules of equal content. `ops` lists the ops of the module's forward in order. `save` has the indices of the
-# ops whose results are kept. Without both, everything is recomputed.
+# Each kind is shared by modules of equal content. `ops` lists the ops of the module's forward in order. `save` contains
+# the indices of the ops whose results are kept. If both are empty, everything is recomputed.
 KINDS = [
 @KINDS@]
 

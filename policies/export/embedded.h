@@ -1,6 +1,6 @@
-// The templates of the Python files that run a plan, and the functions that both share.
-// Placeholders stand for the plan's content. The CMake function rematch_embed embeds the files in
-// the program.
+// Templates of the Python files that run a plan, with the functions that all these files share. The
+// exporter replaces placeholders in the templates by the plan's content. The CMake function
+// rematch_embed embeds the templates in the program.
 #pragma once
 
 #include <string_view>

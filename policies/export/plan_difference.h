@@ -23,9 +23,9 @@ struct PlanDifference {
   bool of_early_stop = false;  // true: the plans differ only in early stop
 };
 
-// Returns nullopt if both plans do the same. In the text of the difference, "it" stands for
-// `other`. Reports a difference in early stop only if everything else is equal. Throws
-// std::invalid_argument if a plan was made for another model.
+// Returns nullopt if both plans have the same effect. The text of the difference calls `plan` "the
+// plan" and `other` "the mode". Reports a difference in early stop only if everything else is
+// equal. Throws std::invalid_argument if a plan was made for another model.
 std::optional<PlanDifference> difference_of(const Trace& trace, const Plan& plan,
                                             const Plan& other);
 

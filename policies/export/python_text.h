@@ -15,8 +15,8 @@ std::string in_python_quotes(std::string_view text);
 // Escapes text for the file's docstring.
 std::string in_docstring(std::string text);
 
-// Returns the template of this name, with the functions that all templates share. Its other
-// placeholders remain.
+// Returns the template with this name. Inserts the functions that all templates share, and leaves
+// the other placeholders.
 std::string template_of(std::string_view name);
 
 // Returns the entries of PREDICTED: the peaks in bytes with and without the plan, minus the bytes

@@ -9,8 +9,8 @@ import functools
 import torch
 import torch_remat
 
-# Every checkpointed module, and the parts of it that recompute skips. True: an op after the part reads its result
-# again.
+# Every checkpointed module, and the parts of it that recompute skips. True: recompute runs an op after the part that
+# reads the part's result.
 MODULES = {
 @MODULES@}
 

@@ -1,5 +1,5 @@
-// Writes the lines of a training system's own configuration that select the mode equal to a plan.
-// The system must have such a mode in policies/catalogue/systems.h.
+// Writes the lines of a training system's own configuration that select a mode equivalent to a
+// plan. Such a mode must be listed in policies/catalogue/systems.h.
 #pragma once
 
 #include <string>
@@ -13,8 +13,7 @@
 
 namespace rematch {
 
-// Returns the names of the systems, such as "transformers" and "torchtitan", in the order in which
-// people see them.
+// Returns the names of the systems, such as "transformers" and "torchtitan", in display order.
 std::vector<std::string_view> config_targets();
 
 // Returns the configuration lines, preceded by comments. The comments say where the lines go and

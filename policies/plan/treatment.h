@@ -40,7 +40,7 @@ struct StoreTraits {
   const char* at_least_key;
   const char* verb;   // for messages: "the plan offloads aten::mm"
   const char* place;  // for messages: "kept on the host"
-  char letter;        // in tables of ops
+  char letter;        // letter for tables of ops
   bool is_exact;      // whether a value comes back with the same bits
   // Whether the store can hold the results of an op. The op's name has the form of TracedOp::name.
   bool (*can_hold)(std::string_view op_name);
@@ -83,7 +83,7 @@ bool is_empty(const ByStore<T>& lists) {
 
 // The fate of an op's outputs between forward and backward.
 struct Treatment {
-  std::optional<Store> kept_in;  // absent: recomputed
+  std::optional<Store> kept_in;  // absent: the op's outputs are recomputed
 
   static const Treatment kRecompute;
   static const Treatment kSave;     // kept on the device

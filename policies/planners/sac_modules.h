@@ -16,7 +16,7 @@ namespace rematch {
 struct SacModule {
   std::string name;
   bool is_leaf = false;  // a leaf is never checkpointed
-  int post_order = 0;    // post-order of forward
+  int post_order = 0;    // position in the post-order of forward
   // bytes that the module keeps from forward to backward without checkpointing
   std::int64_t kept_bytes = 0;
   std::int64_t all_bytes = 0;  // bytes of the outputs of all its ops; at least kept_bytes

@@ -203,8 +203,8 @@ std::vector<FittedLine> sac_tradeoff(const SacOps& ops) {
   std::stable_sort(order.begin(), order.end(),
                    [](const Group& a, const Group& b) { return a.worth() > b.worth(); });
   order.push_back(stored);
-  // Makes the curve an upper bound. Each share of bytes gets the time of the next step, and is
-  // increased slightly.
+  // Makes the curve an upper bound: each share of bytes is increased slightly and paired with the
+  // time of the next, larger share.
   constexpr double kShift = 1e-2;
   std::map<double, double> curve;
   const auto add = [&] {

@@ -62,7 +62,7 @@ struct ReplayTables {
   std::vector<std::uint8_t> planned;
   std::vector<std::int32_t> listed;  // ops of the list that a function returned last
 
-  void clear() {  // keeps the allocated memory
+  void clear() {  // keeps the allocated memory for reuse
     num_uses.clear();
     is_there.clear();
     planned.clear();

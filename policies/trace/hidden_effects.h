@@ -23,7 +23,7 @@ struct OpaqueFunction {
 // An op that writes to arguments although its schema does not mark them as mutable.
 struct SilentWriter {
   std::string op;              // the op's name, in the form of TracedOp::name
-  std::vector<int> arguments;  // positions in the schema
+  std::vector<int> arguments;  // positions of the arguments in the schema
   bool operator==(const SilentWriter&) const = default;
 };
 

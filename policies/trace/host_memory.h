@@ -8,8 +8,8 @@ namespace rematch {
 
 struct HostMemory {
   Bytes peak;
-  Bytes copied_out;   // copied from the device
-  Bytes copied_back;  // copied to the device
+  Bytes copied_out;   // bytes copied from the device
+  Bytes copied_back;  // bytes copied to the device
   bool operator==(const HostMemory&) const = default;
 };
 

@@ -1,5 +1,5 @@
 // Turns times of single ops in several steps into a profile. Times are medians over the steps and
-// over layers that do the same; bytes are maxima.
+// over layers with the same ops. Bytes are maxima.
 #pragma once
 
 #include <string>

@@ -12,15 +12,15 @@ namespace rematch {
 
 enum class OpClass : std::uint8_t {
   kMatmul,             // mm, addmm, bmm, baddbmm, grouped mm
-  kAttentionForward,   // every fused attention forward
-  kAttentionBackward,  // every fused attention backward
+  kAttentionForward,   // forward ops of fused attention
+  kAttentionBackward,  // backward ops of fused attention
   kNorm,               // fused norms
   kElementwise,
   kReduction,  // sums, means, softmax, losses
   kCopy,       // clone, cat, dtype casts, fills
   kView,       // views: no data is moved
   kEmbedding,  // gathers, scatters, indexing
-  kRandom,     // draws from a generator
+  kRandom,     // random number generation
   kCollective,
   kOptimizer,
   kOther,

@@ -1,6 +1,6 @@
 // Cuts a trace into spans: one per block, and one between neighbouring blocks. Ids inside a span
-// are relative to it, so layers that do the same become equal and a file stores each distinct type
-// once. Joining restores exactly the trace that was cut, with or without blocks.
+// are relative to the span. Layers with the same ops therefore become equal, and a file stores each
+// distinct type once. Joining restores exactly the trace that was cut, with or without blocks.
 #pragma once
 
 #include <cstddef>

@@ -152,8 +152,8 @@ struct TracedParameters {
 };
 
 struct Trace {
-  std::string model;                               // preset name
-  std::map<std::string, std::int64_t> dimensions;  // all dimensions that shaped the model
+  std::string model;                               // name of the model's preset
+  std::map<std::string, std::int64_t> dimensions;  // all sizes that determine the model
   std::string dtype;
   IdTable<OpId, TracedOp> ops;  // ops of forward in dispatch order, including the loss
   IdTable<ValueId, TracedValue> values;

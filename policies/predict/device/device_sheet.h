@@ -39,14 +39,14 @@ struct DeviceSheet {
   Bytes memory;
   // Dense rate, without structured sparsity.
   double bfloat16_flops_per_second = 0;
-  // float32 rate without TF32, which LibTorch does not use by default
+  // float32 rate without TF32, because LibTorch disables TF32 by default
   double float32_flops_per_second = 0;
   double memory_bytes_per_second = 0;
   double pcie_bytes_per_second = 0;  // rate in one direction
   // Rate to the other cards of a node, in one direction. It is the rate of NVLink, or of PCIe if
   // the card has no NVLink.
   double link_bytes_per_second = 0;
-  // The names by which the driver calls cards with these rates: "NVIDIA H100 80GB HBM3".
+  // The names that the driver gives cards with these rates: "NVIDIA H100 80GB HBM3".
   std::vector<std::string_view> cards;
   CardReserve reserve = kUsualReserve;
 };

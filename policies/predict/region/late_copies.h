@@ -33,7 +33,8 @@ class LateCopies {
   void add_copies_of(OpId reader, OpRange region, std::vector<LateCopy>& copies) const;
 
   const Trace* trace_;
-  IdTable<StorageId, std::vector<OpId>> writers_;  // in order
+  // for each storage, the ops that write it, in order
+  IdTable<StorageId, std::vector<OpId>> writers_;
   // The op that made the first tensor on the storage. Absent if no op made that tensor.
   IdTable<StorageId, std::optional<OpId>> maker_;
 };

@@ -153,7 +153,8 @@ bool can_be_recomputed(const RegionGraph& graph, const RegionUse& slot);
 std::vector<bool> closure_of(const RegionGraph& graph, const std::vector<bool>& kept,
                              const std::vector<RegionUse>& roots);
 
-// A region in the form that the replay planner reads (ReplayGraph). The graph must outlive it.
+// A region in the form that the replay planner reads (ReplayGraph). The graph must outlive this
+// object.
 class RegionIntegers {
  public:
   explicit RegionIntegers(const RegionGraph& graph) : graph_(&graph) {}

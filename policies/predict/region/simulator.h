@@ -16,9 +16,9 @@
 
 namespace rematch {
 
-// The bytes of a region at every op boundary of backward, and the moments at which it frees what
-// forward made. The simulation of a whole step uses timelines. Regions with the same behaviour and
-// the same plan share one timeline.
+// The bytes of a region at every op boundary of backward, and the moments at which the region frees
+// storages that forward made. The simulation of a whole step uses timelines. Regions with the same
+// behaviour and the same plan share one timeline.
 
 struct RegionTimeline {
   // A step of the timeline. It is an op boundary of recompute, or the release of a storage that
@@ -60,7 +60,7 @@ struct RegionSimulation {
   // for every backward op, up to the region's last release. Excludes the region's inputs, which do
   // not change.
   std::vector<Bytes> curve;
-  Bytes peak;  // maximum of the curve
+  Bytes peak;  // maximum of the bytes above
   // maximum at op boundaries only, where a recomputed op has released its inputs
   Bytes boundary_peak;
   Bytes demanded_peak;  // like boundary_peak, but from the first demand on

@@ -40,7 +40,7 @@ class TraceIndex {
 
   const Trace* trace_;
   std::unordered_map<std::string_view, std::size_t> paths_;  // index into openings_
-  std::vector<std::vector<ScopeId>> openings_;               // ordered by opening
+  std::vector<std::vector<ScopeId>> openings_;               // sorted by opening
   IdTable<PackId, PackEvents> pack_events_;
 };
 

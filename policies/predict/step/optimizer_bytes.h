@@ -29,8 +29,8 @@ std::optional<OptimizerKind> optimizer_kind_from_string(std::string_view text);
 const std::vector<std::string_view>& optimizer_kind_names();
 
 struct OptimizerBytes {
-  Bytes state;      // bytes held between steps
-  Bytes temporary;  // most bytes that a step adds at once
+  Bytes state;      // bytes that the optimizer holds between steps
+  Bytes temporary;  // most bytes that a step of the optimizer adds at once
   bool operator==(const OptimizerBytes&) const = default;
 };
 

@@ -306,7 +306,8 @@ class StepSimulator::Run {
             forward_holders(op, peak_alive_)};
   }
 
-  // Counts a storage as saved if an op up to `op` made it and it is alive when forward ends.
+  // Counts a storage as saved if an op up to `op` made the storage and the storage is alive when
+  // forward ends.
   HolderBytes forward_holders(OpId op, Bytes alive) const {
     HolderBytes holders = standing_holders();
     for (const StorageId storage : held_after_forward_.ids()) {

@@ -30,7 +30,7 @@ struct TraceRegion {
   std::vector<LateCopy> late_copies;
 };
 
-// Lists the storages that belong to each op, in ascending order. A storage may belong to no op.
+// Lists the storages that belong to each op, in ascending order. Some storages belong to no op.
 class StoragesByOp {
  public:
   StoragesByOp(const IdTable<StorageId, std::optional<OpId>>& op_of_storage, std::size_t num_ops);

@@ -62,7 +62,7 @@ struct StepCalibration {
 // The measurements of a front and the figures derived from them.
 struct FrontMeasurement {
   std::string chosen_by;  // description of the rule by which the measured points were chosen
-  std::vector<std::size_t> anchors;  // indices of points
+  std::vector<std::size_t> anchors;  // indices of the points that are anchors
   StepCalibration line;              // least-squares line through the anchors
   // 95 % interval of the ratio of two alternating series of runs of the same plan.
   std::optional<std::array<double, 2>> control_interval;

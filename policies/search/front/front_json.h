@@ -58,7 +58,7 @@ struct FrontRecord {
   OptimizerKind optimizer = OptimizerKind::kAdamW;
   int world = 1;  // number of ranks; figures are for one rank
   // How the model's step is split over the ranks: "tp=2,fsdp=4". If there are several ranks and
-  // this is empty, the trace is of the whole model. The bytes of a rank are then an estimate
+  // this member is empty, the trace is of the whole model. The bytes of a rank are then an estimate
   // (sharding.h), without communication.
   std::string layout;
   bool is_estimate_of_ranks() const { return world > 1 && layout.empty(); }

@@ -54,7 +54,7 @@ struct LoadsRecord {
   std::string dtype;
   std::string device;
   ProfileSource time_source = ProfileSource::kRoofline;
-  // measured links that determine the times of collectives; empty: the link of the data sheet does
+  // measured links that determine the times of collectives; empty: the data sheet determines them
   std::string links;
   OptimizerKind optimizer = OptimizerKind::kAdamW;
   Schedule schedule = Schedule::kOnDemand;

@@ -64,8 +64,8 @@ struct MixProblem {
   Bytes floor;  // the peak of the step is never lower, whatever the options are
 };
 
-// An assignment of options to layers. Lists the options in forward order. Each is an index into the
-// list of the option's first layer. An option of several layers covers adjacent layers.
+// An assignment of options to layers. Lists the options in forward order. Each entry is an index
+// into the list of the option's first layer. An option of several layers covers adjacent layers.
 struct LayerMix {
   Bytes peak;
   std::chrono::nanoseconds time{};

@@ -71,7 +71,7 @@ class CutProgram {
     }
   }
 
-  // Returns all undominated cuts, or an empty list if it was stopped.
+  // Returns all undominated cuts, or an empty list if the search was stopped.
   std::vector<SpanOption> run(nanoseconds slack, const std::function<bool()>& stop) {
     Place& start = places_.begin()->second;
     const Bytes shared = tally_.shared().held;

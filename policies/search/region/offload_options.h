@@ -18,7 +18,7 @@ std::vector<SpanOption> offload_options(const SearchedTrace& searched, int first
                                         const std::vector<int>& kinds,
                                         const std::vector<std::vector<int>>& save_sets);
 
-// Changes in `type` the treatment of each value that `picked` offloads from save to offload. The
+// For each value that `picked` offloads, changes the treatment in `type` from save to offload. The
 // ops of `type` must have their names.
 void set_offloads(const RegionSaves& picked, RegionType& type);
 

@@ -14,7 +14,7 @@ namespace rematch {
 // An option for a span: its figures for layer mixing, and its regions, from which a plan is made.
 struct SpanOption {
   LayerOption figures;
-  // empty: the span has no region, so autograd keeps what it saves
+  // empty: the span has no region, so autograd keeps all its saved tensors
   std::vector<RegionSaves> regions;
 };
 

@@ -64,7 +64,7 @@ class SpanPricer {
   friend class SpanTally;
   struct Piece {
     RegionGraph graph;
-    // most bytes made between backward of the next piece and backward of this piece
+    // most bytes that backward allocates between the next piece and this piece
     Bytes born_before;
   };
 

@@ -38,7 +38,7 @@ struct Span {
   OptionalIndex block;  // index into Trace::blocks; absent if `scope` is absent
   int kind = 0;
   bool is_repeated = false;  // true: the block runs several times in a step
-  // bytes that backward of later spans has made when backward of this span begins
+  // bytes that backward of later spans has allocated when backward of this span begins
   Bytes born;
   bool is_block() const { return scope.has_value(); }
 };

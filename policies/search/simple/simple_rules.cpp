@@ -22,7 +22,7 @@ constexpr std::size_t kMaxSaved = 8;
 
 // A rule: how each layer of a group of layers runs.
 struct SimpleRule {
-  // false: the layer is not checkpointed, so autograd keeps what it saves
+  // false: the layer is not checkpointed, so autograd keeps all its saved tensors
   bool is_checkpointed = false;
   std::vector<std::string> modules;  // scopes directly inside a block; empty: the whole block
   // names of ops, such as "attention::aten::mm#2", with scopes relative to the block

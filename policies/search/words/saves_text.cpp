@@ -139,7 +139,7 @@ struct TypeWords {
   std::vector<std::string> offloads;
 };
 
-// `types` holds one text per region type of the plan, because many regions share a type.
+// `types` contains one text for each region type of the plan, because many regions share a type.
 LayerSaves saves_of(const Plan& plan, const std::vector<TypeWords>& types, const TracedBlock& block,
                     const std::string& path, OptionalIndex run) {
   RegionsOfBlock regions(block, path, run);

@@ -11,8 +11,9 @@ namespace rematch {
 
 // Adjacent layers that the plan treats alike.
 struct LayerRun {
-  std::string layers;                // "0-5"
-  bool is_checkpointed = false;      // false: autograd keeps what it saves
+  std::string layers;  // "0-5"
+  // false: the layers have no region, so autograd keeps all their saved tensors
+  bool is_checkpointed = false;
   std::vector<std::string> regions;  // "attention", "ffn_norm to ffn"; empty: the whole block
   std::vector<std::string> saves;    // "attention.core::rematch::attention"
   // entries of `saves` whose results are offloaded, and "inputs" if the inputs are
