@@ -24,11 +24,11 @@ def parse_arguments():
     parser.add_argument("model_file", metavar="MODEL_FILE")
     parser.add_argument("-o", "--output", type=pathlib.Path, required=True, help="trace to write")
     parser.add_argument("--profile", type=pathlib.Path,
-                        help="profile to write: times of the ops on the device that holds the model")
+                        help="also write a profile: times of the ops on the device that holds the model")
     parser.add_argument("--steps", type=int, default=5, help="number of timed steps (default: 5)")
     parser.add_argument("--name", help="name of the model in the trace (default: its class)")
     parser.add_argument("--fake", action="store_true",
-                        help="make and run the model under FakeTensorMode: shapes and bytes, no data")
+                        help="create and run the model under FakeTensorMode, with shapes but without data")
     parser.add_argument("--threads", type=int, help="number of torch's CPU threads (default: torch's choice)")
     arguments = parser.parse_args()
     if arguments.fake and arguments.profile:

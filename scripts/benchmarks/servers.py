@@ -64,7 +64,7 @@ class Server:
         self.process.stdin.flush()
         answer = self.process.stdout.readline()
         if not answer:
-            raise Failed(f"{self.process.args[0]} ended in the middle of '{request}'; its message is above")
+            raise Failed(f"{self.process.args[0]} ended during the request '{request}'; its message is above")
         return answer
 
     def nanoseconds(self, index, steps):

@@ -18,7 +18,7 @@ BINARY = (".png",)
 
 # Some words in the patterns are split into pieces, so that this file passes its own check.
 FORBIDDEN = [
-    (re.compile(r"(?<![\w.}])/(home|root|work|Users|mnt)/"), "a path of one machine"),
+    (re.compile(r"(?<![\w.}])/(home|root|work|Users|mnt)/"), "a path that exists on only one machine"),
     (re.compile(r"py" r"pi\.org|python" r"hosted|deb\.deb" r"ian\.org"),
      "the host of a package registry: leave the choice to the user's tools"),
     (re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX)\b"), "unfinished work: finish it, or write an issue"),

@@ -34,7 +34,7 @@ def run(tree):
     fingerprints = {unit: tree.fingerprint(unit, settings, *extent) for unit in units}
     problems = problems_of_each(tree, "tidy", list(units), fingerprints,
                                 lambda unit: examine(tree, [clang_tidy, *extent], unit, units[unit]))
-    problems += [f"{name}:1: preset lite does not compile it, so clang-tidy cannot see it"
+    problems += [f"{name}:1: preset lite does not compile this file, so clang-tidy cannot check it"
                  for name in tree.code(".cpp") if name.startswith(PARTS) and name not in seen]
     return f"{len(seen)} sources", sorted(set(problems))
 

@@ -10,13 +10,13 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 find_program(REMATCH_CCACHE ccache)
 if(REMATCH_CCACHE)
-  # This setting lets ccache serve units that use a precompiled header.
+  # These settings let ccache cache sources that use a precompiled header.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
       CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${REMATCH_CCACHE})
 endif()
 
-# GCC collects its garbage from 128 MB on by default, which takes up to a tenth of a unit's time.
+# GCC's garbage collector starts at a heap of 128 MB by default, and takes up to a tenth of the compile time.
 add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:SHELL:--param ggc-min-heapsize=1000000>")
 
 # valijson validates JSON Schemas, and has only headers. If the system has none, scripts/setup unpacks them into the
@@ -66,8 +66,9 @@ macro(rematch_choose_libtorch)
   rematch_default_path(REMATCH_DRY_ROOT ${CMAKE_SOURCE_DIR}/.libtorch-dry${rematch_suffix} "What scripts/setup dry has unpacked")
 endmacro()
 
-# Defines a cached path that follows its default until the user sets another path. An older build folder may not have
-# stored the default that it used. It then used the default for LibTorch's default version.
+# Defines a cached path that follows its default until the user sets another path. Build folders of
+# earlier versions did not store their default, which was always the path for LibTorch's default
+# version.
 macro(rematch_default_path variable default help)
   if(NOT DEFINED ${variable}_DEFAULT)
     string(REGEX REPLACE "-2\\.[0-9]+$" "" ${variable}_DEFAULT ${default})
@@ -92,7 +93,7 @@ macro(rematch_find_libtorch)
       "-DLIBTORCH_ROOT=DIR where DIR holds torch/ of LibTorch ${rematch_versions_text}, or -DREMATCH_LIBTORCH=OFF")
   endif()
   find_package(LibTorch REQUIRED ${rematch_components})
-  # An installed binary finds the LibTorch that it was built with.
+  # Makes an installed binary find the LibTorch with which it was built.
   set(CMAKE_INSTALL_RPATH ${LIBTORCH_ROOT}/torch/lib ${LIBTORCH_ROOT}/nvidia/cu13/lib)
   string(REGEX MATCH "^[0-9]+\\.[0-9]+" rematch_libtorch_version "${LibTorch_VERSION}")
   if(NOT rematch_libtorch_version IN_LIST rematch_versions)
@@ -182,8 +183,8 @@ set(rematch_torch_headers <ATen/core/Tensor.h> <ATen/core/dispatch/Dispatcher.h>
 
 # Makes `target` use the precompiled header `name`, which consists of HEADERS. All targets that name the header share
 # it, so they must have the same OPTIONS and LINKS. The header is compiled with -fPIC, also for executables, which CMake
-# would compile with -fPIE, because one precompiled header cannot serve both. It can serve code with different
-# optimization levels.
+# would compile with -fPIE, because one precompiled header cannot serve both. The header can serve
+# code with different optimization levels.
 function(rematch_share_pch target name)
   cmake_parse_arguments(arg "" "" "OPTIONS;LINKS;HEADERS" ${ARGN})
   if(NOT TARGET ${name})
@@ -238,8 +239,9 @@ function(rematch_public_headers)
   endforeach()
 endfunction()
 
-# Compiling with -O1 takes a third less time than with Release's -O3. It suits code that runs briefly: parts that read,
-# write and format records, tests on LibTorch, and tests with brute-force oracles.
+# Compiling with -O1 takes a third less time than with Release's -O3. This level suits code that
+# runs briefly: parts that read, write and format records, tests on LibTorch, and tests with
+# brute-force oracles.
 function(rematch_compile_lightly target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
@@ -253,7 +255,7 @@ endfunction()
 # rematch_add_library(NAME SOURCES ... DEPENDS ... [OBJECT] [LIGHT]) adds target rematch_NAME, alias rematch::NAME.
 # - DEPENDS lists everything that the part may include.
 # - OBJECT is for sources whose static initialisers register ops. A static archive would drop them.
-# - LIGHT is for parts in which nothing takes time.
+# - LIGHT compiles the part with -O1, for parts whose speed does not matter.
 # - A NAME that begins with test_ is a library that tests share.
 function(rematch_add_library name)
   cmake_parse_arguments(arg "OBJECT;LIGHT" "" "SOURCES;DEPENDS" ${ARGN})
@@ -288,9 +290,9 @@ function(rematch_add_library name)
   add_library(rematch::${name} ALIAS ${target})
 endfunction()
 
-# Adds target rematch_NAME, alias rematch::NAME, where NAME is WHICH_on_cuda. A program that links it gets
-# rematch::WHICH_with_cuda if the program uses CUDA, and rematch::WHICH_without_cuda otherwise. So programs with and
-# without CUDA share all other objects.
+# Adds target rematch_NAME, alias rematch::NAME, where NAME is WHICH_on_cuda. A program that links
+# this target gets rematch::WHICH_with_cuda if the program uses CUDA, and
+# rematch::WHICH_without_cuda otherwise. So programs with and without CUDA share all other objects.
 function(rematch_add_choice name)
   string(REGEX REPLACE "_on_cuda$" "" which ${name})
   set(chosen rematch::${which}_without_cuda)
@@ -377,7 +379,8 @@ endfunction()
 # is configured, and again when it changes.
 function(rematch_labels_of variable source)
   file(READ ${source} text)
-  # CMake would take brackets and semicolons for lists of matches.
+  # Replaces brackets and semicolons, because they would split or join elements in CMake's list of
+  # matches.
   string(REPLACE "[" "<" text "${text}")
   string(REPLACE "]" ">" text "${text}")
   string(REPLACE ";" "," text "${text}")
@@ -405,8 +408,9 @@ function(rematch_labels_of variable source)
   set(${variable} ${labels} PARENT_SCOPE)
 endfunction()
 
-# Puts into `variable` the path of a generated source file. Its FUNCTION, which HEADER declares, returns the text of
-# each of FILES. So an installed binary needs no data folder.
+# Generates a source file and stores its path in `variable`. The source defines FUNCTION, which
+# HEADER declares and which returns the text of each of FILES. So an installed binary needs no data
+# folder.
 function(rematch_embed variable)
   cmake_parse_arguments(arg "" "HEADER;FUNCTION" "FILES" ${ARGN})
   set(output ${CMAKE_CURRENT_BINARY_DIR}/${arg_FUNCTION}.cpp)

@@ -70,7 +70,7 @@ class Execution:
                 self.outcome.failures += verdict.judge_refusal(done)
             left = self.without_refused(policies, done)
             if left == policies:
-                self.fail(f"refusal: does not name a policy: {done.err.strip()}")
+                self.fail(f"refusal: the message names no policy: {done.err.strip()}")
             if self.outcome.failures:
                 break
             policies = left

@@ -106,7 +106,7 @@ class Machine:
     def obstacle(self, question):
         """Returns why this machine cannot answer the question, or None."""
         if self.dry and not question.dry:
-            return "the dry device gives no answer to this question"
+            return "the dry device cannot answer this question"
         for program in question.programs:
             if not shutil.which(program):
                 return f"{program} is not on the PATH"

@@ -130,7 +130,7 @@ def point_problems(report, results=("ok",)):
 def judge_bits(report):
     """Requires that every policy has the bits of its reference, or a reason that does not concern bits."""
     if is_dry(report):
-        return ["bits are not proven on the dry device"], point_problems(report)
+        return ["equal bits on the dry device prove nothing"], point_problems(report)
     equal = sum(point["status"] == "ok" and not wrong_bits(point) for _, point in points(report))
     findings = [f"{equal} of {len(report['points'])} points have the reference's bits"]
     return findings, point_problems(report)

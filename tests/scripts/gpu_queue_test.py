@@ -166,7 +166,7 @@ class JudgeTest(unittest.TestCase):
         made = dict(report(dry), environment={"device": "dry h100 (no kernel runs)"})
         for judge in (verdicts.judge_bits, verdicts.judge_counts, verdicts.judge_overhead, verdicts.judge_steps):
             self.assertEqual(judge(made)[1], [], judge.__name__)
-        self.assertEqual(verdicts.judge_bits(made)[0], ["bits are not proven on the dry device"])
+        self.assertEqual(verdicts.judge_bits(made)[0], ["equal bits on the dry device prove nothing"])
 
     def test_in_a_front_out_of_memory_is_a_result_but_not_a_crash(self):
         oom = point("none", status="oom", reason="too much", memory=None, time=None)
