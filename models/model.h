@@ -36,8 +36,8 @@ class Model {
   virtual ~Model() = default;
   void wrap_blocks(BlockWrapper wrapper) { wrapper_ = std::move(wrapper); }
   // Returns the scalar loss (float32, 0-d) with its graph. Opens the top-level scopes "embed",
-  // "blocks.<i>", "head" and "loss" in this order. A root region spans all of these scopes except
-  // "loss".
+  // "blocks.<i>", "head" and "loss" in this order. Policy `root` checkpoints all of these scopes
+  // except "loss" as one region.
   virtual at::Tensor loss(const Batch& batch) = 0;
   // Returns the leaves that require grad, in a fixed order. The tensors stay the same objects for
   // the model's life.

@@ -9,7 +9,8 @@
 
 namespace rematch {
 
-// The counter of element 0 of a stream at a step. Element i uses this counter plus i.
+// Returns the hash counter of a stream's first element at a step. Element i uses this counter plus
+// i.
 constexpr std::uint64_t stream_counter(std::uint64_t seed, std::string_view stream,
                                        std::int64_t step) {
   return splitmix64(splitmix64(seed ^ fnv1a64(stream)) ^ static_cast<std::uint64_t>(step));

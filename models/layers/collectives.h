@@ -33,7 +33,7 @@ at::Tensor gather(at::Tensor x, const RankAxis& axis);
 // gradient.
 at::Tensor scatter(at::Tensor x, const RankAxis& axis);
 // Concatenates all ranks' rows for a computation that every rank repeats. The gradient is then the
-// same on all ranks, so in backward each rank keeps its rows of the gradient.
+// same on all ranks, so backward needs no sum: each rank keeps its own rows of the gradient.
 at::Tensor gather_alike(at::Tensor x, const RankAxis& axis);
 // Copies this rank's rows of a tensor that is the same on all ranks. Backward gathers the gradient.
 at::Tensor own_rows(at::Tensor x, const RankAxis& axis);

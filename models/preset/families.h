@@ -1,6 +1,6 @@
 // The model families, in the order in which users see them. An entry is (enumerator, name in
-// files). A new family needs a line here, preset/NAME.cpp with NAME_family() and families/NAME.cpp
-// with make_NAME(). CMake reads the names from this file too.
+// files). To add a family, add a line here, preset/NAME.cpp with NAME_family(), and
+// families/NAME.cpp with make_NAME(). CMake also reads the names from this file.
 #pragma once
 
 #define REMATCH_MODEL_FAMILIES(FAMILY) \

@@ -16,8 +16,8 @@ using preset::Dimensions;
 // The axes, from the fastest-varying to the slowest-varying axis: see Note [Ranks of a layout].
 constexpr std::array<std::string_view, 4> kAxes = {"tp", "ulysses", "ep", "fsdp"};
 
-// Names of layouts in other systems. An error must not suggest the nearest supported name for them,
-// because short names such as cp and tp look alike but have different meanings.
+// Names of layouts in other systems. An error about such a name must not suggest the nearest
+// supported name. Short names such as cp and tp look alike but have different meanings.
 constexpr std::array<std::string_view, 11> kOtherLayouts = {
     "cp", "pp", "dp", "vpp", "etp", "edp", "hsdp", "ddp", "zero", "dp_shard", "dp_replicate"};
 

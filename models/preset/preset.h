@@ -86,9 +86,9 @@ const std::vector<DimensionEntry>& dimension_entries(ModelFamily family);
 
 // Applies the user's dimensions on top of the preset's. Rejects an unknown preset and names the
 // nearest known one. Also rejects a dimension that the family does not have, a value out of range,
-// and a value that does not fit (for example, heads must divide dim). A DiT's tokens are frames x
-// height x width of its patched latent grid. If only `tokens` is given, picks a grid near a cube,
-// with frames <= height <= width, and puts it into the result.
+// and a value that does not fit (for example, heads must divide dim). The number of tokens of a DiT
+// is frames x height x width of its patched latent grid. If only `tokens` is given, picks a grid
+// close to a cube, with frames <= height <= width, and adds the grid to the result.
 std::variant<ModelSpec, Rejected> make_spec(std::string_view preset,
                                             const std::map<std::string, std::int64_t>& overrides,
                                             std::string_view dtype = "float32");

@@ -66,9 +66,9 @@ inline at::Tensor copy_as(const at::Tensor& x, at::IntArrayRef sizes) {
 // Under ulysses the model takes this rank's part of the tokens. Under sp the ranks of tp split the
 // tokens between blocks.
 //
-// A Block has a constructor (parameters, name, spec) and forward(x_BND, conditions, table). It also
-// has static make_table(grid, spec, device) and modulation_dtype(model's dtype). Its constant
-// kLossOnTokens says whether the loss compares tokens or reassembled latents.
+// A Block must define a constructor (parameters, name, spec) and forward(x_BND, conditions, table).
+// It must also define static functions make_table(grid, spec, device) and modulation_dtype(model's
+// dtype), and a constant kLossOnTokens: whether the loss compares tokens or reassembled latents.
 template <typename Block>
 class VideoModel final : public Model {
  public:

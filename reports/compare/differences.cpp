@@ -227,7 +227,7 @@ void add_kernels(Names& found, const KernelRecord& base, const KernelRecord& can
   found.add_unless_equal("kernels.note", base.note, candidate.note);
 }
 
-// If only one side has the record, reports the record as a whole and not its members.
+// If only one side has a record, lists the name of the record instead of its members.
 template <HasFields Part>
 void add_part(Names& found, const std::string& name, const std::optional<Part>& base,
               const std::optional<Part>& candidate) {

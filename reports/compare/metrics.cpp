@@ -97,7 +97,7 @@ void compare_mix(MetricRecord& record, const PointRecord& base, const PointRecor
     return;
   }
   if (record.metric != Metric::kExecutedOps && record.metric != Metric::kRecomputedOps) return;
-  // A report has counts by class in addition to counts by op, and the counts by class may differ
+  // Compares the counts by class too, because a report stores them separately, and they may differ
   // even if the counts by op are equal.
   if (const auto found =
           first_difference(base.counts->by_class, own->num_steps, candidate.counts->by_class,
@@ -173,7 +173,8 @@ std::string steps_text(std::size_t steps) {
   return std::to_string(steps) + (steps == 1 ? " step" : " steps");
 }
 
-// Call this only if all steps that both sides have are equal.
+// Notes if one side has more steps than the other. Call this function only if all common steps are
+// equal.
 void judge_lengths(MetricRecord& record, std::size_t base, std::size_t candidate) {
   if (base == candidate) return;
   record.note = "equal over the " + steps_text(std::min(base, candidate)) + " that both have";

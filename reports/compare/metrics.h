@@ -20,7 +20,8 @@ MetricRecord compare_exact(Metric metric, const PointRecord& base, const PointRe
 // to a single stalled round.
 struct TimeComparison {
   MetricRecord record;
-  std::optional<double> p_value;  // not corrected; absent if a side has fewer than two rounds
+  // before Holm's correction; absent if a side has fewer than two rounds
+  std::optional<double> p_value;
 };
 TimeComparison compare_times(const PointRecord& base, const PointRecord& candidate,
                              const Floor& floor);

@@ -1,4 +1,4 @@
-// Builds a check of the gate with its verdict. Pure.
+// Builds the records of the gate's checks. Pure.
 #pragma once
 
 #include <array>

@@ -181,7 +181,8 @@ void CurveGate::require_fall(CheckRecord& check, const LossArm& reference) {
   if (!why.empty()) decide(check, GateVerdict::kInconclusive, check.reason + "; but " + why);
 }
 
-// Keeps the steps of the first reference. A step's index is its position in that reference.
+// Drops steps that the first reference does not contain, so that all curves have the same step at
+// each index.
 LossArm CurveGate::arm_of(const std::vector<RunLosses>& curves) const {
   LossArm arm;
   arm.policy = curves.front().file;

@@ -16,7 +16,7 @@
 namespace rematch {
 namespace {
 
-// Parses text such as "recompute.aten::mm". If the text has no phase, it means the sum over all
+// Parses a name such as "recompute.aten::mm". A name without a phase stands for the sum over all
 // phases.
 struct ExpectedName {
   std::optional<Phase> phase;
@@ -30,7 +30,7 @@ ExpectedName expected_name(const std::string& name) {
   return {phase, name.substr(dot + 1)};
 }
 
-// Counts the ops that start a collective of a kind, without its waits.
+// Counts the ops that start collectives of this kind. Ops that wait for a collective do not count.
 std::int64_t executed_of_kind(const std::map<std::string, std::int64_t>& ops, CollectiveKind kind) {
   std::int64_t sum = 0;
   for (const auto& [op, executed] : ops) {

@@ -18,7 +18,7 @@ using Steps = std::vector<StepRecord>;
 
 // One side of a loss check: one point, run once or several times.
 struct LossArm {
-  std::vector<Steps> runs;  // the point's own run first
+  std::vector<Steps> runs;  // all runs; the first is the point's own run
   std::string policy;
   bool deterministic = true;
   std::vector<std::string> unfinished;  // failed repeats, such as "ended oom: asked for 1 GiB"

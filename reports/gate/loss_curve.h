@@ -23,8 +23,8 @@ struct LossPoint {
   int column = 0;              // start of the loss, in bytes, counted from 1
 };
 
-// A row with a step but no loss. A logger writes such rows for validation, for example. pandas also
-// leaves the cell empty if the loss is not a number.
+// A row with a step but no loss. Loggers write such rows for validation steps, and pandas writes an
+// empty cell for NaN.
 struct EmptyLoss {
   std::int64_t step = 0;
   int line = 0;

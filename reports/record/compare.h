@@ -1,6 +1,6 @@
 // The result of `rematch compare` on two reports, as data. It has a row for each point that both
 // reports have, the verdict of every metric, explanations of differences, and the points that could
-// not be compared. Its JSON is rematch.compare/1.0.
+// not be compared. Its JSON schema is rematch.compare/1.0.
 #pragma once
 
 #include <array>
@@ -241,7 +241,8 @@ void visit_fields(Floor& floor, Visit visit) {
 struct CompareRecord {
   SourceRecord base;
   SourceRecord candidate;
-  std::vector<NamedDifference> environment_differences;  // "unknown" if a side did not record it
+  // a value is "unknown" if its side did not record it
+  std::vector<NamedDifference> environment_differences;
   double false_alarm_ratio = 0;  // chance that any row gets a false verdict on a time
   std::vector<FloorRecord> floors;
   std::vector<ComparedRow> rows;

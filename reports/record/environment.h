@@ -58,7 +58,8 @@ struct Environment {
   std::optional<int> other_processes;
   std::optional<std::string> cpu_governor;
   std::optional<std::string> hostname;
-  std::map<std::string, std::string> variables;  // allow-listed, such as "OMP_NUM_THREADS"
+  // environment variables on an allow list, such as "OMP_NUM_THREADS"
+  std::map<std::string, std::string> variables;
   bool operator==(const Environment&) const = default;
 };
 

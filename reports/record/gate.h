@@ -1,5 +1,5 @@
 // The decisions of `rematch gate` on a report or on loss curves, as data: every check of every
-// point with its reason. Its JSON is rematch.gate/1.1.
+// point with its reason. Its JSON schema is rematch.gate/1.1.
 #pragma once
 
 #include <cstdint>
@@ -114,7 +114,7 @@ void visit_fields(Curves& curves, Visit visit) {
 }
 
 struct GateRecord {
-  SourceRecord report;  // for curves, the first file, with its hash as the fingerprint
+  SourceRecord report;  // for curves, the name of the first file, and its hash as the fingerprint
   std::optional<SourceRecord> reference;
   std::vector<NamedDifference> environment_differences;
   GateVerdict verdict = GateVerdict::kPass;

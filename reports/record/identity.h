@@ -27,9 +27,10 @@ struct PointIdentity {
   std::string ops = "eager";                // "eager" or "fused"
   std::string attention_backend = "flash";  // "flash", "cudnn", "efficient" or "math"
   std::string dtype;                        // "float32"
-  std::string optimizer;                    // such as "adamw" or "none"
+  std::string optimizer;                    // name of the optimizer, such as "adamw" or "none"
   bool deterministic = true;
-  std::string allocator;  // such as "cpu_counting", "meta_counting" or "cuda_caching"
+  // name of the allocator, such as "cpu_counting", "meta_counting" or "cuda_caching"
+  std::string allocator;
   int threads = 1;
   int world = 1;
   std::optional<int> pretended_rank;  // the simulated rank; absent if all ranks really ran
@@ -58,8 +59,8 @@ void visit_fields(Identity& identity, Visit visit) {
 // Returns the SHA-256, in hex, of the identity's canonical JSON.
 std::string point_key(const PointIdentity& identity);
 
-// Returns a label. Two identities have equal labels if all fields except those named in `but` are
-// equal. Computing a label is faster than computing the key.
+// Returns a label of an identity. Two labels are equal if all fields except those named in `but`
+// are equal. Computing a label is faster than computing the key.
 std::string label_of(const PointIdentity& identity, std::initializer_list<std::string_view> but);
 
 }  // namespace rematch

@@ -258,8 +258,8 @@ class Merge {
     return std::nullopt;
   }
 
-  // Notes that a better measurement is kept. If both measurements failed alike, nothing is lost, so
-  // nothing is noted.
+  // Adds a note that the better measurement was kept. Adds no note if both measurements failed in
+  // the same way.
   void note_mishap(const Entry& failed, const Entry& kept) {
     if (is_mishap(kept.point.status) && kept.point.status == failed.point.status) return;
     merged_.notes.push_back("point " + failed.point.policy + " ended " +

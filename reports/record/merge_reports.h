@@ -1,5 +1,6 @@
 // Merges several reports into one: shards of a run, or single points. The result does not depend on
-// the order of the files. Merging merged reports equals merging their parts. Pure.
+// the order of the files. Merging reports that are merged already gives the same result as merging
+// all of their parts. Pure.
 #pragma once
 
 #include <map>
@@ -14,8 +15,8 @@ namespace rematch {
 
 enum class MixedEnvironments { kRefuse, kKeepApart };
 
-// kPlanned orders points as the shards planned them. kGiven keeps the order of the reports, for
-// cases in which that order matters.
+// kPlanned sorts points in the order that the shards planned. kGiven keeps the order of the given
+// reports.
 enum class PointOrder { kPlanned, kGiven };
 
 // The reports come from machines or builds whose figures must not be compared.
@@ -25,7 +26,7 @@ struct FingerprintsDiffer {
 
 struct MergedReport {
   Report report;
-  std::vector<PlannedPoint> missing;  // points that a shard planned and no report has
+  std::vector<PlannedPoint> missing;  // points that a shard planned but that no report contains
   std::vector<std::string> notes;     // one line for each point that several reports measured
 };
 
@@ -36,9 +37,10 @@ struct MergedReport {
 std::variant<MergedReport, Rejected, FingerprintsDiffer> merge_reports(
     std::vector<Report> reports, MixedEnvironments mixed, PointOrder order = PointOrder::kPlanned);
 
-// Returns what several commands' provenances have in common; needs at least one. The map's keys
-// distinguish the commands. Members that differ are absent, with two exceptions: the seed is the
-// lowest seed, and the command lines that reproduce the figures are joined by "&&".
+// Returns a provenance with the members that are equal for all commands. Needs at least one
+// command. The map's keys distinguish the commands. Members that differ are absent, with two
+// exceptions: the seed is the lowest seed, and the command lines that reproduce the figures are
+// joined by "&&".
 Provenance provenance_in_common(const std::map<std::string, Provenance>& provenances);
 
 }  // namespace rematch

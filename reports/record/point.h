@@ -73,8 +73,8 @@ struct PointRecord {
   std::optional<double> implied_flops_per_second;
   std::optional<double> most_flops_per_second;   // the device's peak rate for this dtype
   std::optional<double> sheet_flops_per_second;  // dense rate in the device's data sheet
-  // MFU and HFU: the step's rate divided by the data sheet's rate. MFU leaves out recomputed flops,
-  // HFU includes them.
+  // MFU and HFU: the step's flops per second divided by the data sheet's. MFU leaves out recomputed
+  // flops, and HFU includes them.
   std::optional<double> model_flops_utilization;
   std::optional<double> hardware_flops_utilization;
   // Values of keys from a newer minor version, as JSON, by JSON pointer. They are read, kept and
@@ -82,8 +82,8 @@ struct PointRecord {
   std::map<std::string, std::string> unknown;
 };
 
-// Returns whether the point's plan keeps all bits. If not, its bits may differ from the reference's
-// bits, and only gates of losses can judge it.
+// Returns whether the point's plan keeps all bits. If it does not, the point's bits may differ from
+// the reference's, and only checks of the loss can judge the point.
 inline bool is_exact(const PointRecord& point) {
   return !point.effect || point.effect->inexact_store.empty();
 }

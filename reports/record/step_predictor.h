@@ -1,5 +1,5 @@
-// Predicts a step of a plan as the records that a measured step would have. The only predictor of
-// the product: `rematch predict` and `rematch run` use it for models and for stored traces.
+// Predicts a step under a plan, in the same records as a measured step. `rematch predict` and
+// `rematch run` both use this predictor, for models and for stored traces.
 #pragma once
 
 #include <cstdint>

@@ -45,8 +45,9 @@ std::optional<double> number_of_bits(std::string_view bits);
 // Compares a point with its reference, step by step. A member is absent if it could not be
 // compared.
 struct ParityRecord {
-  std::string reference;         // the reference's policy, such as "none"
-  std::string reference_reason;  // why the reference is not the requested reference; empty if it is
+  std::string reference;  // the reference's policy, such as "none"
+  // why another reference than requested was used; empty if the requested reference was used
+  std::string reference_reason;
   int compared_steps = 0;
   std::optional<bool> loss_bits_equal;
   std::optional<bool> gradient_bits_equal;
@@ -83,11 +84,11 @@ inline bool has_other_bits(const ParityRecord& parity) {
          parity.parameter_hash_equal == false || parity.generator_hash_equal == false;
 }
 
-// Says whether the plan equals the plan of policy `none` or `full`, and whether the run executed
-// the ops that the plan predicts.
+// Whether the plan equals the plan of policy `none` or `full`, and whether the run executed the ops
+// that the plan predicts.
 struct EffectRecord {
   std::string same_as;    // "none" or "full" if the plan equals the plan of that policy; else empty
-  bool intended = false;  // true if the policy is meant to equal `same_as`, as its name says
+  bool intended = false;  // true if the policy's name promises a plan equal to that of `same_as`
   std::optional<bool> counts_equal_prediction;
   std::string detail;  // the first difference, in one line
   // A store of the plan that does not keep the bits of values. Empty if the plan is exact.

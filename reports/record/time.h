@@ -1,4 +1,4 @@
-// Time of a point's step, and how far it can be trusted.
+// The step time of a point, and how reliable it is.
 #pragma once
 
 #include <array>
@@ -57,7 +57,8 @@ struct TimeQuality {
   std::optional<double> noise_ratio;  // spread within a round divided by the median
   std::optional<double> drift_ratio;  // last third of a round divided by its first third, minus 1
   std::vector<std::string> reasons;   // the reasons for the verdict, one line each
-  std::optional<int> num_outliers;    // samples far above the others of their round; not removed
+  // number of samples far above the others of their round, which are kept
+  std::optional<int> num_outliers;
   bool operator==(const TimeQuality&) const = default;
 };
 
@@ -119,11 +120,11 @@ struct TimeRecord {
   std::optional<ControlRecord> control;  // only the reference has a control
   std::optional<TimeQuality> quality;
   std::optional<DeviceStateRecord> device_state;  // absent without a GPU and its driver's report
-  // True if the steps were timed with kernels that repeat their bits, false if they were timed with
-  // the fastest kernels. Absent if the fastest kernels repeat their bits.
+  // True if the steps were timed with deterministic kernels, false if they were timed with the
+  // fastest kernels. Absent if the fastest kernels are deterministic.
   std::optional<bool> repeatable_bits;
-  std::string attention_backend;  // set on CUDA if the steps were timed with another backend than
-                                  // the identity's backend; else empty
+  // set on CUDA if the timed steps used another backend than the identity names; otherwise empty
+  std::string attention_backend;
   // The device allocator's peaks while steps were timed. These steps may run different kernels than
   // the memory pass. Absent on a device without such an allocator.
   std::optional<Bytes> peak_requested;

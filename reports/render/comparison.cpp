@@ -63,8 +63,8 @@ bool surely_beats(const ComparedPoint& other, const ComparedPoint& point) {
   return (*faster.step_interval)[1] < (*slower.step_interval)[0];
 }
 
-// Sorts by peak, then by time. A point is on the front if it is faster than every earlier point. If
-// equal points are on the front, all of them are.
+// Sorts by peak, then by time. A point is on the front if it is faster than every earlier point.
+// Points with equal figures are either all on the front or all off it.
 void mark_front(std::vector<ComparedPoint>& points) {
   const auto figures = [](const ComparedPoint* point) {
     return std::pair(*measured_peak(*point->point), *measured_step(*point->point));

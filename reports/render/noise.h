@@ -1,4 +1,5 @@
-// Says once below a table how far step times can be trusted, so that a row needs one word at most.
+// Describes below a table how reliable its step times are, so that a row needs at most one word
+// about noise.
 #pragma once
 
 #include <array>

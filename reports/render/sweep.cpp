@@ -57,7 +57,8 @@ bool follows_from(const std::string& name, const std::string& leader,
   return true;
 }
 
-// Orders axes. If dimensions follow from each other, only "tokens" is shown.
+// Orders axes: more values first, then "tokens" first; the seed is last. If dimensions determine
+// each other, only "tokens" becomes an axis.
 bool leads(const SweepAxis& left, const SweepAxis& right) {
   const auto rank = [](const SweepAxis& axis) {
     const int kind = axis.name == kSeedAxis ? 2 : axis.name == "tokens" ? 0 : 1;

@@ -1,5 +1,6 @@
-// A report of many comparisons as a sweep. For each model it holds the axes along which comparisons
-// differ, and the result of each policy at each place. Data only; pages draw it.
+// Arranges a report of many comparisons as a sweep: for each model, the axes along which
+// comparisons differ, and the result of each policy at each place. Contains only data, which pages
+// draw.
 #pragma once
 
 #include <cstddef>

@@ -14,7 +14,7 @@ namespace {
 
 // If activations hold a smaller share of the peak than this, they do not determine the peak.
 constexpr double kNegligibleShare = 0.01;
-// Holders are named until they explain this share of the peak.
+// Lists holders, largest first, until together they hold this share of the peak.
 constexpr double kMaxShareOfPeak = 0.8;
 
 double share(Bytes part, Bytes whole) {

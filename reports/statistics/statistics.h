@@ -55,8 +55,8 @@ Estimate ratio_of_medians(const Rounds& numerator, const Rounds& denominator);
 // number of rounds.
 Estimate paired_ratio(const Rounds& numerator, const Rounds& denominator);
 
-// Returns the drift: the last third of a round divided by its first third, minus 1. The median over
-// rounds counts. Absent if no round has six samples.
+// Returns the drift: the last third of a round divided by its first third, minus 1, as the median
+// over rounds. Absent if no round has six samples.
 std::optional<double> drift(const Rounds& rounds);
 
 enum class Quality : std::uint8_t { kGood, kFewRounds, kNoisy, kDrifting };
@@ -82,8 +82,8 @@ inline constexpr std::array<std::string_view, 4> kWords<RatioVerdict> = {"faster
 // about as much on an idle machine.
 inline constexpr double kSmallestDifference = 0.01;
 
-// If the distance of a control from 1 exceeds this, no two times on that machine can be called the
-// same.
+// If an A/A control differs from 1 by more than this, no two times on that machine can be called
+// the same.
 inline constexpr double kWidestSame = 0.05;
 
 // Compares the interval with the band from 1 / (1 + floor) to 1 + floor. Returns slower for an

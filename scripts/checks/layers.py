@@ -1,5 +1,5 @@
-"""Checks which part includes which. The table defines the layering; CMake's links enforce it as well. Also checks
-which headers of a folder others use: those that its CMakeLists.txt names in rematch_public_headers()."""
+"""Checks that each part includes only parts that the table below allows. CMake's links enforce the same layering. Also
+checks that other folders include only headers that a folder's CMakeLists.txt names in rematch_public_headers()."""
 
 import posixpath
 import re

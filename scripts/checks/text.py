@@ -24,7 +24,7 @@ FORBIDDEN = [
     (re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX)\b"), "unfinished work: finish it, or write an issue"),
 ]
 
-# Most comments that begin like this are fragments, without a subject or without a verb.
+# Most comments that begin with one of these words are fragments, without a subject or a verb.
 FRAGMENT = re.compile(r"(Of|What|Those|By|That)\b")
 MAX_WORDS = 35  # maximum length of a sentence in Markdown files; code counts as one word
 CODE = re.compile(r"`[^`]*`")

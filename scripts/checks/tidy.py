@@ -40,9 +40,9 @@ def run(tree):
 
 
 def units_of(tree):
-    """Returns sources by the file that joins them into one compilation unit, as in CMake's unity builds. Joined sources
-    share their headers, which saves two thirds of the time. The sources are joined, not included, because the analyzer
-    skips functions outside the main file."""
+    """Joins sources into larger compilation units, as CMake's unity builds do. Returns a map from each unit to its
+    sources. Joined sources share their headers, which saves two thirds of the time. The sources are joined, not
+    included, because the analyzer skips functions outside the main file."""
     database = tree.root / "build" / "tidy" / "compile_commands.json"
     folder = tree.root / "build" / "tidy" / "units"
     shutil.rmtree(folder, ignore_errors=True)

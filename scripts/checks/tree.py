@@ -52,7 +52,7 @@ class Tree:
 
     @functools.lru_cache(maxsize=None)
     def closure(self, name):
-        """Returns the file and every file of the tree that it includes, directly or not."""
+        """Returns the file and all files of the checkout that it includes, directly or not."""
         seen, waiting = set(), [name]
         while waiting:
             current = waiting.pop()
@@ -71,8 +71,8 @@ class Tree:
 
 
 def find_tool(name, major):
-    """Returns the command of this major version. Raises Skipped without it, because other versions format and warn
-    differently."""
+    """Returns the tool's command for this major version. Raises Skipped if this version is not installed, because other
+    versions format and warn differently."""
     for candidate in (f"{name}-{major}", name):
         if shutil.which(candidate):
             version = subprocess.run([candidate, "--version"], capture_output=True, text=True).stdout

@@ -85,7 +85,7 @@ BY_FORM = {"": None, "(N)": count, "([I,...])": layer_list}
 
 
 class Catalogue:
-    """Names the catalogue's entries and the other systems' spellings that the binary knows."""
+    """Draws from the catalogue's entries and from other systems' spellings, as listed by the binary."""
 
     def __init__(self, tool):
         listed = tool.json("list", "--json")["policies"]

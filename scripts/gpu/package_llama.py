@@ -15,7 +15,7 @@ import statistics
 import sys
 import time
 
-# cuBLAS repeats its bits only with a workspace of this size.
+# cuBLAS is deterministic only with a workspace of this size.
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 LARGE = {"hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16, "num_attention_heads": 32,
@@ -24,7 +24,8 @@ SMALL = {"hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 4, "
          "num_key_value_heads": 2, "vocab_size": 512}
 BATCH = (4, 2048)
 SMALL_BATCH = (2, 64)
-OPTIMIZER = "adamw(state=bfloat16)"  # torch.optim.AdamW keeps its moments in the dtype of the parameters
+# the matching name in rematch, because torch.optim.AdamW keeps its moments in the dtype of the parameters
+OPTIMIZER = "adamw(state=bfloat16)"
 MOST_PEAK_ERROR = 0.01
 TURNS = 4
 STEPS = 5  # number of steps per turn
@@ -39,7 +40,7 @@ def parse():
 
 
 def is_any_missing(script):
-    """Returns whether this Python lacks a module that the scripts need. Prints which."""
+    """Returns whether this Python lacks a module that the scripts need, and prints the module's name."""
     for module in ("torch", "transformers", "rematch"):
         if importlib.util.find_spec(module) is None:
             print(f"{script}: this Python has no {module}", file=sys.stderr)

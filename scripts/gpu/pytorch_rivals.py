@@ -91,8 +91,8 @@ def choose_attention_call(settings):
 
 
 class Parameters(hash_init.Parameters):
-    """Gives the model the twin's values on a CPU. On a GPU the values are random, because hashing billions of values on
-    the host takes minutes."""
+    """On a CPU, sets the parameters to rematch's initial values. On a GPU the values are random, because hashing
+    billions of values on the host takes minutes."""
 
     def __init__(self, dtype):
         super().__init__(dtype)
@@ -122,7 +122,7 @@ class Parameters(hash_init.Parameters):
 
 class AdamW:
     """Copies harness/training/optimizer.cpp op for op: moments in float32, and a master copy of every narrower
-    parameter. The step's rates do not change its time, so they are constants."""
+    parameter. The learning rate and the betas do not affect the step time, so they are constants."""
 
     def __init__(self, parameters):
         self.parameters = list(parameters)

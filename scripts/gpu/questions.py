@@ -168,7 +168,7 @@ def makespan(seconds, workers):
 
 
 def cost(questions, workers):
-    """Returns the total time. Questions about values run beside each other; questions about times run alone."""
+    """Returns the total time. Questions about values run in parallel; questions about times run alone."""
     by_lane = {lane: [question.seconds for question in questions if question.lane == lane] for lane in LANES}
     return sum(by_lane["times"]) + makespan(by_lane["values"], workers)
 

@@ -79,7 +79,7 @@ def describe_rival(rival):
 
 
 def compare(report, point):
-    """Returns the lines about one of our points."""
+    """Returns the lines of the result about one of our points."""
     lines = []
     for variant in dict.fromkeys(rival["variant"] for rival in rivals_of(report)):
         rival = measured_of(report, variant, point["policy"])
@@ -125,7 +125,7 @@ def wrong_card(report):
 
 
 def untimed_variants(report):
-    """Returns a line with reasons for each variant that was timed under none of its policies."""
+    """Returns a line with reasons for each variant that could not be timed under any policy."""
     problems = []
     for variant in dict.fromkeys(rival["variant"] for rival in rivals_of(report)):
         rivals = [rival for rival in rivals_of(report) if rival["variant"] == variant]

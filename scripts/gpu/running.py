@@ -227,7 +227,7 @@ class Run:
             self.processes.discard(process)
 
     def stop(self):
-        """Ends running programs. Otherwise other threads would wait for them after Ctrl-C."""
+        """Ends running programs after Ctrl-C, because other threads would wait for them."""
         self.stopped = True
         for process in list(self.processes):
             kill_group(process)

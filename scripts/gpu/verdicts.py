@@ -59,7 +59,8 @@ def without(report, late):
 
 
 def without_slowdowns(report):
-    """Returns the report without slowdowns, because its question ran beside other questions, which slowed its steps."""
+    """Returns the report without slowdowns, because the question ran in parallel with others, which slowed its
+    steps."""
     made = [{**point, "kernels": {**point["kernels"], "slowdown_ratio": None}} if point.get("kernels") else point
             for point in report.get("points", [])]
     return {**report, "points": made} if made else report
@@ -128,7 +129,8 @@ def point_problems(report, results=("ok",)):
 
 
 def judge_bits(report):
-    """Requires that every policy has the bits of its reference, or a reason that does not concern bits."""
+    """Requires that the bits of every policy equal its reference's. A point may be without bits for an unrelated
+    reason, such as too little memory."""
     if is_dry(report):
         return ["equal bits on the dry device prove nothing"], point_problems(report)
     equal = sum(point["status"] == "ok" and not wrong_bits(point) for _, point in points(report))

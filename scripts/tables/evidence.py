@@ -19,7 +19,7 @@ OF_PEAKS = ("predicted", "requested", "allocated", "reserved")
 
 @dataclass
 class Point:
-    """One of our points. Bytes and ns are None if they were not measured or not kept."""
+    """One measured point of rematch. Bytes and ns are None if they were not measured, or if the report was not kept."""
 
     question: str
     model: str

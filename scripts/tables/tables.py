@@ -252,8 +252,8 @@ LONG_NUMBER = re.compile(r"\d+\.\d{4,}")
 
 
 def questions(evidence):
-    """Tabulates the questions that were asked, with their verdicts. The column `code` has a commit; older verdicts have
-    the hash of their tree."""
+    """Tabulates the questions that were asked, with their verdicts. The column `code` contains the commit; older
+    verdicts only recorded a hash of the sources."""
     columns = ["question", "what it asks", "result", "code"]
     rows = {}
     for question, verdict in evidence.verdicts.items():

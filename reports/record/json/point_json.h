@@ -16,8 +16,8 @@ Json point_to_json(const PointRecord& point);
 // Writes only the fields that must be equal in two measurements of the point on one machine.
 Json repeated_fields(const PointRecord& point);
 
-// Reads points. Most of the time goes into finding unknown members, which depend only on the JSON's
-// structure. The reader therefore remembers structures that have no unknown members.
+// Reads points. Finding unknown members takes most of the time, but depends only on the JSON's
+// structure. So the reader caches structures that contain no unknown members.
 class PointReader {
  public:
   // Throws FormatError if the point's key is not the hash of its identity, or if repeated fields

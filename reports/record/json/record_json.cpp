@@ -121,8 +121,8 @@ constexpr int kIndent = 2;
 constexpr std::size_t kMinPointsOfAThread = 64;
 constexpr std::size_t kMaxTextThreads = 8;
 
-// Appends an element with the indentation of an element in a member's list. Newlines inside strings
-// are escaped, so every newline ends a line.
+// Appends an element of the list of points, with the indentation that dump(2) would give it.
+// Newlines inside strings are escaped, so every newline ends a line.
 void add_element(const Json& element, std::string& text) {
   constexpr std::string_view kMargin = "\n    ";
   text.append(kMargin);

@@ -33,7 +33,8 @@ Unit unit_of(Quantity quantity, double largest) {
   return chosen;
 }
 
-// Returns 1, 2, 5, 10, 20 and so on for 0, 1, 2, ..., and 0.5, 0.2, 0.1, ... for negative indices.
+// Returns an element of the sequence 1, 2, 5, 10, 20, ... by its index from 0. Negative indices
+// give 0.5, 0.2, 0.1, ...
 double one_two_five(int index) {
   constexpr std::array kFactors = {1.0, 2.0, 5.0};
   const int decade = static_cast<int>(std::floor(index / 3.0));

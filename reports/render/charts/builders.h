@@ -37,7 +37,8 @@ Plane overlaid_points(const std::vector<OverlaidPoints>& reports);
 // measured, a line joins its prediction to its measurement. Points are named by their numbers.
 Plane searched_front(const FrontRecord& record, const std::vector<std::size_t>& shown);
 
-// Draws what each point saves: a strip of its layers, coloured by the ops that they keep.
+// Draws a strip for each point. The strip has a cell for each layer, whose colour shows which ops
+// the layer keeps.
 Rows kept_layers(const FrontRecord& record, const std::vector<std::size_t>& shown);
 
 // bars.cpp defines the next functions, which build charts of bars and ratios.
@@ -52,9 +53,9 @@ Rows peak_holders(const std::vector<ComparedPoint>& points);
 // Shows the median time of each phase of a step.
 Rows phase_times(const std::vector<ComparedPoint>& points);
 
-// Shows the time of one step by op class, with a chart for each phase that has any time. All axes
-// have the same length. Uses the device's own records if any point has them, and otherwise the
-// timed ops.
+// Shows the time of one step by op class, with a chart for each phase that has any time. All charts
+// have the same scale. Uses kernel times from the device's activity records if any point has them,
+// and otherwise op times.
 std::vector<Rows> class_times(const std::vector<ComparedPoint>& points);
 
 // Step time of each policy divided by the reference's.
@@ -72,7 +73,7 @@ Rows metric_ratios(const CompareRecord& record, Metric metric);
 Lines losses(const std::vector<ComparedPoint>& points);
 
 // Shows the bytes over one step by holder, with a panel for each point that has a timeline. All
-// axes have the same length. A strip below each plot shows the phases.
+// panels have the same scale. A strip below each plot shows the phases.
 Lines memory_timelines(const std::vector<ComparedPoint>& points);
 
 // The label and the colour of one part of a bar or of a stack.

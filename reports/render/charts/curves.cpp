@@ -164,7 +164,8 @@ double total(const MemoryTimeline& timeline, std::size_t sample) {
   return stacked(timeline, kStackedHolders.size(), sample);
 }
 
-// Returns the highest sample of each run of samples, so that the peak is always included.
+// Divides the samples into groups and returns the highest sample of each group, so that the peak is
+// always included.
 std::vector<std::size_t> drawn_samples(const MemoryTimeline& timeline) {
   const std::size_t num_samples = timeline.op_index.size();
   const std::size_t num_drawn = std::min(num_samples, kMaxSamples);
@@ -220,8 +221,8 @@ Panel memory_panel(const ComparedPoint& compared, const MemoryTimeline& timeline
   const auto at = [&](std::size_t sample, double bytes) {
     return Position{static_cast<double>(timeline.op_index[sample]), bytes};
   };
-  // Draws the layers from top to bottom. Each layer is one area that starts at the bottom of the
-  // plot, so a layer covers the layers above it.
+  // Draws the holders of the stack from top to bottom. Each area starts at the bottom of the plot,
+  // and covers the lower part of the areas drawn before.
   for (std::size_t layer = kStackedHolders.size(); layer-- > 0;) {
     if (!timeline.bytes.contains(kStackedHolders.at(layer))) continue;
     const SeriesStyle& style = kHolderStyles.at(layer);

@@ -87,7 +87,8 @@ enum class Anchor : std::uint8_t { kStart, kMiddle, kEnd };
 
 // All text has one size; see Picture::growth.
 inline constexpr double kTextSize = 12;
-inline constexpr double kCentered = 0.35;  // values of Label::drop: beside, below, above `at`
+// values of Label::drop, for labels beside, below and above `at`
+inline constexpr double kCentered = 0.35;
 inline constexpr double kBelow = 0.78;
 inline constexpr double kAbove = -0.24;
 

@@ -111,7 +111,8 @@ Figure front_figure(const std::vector<ComparedPoint>& points, const std::optiona
   return figure;
 }
 
-// Charts of executed ops, their cost and the peak's holders are open; the others are folded.
+// Charts of executed ops, of their cost and of the peak's holders are shown; all other charts are
+// folded.
 void add_charts(const std::vector<ComparedPoint>& all, std::vector<Figure>& figures) {
   const std::vector<ComparedPoint> points = most_telling(all, kMaxChartRows);
   const std::string rest = left_out_words(points.size(), all.size(), kOrder);
@@ -166,7 +167,7 @@ std::string anchor_of_point(const std::string& anchor, const table::Row& row) {
   return anchor + "-" + name;
 }
 
-// The first of several points with the same anchor gets it.
+// If several points have the same anchor, only the first point gets it.
 table::Grid with_anchors(table::Grid grid, const std::string& anchor) {
   std::set<std::string> known;
   for (table::Row& row : grid.rows) {

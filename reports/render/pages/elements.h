@@ -31,7 +31,7 @@ struct Tile {
   std::string more;
 };
 
-// One comparison, compare record or front of a page.
+// The part of a page that shows one comparison, compare record or front.
 struct Part {
   std::vector<Tile> tiles;
   std::string facts;    // a line of facts in grey

@@ -214,8 +214,8 @@ std::string machines_of(const std::vector<NamedReport>& reports) {
   return joined(machines, "; ");
 }
 
-// A row for each part, with the key figures that any part has. Empty for a single part, where the
-// links to its figures suffice.
+// Returns a table of contents with a row for each part, and a column for each key figure. Empty for
+// a single part, whose links to figures suffice.
 std::string contents(const std::vector<Section>& sections, bool has_provenance) {
   if (sections.size() < 2) return "";
   table::Grid grid{{{"contents", table::Alignment::kLeft}}};
@@ -327,8 +327,8 @@ std::string head(const std::string& title) {
   std::string text =
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      // Forbids loading anything, and running any script but the page's own, whatever a report
-      // contains.
+      // Forbids loading any resource, and running any script except the page's own, because a
+      // report may contain anything.
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
       "style-src 'unsafe-inline'; img-src data:; script-src 'sha256-";
   text += in_base64(sha256_hex(page_script())) + "'\">\n<link rel=\"icon\" href=\"data:,\">\n";

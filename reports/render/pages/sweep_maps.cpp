@@ -42,7 +42,7 @@ HeatCell step_time_cell(const Cells& cells) {
   for (const SweepCell* cell : cells) {
     if (!cell->step_ratio) continue;
     ratios.push_back(*cell->step_ratio);
-    // The ratio of the reference to itself has no interval, and needs none.
+    // The reference's ratio to itself has no interval, but is exact.
     const bool is_reference = cell->compared->verdict.kind == VerdictKind::kReference;
     is_sure = is_sure && (cell->is_step_sure || is_reference);
   }

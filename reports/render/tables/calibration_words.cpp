@@ -30,8 +30,8 @@ double measured_ns(const FrontPoint& point) {
   return static_cast<double>(point.measured->step_time->count());
 }
 
-// Returns the largest distance of an anchor from the line, and of two timings of one plan from each
-// other, as a ratio of the step time.
+// Returns the larger of two distances, relative to the step time: the largest distance of an anchor
+// from the line, and the largest distance between two timings of one plan.
 double noise_of_line(const Front& front) {
   double noise = 0;
   for (const FrontPoint* point : timed_anchors(front)) {
@@ -72,7 +72,7 @@ std::string noisy_line_warning(const Front& front) {
 
 // Returns a warning if measured steps are far from the sum of the profile's times.
 std::string stale_profile_warning(const FrontRecord& record) {
-  // Beyond this factor, the machine was in a different state than when it was profiled.
+  // A larger factor shows that the machine was in a different state while it was profiled.
   constexpr double kStale = 1.5;
   const Front& front = record.front;
   const auto profiled = static_cast<double>(front.points[front.knee].step_time.count());

@@ -80,7 +80,7 @@ std::string next_words(const FrontRecord& record, const FrontFiles& files) {
          " runs it.";
 }
 
-// A row whose peak exceeds the device's memory says so first.
+// If the peak exceeds the device's memory, the row's details begin with that fact.
 table::Row point_row(const FrontRecord& record, const std::string& name, const FrontPoint& point,
                      std::vector<std::string> details) {
   const FrontPoint& none = record.front.reference();
@@ -208,7 +208,8 @@ table::Row measured_row(const std::string& name, const FrontPoint& point) {
           figures.status != "ok" || !figures.lost_to.empty()};
 }
 
-// Says whether this family of baselines is ahead of the front's own points; empty if it is behind.
+// Returns words that compare a family of baselines with the front's own points. Empty if the family
+// is not ahead.
 std::string family_note(const MeasuredFamily& family, const FrontMeasurement& own) {
   std::vector<std::string> notes;
   if (family.predicted > own.predicted_hypervolume) notes.emplace_back("ahead in prediction");

@@ -24,7 +24,8 @@ std::string front_to_text(const FrontRecord& record, TableFormat format, std::si
 
 // Tables of points, selected by index, and of baselines: peak, step time, and both compared with
 // policy `none`. The line below a row holds the plan as short_saves() describes it. The simple plan
-// of the record is the last row of points_grid(). empty_points_grid() has the columns only.
+// of the record is the last row of points_grid(). empty_points_grid() returns a table with columns
+// but without rows.
 table::Grid empty_points_grid(const FrontRecord& record);
 table::Grid points_grid(const FrontRecord& record, const std::vector<std::size_t>& shown);
 table::Grid baselines_grid(const FrontRecord& record);

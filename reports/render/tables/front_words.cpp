@@ -45,8 +45,8 @@ std::optional<std::size_t> index_of(const Front& front, const FrontPoint& sought
   return std::nullopt;
 }
 
-// Returns the question that the leading point answers. A file may hold an answer without its
-// question.
+// Returns the question that the leading point answers. A front's file may contain an answer without
+// its question.
 std::string question_of(const FrontRecord& record) {
   if (record.budget) return "The fastest that fits " + budget_of(record);
   if (record.max_slowdown_ratio) {

@@ -54,8 +54,8 @@ std::string format_grid(const Grid& grid, TableFormat format, std::size_t width)
 // Formats a paragraph beside a grid: wrapped text, or a line of Markdown. Ends with a newline.
 std::string format_line(const std::string& text, TableFormat format, std::size_t width);
 
-// Removes every tag, entity, link and line break of `text` and keeps its words. Names come from
-// files, and Markdown passes HTML on.
+// Removes every tag, entity, link and line break from `text` and keeps its words. Needed because
+// names come from files, and Markdown does not escape HTML.
 std::string markdown_text(std::string_view text);
 
 // Formats cells of measured quantities. In every table, a dash means "not measured".
