@@ -25,7 +25,7 @@ at::Tensor empty_table(std::int64_t num_tokens, std::int64_t num_pairs, at::Devi
 constexpr double kLlamaTheta = 5e5;
 
 // Constants by which Llama 3.1 stretches long wavelengths: factor, low frequency factor, high
-// frequency factor, old context length.
+// frequency factor, original context length.
 constexpr double kScaleFactor = 8.0;
 constexpr double kLowFrequencyFactor = 1.0;
 constexpr double kHighFrequencyFactor = 4.0;

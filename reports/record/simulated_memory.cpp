@@ -21,7 +21,7 @@ void raise(Peaks& peaks, const std::string& part, const StepBoundary& boundary) 
   if (peak == nullptr || boundary.holders.total() > peak->holders.total()) peak = &boundary;
 }
 
-// Returns the peaks of the parts that MemoryRecord::peak_by_phase lists.
+// Returns the peak of each part of the step that MemoryRecord::peak_by_phase lists.
 Peaks peaks_of_parts(const std::vector<StepBoundary>& boundaries, const Trace& trace) {
   Peaks peaks;
   for (const StepBoundary& boundary : boundaries) {

@@ -28,7 +28,7 @@ constexpr std::array<Finding, 6> kFindings = {
 
 // Findings about the times of a comparison's points.
 struct Findings {
-  std::vector<std::string> names;             // points whose times cannot be trusted
+  std::vector<std::string> names;             // names of points whose times are unreliable
   std::map<std::string, int> num_by_quality;  // "noisy"
   // spread of one process's steps, relative to their median
   double worst_spread = 0;

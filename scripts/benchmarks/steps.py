@@ -83,8 +83,8 @@ def row_of(name, arm, ratios, executed, expected):
     ours, theirs = sum(executed.values()), sum(expected.values())
     if schedule != "on_demand" and executed != expected:
         different = sorted(op for op in {*executed, *expected} if executed.get(op) != expected.get(op))
-        raise Failed(f"{name}, {policy}: executed ops differ from PyTorch's, so the times do not "
-                     f"compare: {', '.join(different)}")
+        raise Failed(f"{name}, {policy}: executed ops differ from PyTorch's, so the times cannot "
+                     f"be compared: {', '.join(different)}")
     median, interval = median_with_interval(ratios)
     return Row("pytorch", ", ".join(filter(None, (name, policy, schedule))), "x", median, interval, 1.0,
                f"{ours} ops, PyTorch {theirs}")

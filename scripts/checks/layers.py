@@ -61,8 +61,10 @@ VERSION_MACRO = re.compile(r"\bTORCH_VERSION_(MAJOR|MINOR|PATCH)\b")
 FORBIDDEN = [
     ("", r"torch/(torch|all|extension)\.h", "costs ten seconds a file; use the narrow headers"),
     ("harness/engine", r"chrono$|time\.h$|ctime$", "the engine does not use a clock"),
-    ("harness/profile", r"harness/run/", "run includes profile; both take a step from harness/training"),
-    ("harness/training", r"harness/(run|profile)/", "both include training"),
+    ("harness/profile", r"harness/run/",
+     "harness/run includes harness/profile, not the other way round; put shared code into harness/training"),
+    ("harness/training", r"harness/(run|profile)/",
+     "harness/run and harness/profile include harness/training, not the other way round"),
 ]
 
 

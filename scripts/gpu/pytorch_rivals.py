@@ -47,8 +47,7 @@ ATTENTION = [aten._scaled_dot_product_flash_attention.default, aten._scaled_dot_
              aten._scaled_dot_product_efficient_attention.default,
              aten._scaled_dot_product_flash_attention_for_cpu.default]
 SAVED = {"attn_only": ATTENTION, "save_mm": MATMUL}
-# For each family of presets: the module, model and batches of its twin, the same model written in
-# PyTorch.
+# For each family of presets: the module, the class and the batches of the same model in PyTorch.
 FAMILIES = {"wan": (wan, "Wan", data.shape_batch), "llama": (llama, "Llama", data.text_batch)}
 
 

@@ -54,7 +54,8 @@ table::Grid families_grid(const FrontMeasurement& measurement);
 // Returns a warning if calibrated times are far from the profile's, with advice; else empty.
 std::string calibration_warning(const FrontRecord& record);
 
-// Describes a measured front: equal peaks, errors of the calibrated step times, the A/A interval.
+// Describes how the measurement of a front agrees with its prediction: equal peaks, errors of the
+// calibrated step times, and the A/A interval.
 std::string measurement_words(const FrontMeasurement& measurement);
 
 // Suggests the commands that describe and run the leading point.
