@@ -15,7 +15,8 @@
 namespace rematch {
 namespace {
 
-// Keeps only the allocator's peaks of the timed steps. Used for a device whose times mean nothing.
+// Keeps only the allocator's peaks of the timed steps. Used for a device whose step times are
+// meaningless.
 PointRecord without_times(PointRecord point) {
   if (!point.time) return point;
   TimeRecord kept;
@@ -68,8 +69,8 @@ class ComparisonRun {
     const int num_points = static_cast<int>(variants_.size());
     return num_points + num_repeats() + (has_times() ? num_timed_parts(num_points) : 0);
   }
-  // If all points share one process, their rounds count as one part of the progress, and the
-  // control as another.
+  // If all points share one process, all their rounds are one part of the progress display, and the
+  // control is another.
   int num_timed_parts(int num_points) const {
     return settings_.in_process ? 2 : settings_.rounds.most * (num_points + 1);
   }
@@ -122,8 +123,8 @@ void ComparisonRun::say_reused() const {
                 settings_.points_folder + "; --fresh measures all parts again");
 }
 
-// Lists the points of a comparison that measures only times. On a device whose times mean nothing,
-// measures the peaks of the device's allocator.
+// Lists the points of a comparison that skips the exact passes. On a device whose times are
+// meaningless, these points report the peaks of the device's allocator.
 void ComparisonRun::list_points() {
   for (const Variant& variant : variants_) {
     const std::string part = describe_variant(variant);
@@ -174,8 +175,7 @@ std::optional<PointRecord> ComparisonRun::skipped_point(const Variant& variant) 
   return point;
 }
 
-// Chooses the policy that the user asked for. Chooses policy `full` if the point of that policy did
-// not end ok.
+// Chooses the policy that the user asked for. If its point did not end ok, chooses policy `full`.
 void ComparisonRun::choose_reference() {
   const auto find = [this](const std::string& policy) -> std::optional<std::size_t> {
     for (std::size_t index = 0; index < points_.size(); ++index) {
@@ -242,7 +242,7 @@ Report ComparisonRun::make_report() const {
   }
   for (PointRecord point : points_) {
     store_.save(point_name(point.identity, point.policy), point);
-    thin_gradient_hashes(point);  // parity has been judged, so the hashes are no longer needed
+    thin_gradient_hashes(point);  // hashes serve only to judge parity, which is done
     report.points.push_back(std::move(point));
   }
   return report;
@@ -270,7 +270,7 @@ Report run_comparison(const ComparisonSettings& settings, const std::vector<Vari
     Report partial;
     try {
       partial = comparison.partial_report();
-    } catch (const FileError&) {  // the disk is full; the signal is more important
+    } catch (const FileError&) {  // the disk may be full; reporting the signal is more important
     }
     throw InterruptedComparison(interrupted.signal, what_is_kept(settings, comparison.keeps_any()),
                                 std::move(partial));

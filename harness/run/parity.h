@@ -5,8 +5,8 @@
 
 namespace rematch {
 
-// Compares as many steps as both points have. Keeps the point's own record of missing gradients.
-// `reference` need not have ended ok: its steps are compared up to its last one.
+// Compares the first steps of both points, up to the shorter of the two. Keeps the point's own
+// record of missing gradients. `reference` need not have ended ok.
 ParityRecord compare_steps(const PointRecord& point, const PointRecord& reference);
 
 // Drops most hashes of single gradients, because they would make up most of a report. Keeps the

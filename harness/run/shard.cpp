@@ -21,8 +21,8 @@ std::optional<int> number_of(const Variable& variable, const char* name) {
   return text == nullptr ? std::nullopt : number_in(text);
 }
 
-// The variables of a Slurm job array. If a part of an array is resubmitted, its variables look like
-// the variables of a separate array.
+// The variables of a Slurm job array. If only some tasks of an array are resubmitted, their
+// variables look like those of a smaller array.
 struct JobArray {
   int first = 0;
   int last = 0;

@@ -1,5 +1,5 @@
 // One share of a run of many points: which points the share measures, and where its report goes.
-// Shares only exchange files (`rematch merge`), so any scheduler can start them. Pure.
+// Shares communicate only through files (`rematch merge`), so any scheduler can start them. Pure.
 #pragma once
 
 #include <cstddef>

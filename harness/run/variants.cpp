@@ -103,8 +103,8 @@ std::variant<std::vector<NamedPlan>, Rejected> resolve_all(const VariantSettings
   return plans;
 }
 
-// Hashes of the plans of policies none and full. A plan with one of these hashes has no effect of
-// its own.
+// Hashes of the plans of policies none and full. A plan with one of these hashes is equivalent to
+// that policy.
 struct Extremes {
   std::string none;
   std::string full;
@@ -141,7 +141,8 @@ TracedModel trace_of_model(const VariantSettings& settings) {
                      settings.round);
 }
 
-// Plans belong to the trace with unrounded sizes, so they do not depend on a device.
+// Plans are resolved against the trace with unrounded sizes, so that they do not depend on a
+// device.
 std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings) {
   return make_variants(settings, trace_of_model(settings), nullptr);
 }

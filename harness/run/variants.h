@@ -38,8 +38,8 @@ struct VariantSettings {
   int threads = 1;
   // A rank of the model's layout that one process simulates. If absent, all ranks run.
   std::optional<int> pretended_rank;
-  // The share of a split run that this command measures. Every share measures the points of policy
-  // `reference`, because the other points are compared with them within one process's turns.
+  // The share of a split run that this command measures. Every share measures policy `reference`,
+  // because points are compared only with a reference that was timed in the same run.
   Shard shard;
   std::string reference;
   // Predicted sizes are rounded up to a multiple of this number, as the device's allocator rounds
@@ -72,8 +72,8 @@ std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings
                                                            std::vector<RefusedPolicy>& refused);
 // Like the function above, but returns Rejected for any policy that resolve() rejects.
 std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings);
-// Like the two functions above, for a caller that has trace_of_model() already. If `refused` is
-// null, works like the function above.
+// Like the two functions above, for a caller that already has the result of trace_of_model(). If
+// `refused` is null, returns Rejected for any policy that resolve() rejects.
 std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings,
                                                            const TracedModel& model,
                                                            std::vector<RefusedPolicy>* refused);
@@ -85,8 +85,7 @@ PointIdentity refused_identity(const VariantSettings& settings, const std::strin
 // Concatenates the warnings of all variants, in order.
 std::vector<std::string> warnings_of(const std::vector<Variant>& variants);
 
-// Returns a text such as "attn_only, on_demand". Returns only the policy if the plan has no
-// regions.
+// Returns a text such as "attn_only, on_demand", or only the policy if the plan has no regions.
 std::string describe_variant(const Variant& variant);
 
 }  // namespace rematch

@@ -31,7 +31,7 @@ std::string last_line(const std::string& text) {
   return text.substr(begin == std::string::npos ? 0 : begin + 1, end - begin);
 }
 
-// A point is not retried if it is unknown which rank failed and how.
+// Does not retry a point if the rank that failed, or the way it failed, is unknown.
 void describe_bad_end(const RanksOutcome& outcome, std::chrono::milliseconds limit, int attempt,
                       PointRecord& record) {
   if (outcome.culprit) {
@@ -72,7 +72,7 @@ PointRecord measure_on_ranks(const PointRequest& request, const ChildRule& rule,
   }
 }
 
-// Every rank has its own allocator, so it also needs its own snapshot file.
+// Writes a snapshot file for each rank, because each rank has its own allocator.
 void use_file_of_rank(PointRequest& request) {
   const std::optional<RankPlace> place = rank_place_from_environment();
   if (request.snapshot_file.empty() || !place) return;

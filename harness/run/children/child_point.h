@@ -1,5 +1,5 @@
-// Runs one pass of one point in a child process and waits for it. Turns every way in which the
-// child can end into a record.
+// Runs one pass of one point in a child process and waits for the process. Writes a record for
+// every way in which the child can end.
 #pragma once
 
 #include <chrono>
@@ -16,12 +16,12 @@ namespace rematch {
 class RankProcesses;
 struct TurnsRequest;
 
-// Limits the time of a child, and the number of retries for a child whose end says nothing about
-// its point.
+// The time limit of a child process, and the number of retries after a failure that may be
+// unrelated to the point.
 struct ChildRule {
   std::chrono::milliseconds limit{std::chrono::minutes(10)};
   int most_retries = 1;
-  // Runs points on several ranks. If null, this process starts all ranks.
+  // Runs points that use several ranks. If null, this process starts all ranks.
   RankProcesses* ranks = nullptr;
 };
 
@@ -36,21 +36,21 @@ PointRecord measure_in_child(const PointRequest& request, const ChildRule& rule,
                              const SayRetry& say_retry);
 
 // Asks one child to time several points alternately. Returns a record for each arm of the request.
-// The time limit of `rule` is multiplied by the number of arms. Points must not be on several
-// ranks.
+// The time limit of `rule` is multiplied by the number of arms. Each point must use a single rank.
 std::vector<PointRecord> measure_turns_in_child(const TurnsRequest& request, const ChildRule& rule,
                                                 const SayRetry& say_retry);
 
-// Returns whether the child was killed while memory was free, or took too long. Both may be
-// accidents, and without a retry a single accident could make the comparison lose its reference.
-// Pure.
+// Returns whether the child was killed while memory was free, or exceeded its time limit. Both may
+// be accidents. Without a retry, one accident could cost the comparison its reference. Pure.
 bool deserves_retry(const ChildResult& result);
 
-// Fills the status of a point whose child left no result after this many attempts. Pure.
+// Fills the status of a point whose child process left no result in any of `attempts` attempts.
+// Pure.
 void describe_end(const ChildResult& result, std::chrono::milliseconds limit, int attempts,
                   PointRecord& record);
 
-// "full.pickle" becomes "full.rank-1-of-2.pickle". With only one rank the name is unchanged.
+// Inserts the rank into a file name: "full.pickle" becomes "full.rank-1-of-2.pickle". With a single
+// rank the name is unchanged.
 std::string file_of_rank(const std::string& file, int rank, int world);
 
 // Runs in the child, for the hidden subcommand: reads the request, measures, writes the result.

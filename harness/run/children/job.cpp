@@ -19,7 +19,7 @@ RankPlace place_in(int world) {
   const std::optional<RankPlace> place = rank_place_from_environment();
   if (!place) {
     throw std::invalid_argument("the request is for " + std::to_string(world) +
-                                " ranks, but the environment names none");
+                                " ranks, but the environment does not give this process a rank");
   }
   if (place->world != world) {
     throw std::invalid_argument("the request is for " + std::to_string(world) +
@@ -89,7 +89,8 @@ std::vector<double> Job::sum(const std::vector<double>& values) {
   for (const std::string& text : ranks_->values_of_all("sum", text_of(values))) {
     const std::vector<double> of_rank = values_of(text);
     if (of_rank.size() != total.size()) {
-      throw std::invalid_argument("ranks sum lists of " + std::to_string(total.size()) + " and " +
+      throw std::invalid_argument("cannot sum over ranks: lists have " +
+                                  std::to_string(total.size()) + " and " +
                                   std::to_string(of_rank.size()) + " numbers");
     }
     for (std::size_t index = 0; index < total.size(); ++index) total[index] += of_rank[index];

@@ -1,5 +1,5 @@
-// This process's part in a point that several ranks measure together: its rank, its process groups,
-// and the agreements between the ranks. A process that measures alone pays no cost here.
+// This process's rank and process groups in a point that several ranks measure together. Also
+// checks that all ranks measure the same plan and program. Costs nothing in a point with one rank.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -25,9 +25,9 @@ std::unique_ptr<Ranks> join_ranks(const RankPlace& place, const ModelSpec& spec,
 
 class Job {
  public:
-  // Joins the other ranks of the request's layout, or pretends to, and agrees with them on the plan
-  // and on the program. Throws RanksError. Throws std::invalid_argument if the environment names no
-  // rank of a world of that size.
+  // Joins the other ranks of the request's layout, or simulates them. Checks that all ranks have
+  // the same plan and program; throws RanksError if not. Throws std::invalid_argument if the
+  // environment does not give a rank in a world of the layout's size.
   explicit Job(const PointRequest& request);
   ~Job();
   Job(const Job&) = delete;
@@ -45,8 +45,8 @@ class Job {
 
   // Tells the launcher the current step, so that the launcher can name a rank that hangs.
   void begin_step(std::int64_t step);
-  // Throws RanksError, which names ranks and calls, unless the step of every rank issued the
-  // collectives that `log` lists.
+  // Throws RanksError unless every rank's step issued the collectives in `log`. The error names the
+  // ranks and the calls.
   void compare(CollectiveLog& log);
   // Sums element by element over all ranks, in rank order, so that every rank gets the same bits.
   std::vector<double> sum(const std::vector<double>& values);

@@ -59,7 +59,7 @@ bool speaks_of_memory(std::string_view message) {
 }
 
 MemoryFile::MemoryFile(const char* name) : fd_(memfd_create(name, 0)) {
-  if (fd_ < 0) throw FileError(std::string("cannot make a file in memory: ") + strerror(errno));
+  if (fd_ < 0) throw FileError(std::string("cannot create a file in memory: ") + strerror(errno));
 }
 
 MemoryFile::~MemoryFile() { close(fd_); }

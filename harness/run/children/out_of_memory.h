@@ -1,5 +1,5 @@
 // Recognizes out-of-memory errors and reads the size of the failed request from their messages.
-// Also holds the in-memory files that pass requests and results between processes.
+// Also defines the in-memory files that pass requests and results between processes.
 #pragma once
 
 #include <optional>
@@ -15,16 +15,16 @@ namespace rematch {
 // message. Pure.
 std::optional<Bytes> requested_bytes(std::string_view message);
 
-// Removes the memory statistics and the advice from a message of LibTorch's CUDA allocator, which
-// make up half a page. Returns the first line of any other message. Pure.
+// Removes the half page of memory statistics and advice from a message of LibTorch's CUDA
+// allocator. Returns the first line of any other message. Pure.
 std::string without_advice(const std::string& message);
 
-// Returns whether an error says that memory ran out. LibTorch's CPU allocator, the CUDA runtime
-// outside its allocator, cuBLAS, cuDNN and similar libraries each use their own words. Pure.
+// Returns whether an error message reports that memory ran out. LibTorch's CPU allocator, the CUDA
+// runtime, cuBLAS, cuDNN and similar libraries each word this message differently. Pure.
 bool speaks_of_memory(std::string_view message);
 
-// A file in memory that child processes inherit. The file is not on a disk. It disappears when its
-// last user ends, in any way.
+// A file in memory, never on a disk, that child processes inherit. The kernel frees the file when
+// its last user exits, even after a crash.
 class MemoryFile {
  public:
   explicit MemoryFile(const char* name);  // throws FileError
@@ -32,15 +32,15 @@ class MemoryFile {
   MemoryFile(const MemoryFile&) = delete;
   MemoryFile& operator=(const MemoryFile&) = delete;
 
-  // The path of the file, valid in this process and in its children.
+  // The path of the file. Valid in this process and in its child processes.
   std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }
 
  private:
   int fd_;
 };
 
-// Overwrites the file in place, because a file in memory cannot be replaced. A reader may see a
-// partial file, so it must check first how the writer ended. Throws FileError.
+// Overwrites the file in place, because a file in memory cannot be replaced atomically. A reader
+// may see a partial file, so it must first check that the writer exited normally. Throws FileError.
 void write_in_place(const std::string& path, const std::string& text);
 
 }  // namespace rematch

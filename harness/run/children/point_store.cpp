@@ -16,8 +16,8 @@ namespace fs = std::filesystem;
 constexpr std::size_t kKeyLetters = 12;
 constexpr std::size_t kPolicyLetters = 40;
 
-// A different program may measure something else under the same key. The date of the program's file
-// does not reveal a difference, so the hashes of programs are compared.
+// Compares the hashes of the programs, because a rebuilt program may measure something different
+// under the same key. File dates would not show a rebuild.
 bool is_same_program(const Provenance& left, const Provenance& right) {
   return left.program_sha256 && left.program_sha256 == right.program_sha256;
 }

@@ -39,11 +39,11 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLookInterval{20};
-// The commands of a job start at about the same time. Each command takes its first request after it
-// has resolved its flags.
+// The commands of all ranks start at about the same time. Each parses its flags before it takes its
+// first request, so the first request gets a longer timeout.
 constexpr milliseconds kPatienceToCome = std::chrono::minutes(5);
 constexpr milliseconds kPatienceToTake = std::chrono::seconds(30);
-// A command answers only after the process of its rank has ended.
+// A rank's command answers only after the child process of its rank has ended.
 constexpr milliseconds kPatienceToAnswer = std::chrono::seconds(10);
 constexpr milliseconds kPatienceToEnd = std::chrono::seconds(2);
 constexpr const char* kEndName = "end";
@@ -102,7 +102,7 @@ RanksOutcome SpawnedRanks::run(const std::string& request, milliseconds limit) {
   RanksOutcome outcome{local.launched.end, local.launched.message, std::nullopt,
                        std::move(local.results)};
   if (outcome.end == LaunchResult::End::kWell) return outcome;
-  const int culprit = local.launched.culprit.value_or(0);  // rank 0 if no rank is behind the others
+  const int culprit = local.launched.culprit.value_or(0);  // rank 0 if no rank can be blamed
   outcome.culprit = local.launched.ranks.at(static_cast<std::size_t>(culprit));
   return outcome;
 }
@@ -116,7 +116,7 @@ RanksOutcome LeadingCommand::run(const std::string& request, milliseconds limit)
   try {
     return run_on_all(request, limit);
   } catch (const RanksError& error) {
-    return lost(error.what());  // the store is gone, and so are the other commands
+    return lost(error.what());  // without the store, the other commands are lost too
   }
 }
 
@@ -176,8 +176,8 @@ std::optional<int> LeadingCommand::wait_for_others(const std::string& prefix,
   return std::nullopt;
 }
 
-// Waits for the other commands to end, because they learn from the store in this process that they
-// must end.
+// Waits for the other commands to end, because they read the exit code from the store in this
+// process.
 void LeadingCommand::end(int exit_code) {
   if (std::exchange(has_ended_, true)) return;
   try {
@@ -199,7 +199,7 @@ int follow_rank_0(const RankPlace& place) {
   const std::string rank = std::to_string(place.rank);
   const auto check_signal = [] {
     if (const auto signal = InterruptGuard::signal()) {
-      throw Interrupted(*signal, "the command of rank 0 reports what is kept");
+      throw Interrupted(*signal, "see the output of rank 0 for the results that are kept");
     }
   };
   for (int number = 1;; ++number) {

@@ -17,8 +17,8 @@ namespace rematch {
 struct RanksOutcome {
   LaunchResult::End end = LaunchResult::End::kWell;
   std::string message;  // the error, which names the rank that failed
-  // How the process of the failed rank ended. If no rank is behind the others, how some rank's
-  // process ended. Absent if the failed rank's command is gone.
+  // How the process of the failed rank ended. If no rank can be blamed, how rank 0's process ended.
+  // Absent if the failed rank's command is gone.
   std::optional<ChildResult> culprit;
   // The result of each rank, in order of ranks. Empty unless all ranks ended well.
   std::vector<std::string> results;
@@ -42,9 +42,9 @@ class SpawnedRanks final : public RankProcesses {
   Launcher launcher_;
 };
 
-// The command of rank 0, among the commands of a job. This command decides what is measured and in
-// which order. It sends each request to the other commands, which run follow_rank_0(). Once another
-// command or the store is gone, every later request fails at once.
+// The command of rank 0, among the commands of a job. Decides what is measured and in which order.
+// Sends each request to the other commands, which run follow_rank_0(). Once another command or the
+// store is gone, every later request fails at once.
 class LeadingCommand final : public RankProcesses {
  public:
   // Throws RanksError if the store that connects the commands cannot be served.

@@ -15,7 +15,8 @@
 namespace rematch {
 namespace {
 
-// The status with the lowest number explains best why the point failed.
+// Orders statuses by how well they explain the failure of a point. The lowest number explains it
+// best.
 int rank_of_reason(PointStatus status) {
   switch (status) {
     case PointStatus::kOk:

@@ -1,5 +1,5 @@
-// The task of a child process. The hidden subcommand `point` reads it from a file. The JSON has no
-// version because it never leaves one build of the tool.
+// The task of a child process, which the hidden subcommand `point` reads from a file. The JSON has
+// no version, because the same build writes and reads it.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct VariantSettings;
 enum class Pass : std::uint8_t {
   kExact,   // parity, then counts, then memory; these figures repeat to the last bit
   kParity,  // parity only: the bits of each step
-  kTime,    // times, without observer and hooks, and with LibTorch's own allocator
+  kTime,    // times, without observers and hooks, with LibTorch's own allocator
 };
 template <>
 inline constexpr std::array<std::string_view, 3> kWords<Pass> = {"exact", "parity", "time"};
@@ -46,7 +46,7 @@ struct PointRequest {
 PointRequest request_for(const VariantSettings& settings, const Variant& variant, Pass pass,
                          int num_steps);
 
-// Returns a record that only identifies its point.
+// Returns a record in which only the identity of the point is filled in.
 PointRecord empty_record(const PointRequest& request);
 
 ModelSpec spec_of(const PointRequest& request);

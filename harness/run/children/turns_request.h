@@ -1,6 +1,6 @@
 // The task of a child process that times several points of one model alternately. The hidden
-// subcommand `point` reads it from a file. The JSON has no version because it never leaves one
-// build of the tool.
+// subcommand `point` reads the task from a file. The JSON has no version, because the same build
+// writes and reads it.
 #pragma once
 
 #include <cstddef>

@@ -22,7 +22,7 @@ class EarlyEnd {
       : record_(record), position_(position), device_(device) {}
 
   void explain(const std::exception_ptr& failure) {
-    // A step's listener is not notified of recompute, but the engine knows whether a recomputed op
+    // The step's listener does not see recompute, so the engine is asked whether a recomputed op
     // threw.
     in_recompute_ = take_recompute_failure();
     try {

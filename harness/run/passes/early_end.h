@@ -10,9 +10,9 @@
 
 namespace rematch {
 
-// Runs `measure`. If it throws, writes the failure and the position of the pass to `record` and
-// returns normally. Typical failures are out of memory, a loss that is not finite, or a rejected
-// op.
+// Runs `measure`. If `measure` throws, writes the failure and the step and phase of the pass to
+// `record`, and returns normally. Typical failures are out of memory, a loss that is not finite, or
+// a rejected op.
 void run_to_early_end(const PassPosition& position, c10::Device device, PointRecord& record,
                       const std::function<void()>& measure);
 

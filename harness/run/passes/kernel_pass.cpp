@@ -47,7 +47,7 @@ AttentionKernels attention_kernels_of(const PointIdentity& identity) {
              : AttentionKernels::kFused;
 }
 
-// On the dry device every kernel and copy takes the same time, so the times mean nothing.
+// On the dry device every kernel and copy takes the same time, so the times are meaningless.
 void forget_times(KernelRecord& kernels) {
   for (auto& phase : kernels.time) phase.clear();
   kernels.unknown_times.clear();
@@ -64,7 +64,7 @@ void kernel_pass(Training& training, at::Device device, std::int64_t first_step,
   StepListener nobody;
   const double without = run_steps(training, device, first_step, counted_steps, nobody);
   const std::unique_ptr<ActivityRecorder> activity = start_to_record(record);
-  // The first recorded step compiles and loads kernels, so the counted steps come after it.
+  // The first recorded step compiles and loads kernels, so it is not counted.
   const std::int64_t warm_up_step = first_step + counted_steps;
   run_steps(training, device, warm_up_step, 1, nobody);
   if (activity != nullptr) activity->discard();

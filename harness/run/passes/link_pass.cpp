@@ -25,8 +25,8 @@ namespace {
 
 constexpr const char* kLayoutKey = "links_of_layout";
 constexpr Bytes kMinOnLink{1024};
-// Measuring up to this size takes seconds on a CPU. A gather of a block may be larger. Its time is
-// then extrapolated linearly.
+// Measuring sizes up to this limit takes seconds on a CPU. The time of a larger collective, such as
+// the gather of a block, is extrapolated linearly.
 constexpr Bytes kMaxOnLink{64 << 20};
 constexpr std::int64_t kLinkGrowth = 4;
 constexpr int kWarmUpCalls = 2;

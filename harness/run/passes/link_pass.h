@@ -12,8 +12,8 @@
 
 namespace rematch {
 
-// The request of the hidden subcommand `point` that measures links. The JSON has no version because
-// it never leaves one build of the tool.
+// The request of the hidden subcommand `point` that measures links. The JSON has no version,
+// because the same build writes and reads it.
 struct LinksRequest {
   std::map<std::string, std::int64_t> layout;  // layout in the format of parse_layout()
   std::string device = "cpu";

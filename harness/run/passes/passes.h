@@ -1,6 +1,5 @@
-// The passes over one point in this process. The passes run one after another, so that no pass
-// disturbs another. They fill a PointRecord. If a pass ends early, the record's status and reason
-// say why.
+// The passes over one point, in this process. They run one after another, so that no pass disturbs
+// another. They fill a PointRecord. If a pass ends early, the record's status and reason say why.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -75,8 +74,8 @@ void copy_time_pass(Training& training, at::Device device, std::int64_t first_st
 // Runs the kernel pass on a GPU: records which kernels the steps really ran, from the device's own
 // activity records. Fills the point's kernels and the times of its op classes, or the reason why
 // kernels are missing. Missing or inconsistent activity records do not fail the point, because the
-// other measurements stand. Counts at least two steps, so that steps can be compared with each
-// other.
+// other measurements remain valid. Counts at least two steps, so that steps can be compared with
+// each other.
 void kernel_pass(Training& training, at::Device device, std::int64_t first_step, int num_steps,
                  PointRecord& record);
 

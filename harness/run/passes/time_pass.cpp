@@ -25,7 +25,7 @@ constexpr std::chrono::milliseconds kGpuWarmUpTime{1000};
 // Times steps and their parts with nothing else attached.
 class TimeListener final : public Watching {
  public:
-  // `sampler` may be null. It takes readings from the first of the `num_steps` steps to the last.
+  // `sampler` may be null. It samples the GPU from the first of the `num_steps` steps to the last.
   TimeListener(PassPosition& position, at::Device device, int num_steps, GpuSampler* sampler)
       : Watching(position), clock_(device), num_steps_(num_steps), sampler_(sampler) {}
 

@@ -1,5 +1,5 @@
-// Adds a variant's predictions to the record of its point, and checks the figures that must agree.
-// Pure.
+// Adds a variant's predictions to the record of its point, and marks the point invalid if executed
+// op counts or flop rates contradict them. Pure.
 #pragma once
 
 #include <optional>
@@ -16,12 +16,12 @@ namespace rematch {
 void add_prediction(const Variant& variant, int num_steps, PointRecord& point);
 
 // Requires the executed op counts to equal the predicted counts. A difference means that the plan,
-// the engine or the prediction is wrong, and makes an ok point invalid. Fills the point's effect,
-// which must be present if its counts are present.
+// the engine or the prediction is wrong, and makes an ok point invalid. Fills `point.effect`, which
+// must exist if the point has counts.
 void check_counts(const Variant& variant, int num_steps, PointRecord& point);
 
 // Adds the flop rate that the step time implies, and its share of the card's peak. Marks the point
-// invalid if its device cannot reach the rate. Has no effect on a point without a step time. Model
+// invalid if its device cannot reach the rate. Does nothing if the point has no step time. Model
 // flops utilization (MFU) is defined as in PaLM's appendix B (Chowdhery et al. 2022, arXiv
 // 2204.02311): flops of forward and backward without recompute, divided by the flops that the card
 // could do in that time.

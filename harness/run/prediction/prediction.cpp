@@ -28,8 +28,8 @@ TrainingSettings meta_settings(const ModelSpec& spec, const OptimizerChoice& opt
   return settings;
 }
 
-// Lists the collectives that run after backward, because a trace does not include those ops. On
-// meta, collectives need no process group.
+// Records the collectives that run after backward, because a trace does not include the ops after
+// backward. On meta, collectives need no process group.
 class IssuedCollectives final : public OpObserver {
  public:
   void about_to_run(const c10::OperatorHandle& op, Phase /*phase*/,
@@ -112,8 +112,8 @@ void MetaModel::finish_step(Trace& trace) {
   optimizer_ops_ = counter.record(1).by_op[static_cast<std::size_t>(Phase::kOptimizer)];
 }
 
-// The allocators have rounded what the trace took from them: the bytes of backward and of all that
-// is alive before the step. The trace has the other sizes from tensors.
+// Rounds the sizes of storages, because they come from tensors. All other bytes come from the
+// counting allocators, which have already rounded them.
 RoundedTrace MetaModel::rounded_trace(std::int64_t round) {
   RoundedTrace rounded{trace(), round};
   Trace& trace = rounded.trace;

@@ -1,5 +1,6 @@
-// Traces a model on meta: on tensors without data and a counting allocator, so a model of any size
-// takes milliseconds. Collects what else a prediction needs.
+// Traces a model on device meta: tensors have no data and the allocator only counts, so a model of
+// any size takes milliseconds. Also collects optimizer ops and frozen bytes, which predictions
+// need.
 #pragma once
 
 #include <cstdint>
@@ -12,28 +13,28 @@
 
 namespace rematch {
 
-// Requires install_counting_allocators(). No other meta tensors may be alive, because the allocator
-// counts the bytes of all meta tensors.
+// Call install_counting_allocators() first. No other meta tensors may be alive, because the
+// allocator counts the bytes of all meta tensors.
 class MetaModel {
  public:
-  // `data_file` is only checked. Its contents do not affect the result. Throws what make_data
+  // `data_file` is only checked; its contents do not affect the result. Throws what make_data()
   // throws.
   MetaModel(const ModelSpec& spec, const OptimizerChoice& optimizer, const std::string& data_file,
             std::uint64_t seed);
 
   // Returns the trace of a step, with unrounded sizes if the allocators do not round.
   Trace trace();
-  // Returns the trace with all sizes rounded up, as the counting allocators round them. They must
-  // have been installed with this `round` before the model was made.
+  // Returns the trace with all sizes rounded up, as the counting allocators round them. The
+  // allocators must have been installed with this `round` before the model was made.
   RoundedTrace rounded_trace(std::int64_t round);
-  // The ops of one update of the optimizer. Filled by the functions above.
+  // The ops of one optimizer update. Empty until trace() or rounded_trace() has run.
   const std::map<std::string, std::int64_t>& optimizer_ops() const { return optimizer_ops_; }
   Bytes frozen_bytes() const;
 
   Training& training() { return training_; }
 
  private:
-  // Runs what a step does after backward. Adds to the trace which collectives this issues.
+  // Runs the part of a step after backward. Adds the collectives of this part to the trace.
   void finish_step(Trace& trace);
 
   ModelSpec spec_;

@@ -18,7 +18,7 @@ int repeats_of(const TimeRecord& time) {
   return time.device_state ? time.device_state->round_repeats.value_or(0) : 0;
 }
 
-// Returns a random name. No other start of this or another command has the same name.
+// Returns a random name, which identifies this start of the command.
 std::string name_of_start() {
   std::random_device bits;
   std::uniform_int_distribution<int> digit(0, 15);
@@ -164,7 +164,7 @@ void TimedArms::add_fresh_control() {
 int TimedArms::num_steps() const { return settings_.num_timed_steps.value_or(settings_.num_steps); }
 
 // Returns nothing if the arms' files come from different measurements. A run that was killed during
-// an attempt leaves arms of two attempts. Two workers that share a folder leave arms of two starts.
+// a round leaves arms of two attempts. Two workers that share a folder leave arms of two runs.
 std::optional<int> TimedArms::attempt_on_disk(int round) const {
   std::optional<int> attempt;
   std::optional<std::vector<std::string>> starts;
@@ -279,8 +279,8 @@ std::string TimedArms::arm_name(const Arm& arm, const std::string& part) const {
   return point_name(variant.identity, variant.policy) + part + "-" + arms_hash();
 }
 
-// Rounds with different arms, a different number of steps or different kernels belong to another
-// comparison, so they get another hash.
+// The hash of what makes rounds comparable: the arms, the number of steps and the kernels. Rounds
+// with another hash belong to another comparison.
 std::string TimedArms::arms_hash() const {
   std::string text = std::to_string(num_steps());
   if (settings_.in_process) {

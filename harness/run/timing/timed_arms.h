@@ -1,7 +1,7 @@
 // Times the points of a comparison that are ok, and the reference once more as the A/A control.
 // Arms take turns round by round, and a restarted run finds finished rounds on disk. With
-// in_process, all points share one process, and the control has a separate process. Does not handle
-// counts, bytes and bits.
+// in_process, all points share one process, and the control has a separate process. Does not
+// measure counts, bytes or bits.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,8 @@ class TimedArms {
   TimedArms(const ComparisonSettings& settings, const std::vector<Variant>& variants,
             const PointStore& store, Progress& progress);
 
-  // `points` must be in the order of the variants. A point with a failed round gets that round's
-  // status. Throws Interrupted after a signal.
+  // `points` must be in the order of the variants. If a round of a point fails, the point gets the
+  // status of that round. Throws Interrupted after a signal.
   void measure(std::vector<PointRecord>& points, std::optional<std::size_t> reference);
 
   // Fills the time of variant `index` and its ratio to the reference, if its rounds ended ok. For

@@ -15,9 +15,9 @@
 
 namespace rematch {
 
-// The number of rounds. If `least` equals `most`, exactly that many rounds run. Otherwise rounds
-// end once the ratio of every arm to the reference arm is known to within `precision` (half the 95
-// % interval divided by the ratio). These ratios include the A/A control.
+// The number of rounds. If `least` equals `most`, exactly that many rounds run. Otherwise the
+// rounds stop once the ratio of every arm to the reference arm is known to within `precision` (half
+// the 95 % interval divided by the ratio). These ratios include the A/A control.
 struct RoundRule {
   int least = 4;
   int most = 8;
@@ -28,7 +28,8 @@ struct RoundRule {
   int most_repeats = 2;
 };
 
-// A participant in a round: a point that is ok or, as the A/A control, the reference a second time.
+// A participant in a round: a point whose status is ok or, as the A/A control, the reference a
+// second time.
 struct Arm {
   std::size_t point = 0;
   bool control = false;
@@ -47,8 +48,8 @@ struct Turn {
 using FindOnDisk = std::function<std::optional<int>(int round)>;
 using MeasureArm = std::function<PointRecord(const Arm& arm, const Turn& turn)>;
 
-// Fills the arms' rounds. Returns the number of rounds. An arm whose round did not end ok does not
-// get that round.
+// Fills the arms' rounds. Returns the number of rounds. A round that did not end ok is not added to
+// its arm.
 int take_turns(std::vector<Arm>& arms, std::size_t reference, const RoundRule& rule,
                const FindOnDisk& find_on_disk, const MeasureArm& measure);
 
