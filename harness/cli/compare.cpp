@@ -31,7 +31,7 @@ struct CompareFlags : RecordFlags {
                    "Probability that any row of two equal reports is called faster or slower");
     app.add_option("--fail-on", fail_on,
                    "Exit with 3 if any of these is found: slower, peak, counts, loss, missing, "
-                   "failed; with 4 if that is undecided (default: none of them)");
+                   "failed; with 4 if that cannot be decided (default: none of them)");
     app.add_flag("--allow-mixed", allow_mixed,
                  "Compare reports of different environments; the verdict names the differences");
     add_record_flags(app, schema_name(kCompareSchema));

@@ -18,7 +18,7 @@ constexpr std::size_t kAnyWidth = 10'000;
 
 struct DescribeFlags {
   explicit DescribeFlags(CLI::App& app) : model(app, ModelFlags::Name::kPositional) {
-    app.add_option("policy", policy, "Policy: a name of rematch list, or a JSON file");
+    app.add_option("policy", policy, "Policy: a name from rematch list, or a JSON file");
     app.add_option("--plan", plan_file, "Plan file, or a point of a front such as front.json#3");
     app.add_option("--trace", trace, "Stored trace; the policy is then the only argument");
     app.add_flag("--kept", kept, "Print only the kept ops, by kind of layer, and totals");

@@ -1,4 +1,4 @@
-// The exit codes of the process. A code is never a count.
+// The exit codes of the process. An exit code never counts failures.
 #pragma once
 
 #include <stdexcept>

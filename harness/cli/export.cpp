@@ -24,12 +24,13 @@ constexpr const char* kRemat = "remat";
 struct ExportFlags : OutputFlags {
   explicit ExportFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
     app.add_option("plan", plan, "Plan file, or a point of a front such as front.json#3");
-    app.add_option("--to", target,
-                   "Where the plan is to run: torch, a Python file that needs only torch; remat, a "
-                   "Python file that needs torch_remat; or "
-                   "transformers, diffusers, torchtitan, torchtune, fastvideo, modalities, axolotl "
-                   "or megatron: lines of its configuration if one of its modes does the same, "
-                   "else the Python file for torch, which then says where to call it");
+    app.add_option(
+        "--to", target,
+        "What will run the plan: torch, through a Python file; remat, through a Python file "
+        "that needs torch_remat; or "
+        "transformers, diffusers, torchtitan, torchtune, fastvideo, modalities, axolotl "
+        "or megatron, through lines of its configuration if one of its modes is the plan, "
+        "else through the Python file for torch, which says where to call it");
     app.add_option("--trace", trace, "Stored trace of the plan's model");
     add_output_flags(app, "File to write (default: stdout)");
   }
@@ -78,13 +79,13 @@ struct Exported {
 };
 
 // Throws UsageError for the plan of a model of rematch. No trainer has the modules and ops of such
-// a model, so a Python file for the plan would raise Mismatch at the first step. `why` says why no
-// mode of the target makes this plan; `why` is empty if the target has no modes.
+// a model, so a Python file for the plan would raise Mismatch at the first step. `why` explains why
+// no mode of the target makes this plan. It is empty if the target has no modes.
 void require_own_model(const ExportFlags& flags, const Plan& plan, const std::string& why = "") {
   if (!is_preset(plan.model)) return;
   throw UsageError(
       why + (why.empty() ? "" : "; ") + "the plan was made for " + plan.model +
-      ", a model of rematch whose modules and ops no trainer has; trace your own model "
+      ", a built-in model whose modules and ops no trainer has; trace your own model "
       "with rematch.trace() of the Python package, and make the plan with --trace" +
       (!why.empty() ? "; or let rematch search --for " + flags.target + " choose one of its modes"
                     : ""));
@@ -107,9 +108,9 @@ Exported for_system(const ExportFlags& flags, const Trace& trace, const Plan& pl
   const auto regions = torch_regions(trace, plan, Schedule::kWholeRegion);
   const auto* rejected = std::get_if<Rejected>(&regions);
   if (place == nullptr)
-    throw UsageError(why + (rejected == nullptr ? "; --to torch can do it" : ""));
+    throw UsageError(why + (rejected == nullptr ? "; --to torch can export this plan" : ""));
   if (rejected != nullptr) {
-    throw UsageError(why + "; a Python file cannot do it either: " + rejected->message);
+    throw UsageError(why + "; a Python file cannot run this plan either: " + rejected->message);
   }
   Exported exported = as_file(flags, *place, trace, plan, std::get<TorchRegions>(regions));
   exported.hints = {why + "; wrote a Python file instead; its first lines say where to call it"};
@@ -126,7 +127,7 @@ ExitCode run(const ExportFlags& flags) {
   const Plan plan = require_plan(flags.plan);
   if (!plan.other_shapes.empty()) {
     throw UsageError("the plan has " + std::to_string(1 + plan.other_shapes.size()) +
-                     " step shapes; an export supports one; give a plan for a single shape");
+                     " step shapes; export supports a single shape; give a plan for one shape");
   }
   const Trace trace = trace_of(flags, plan);
   const auto setting = setting_of_fronts({flags.plan});
@@ -165,8 +166,8 @@ void add_export(CLI::App& app, Action& action) {
       "  rematch export remat.json --to remat --trace model.trace.json -o checkpointed.py\n"
       "  rematch export model.plan.json --to torchtune --trace model.trace.json\n"
       "  rematch export front.json#3 --to torchtitan --trace model.trace.json -o checkpointed.py\n"
-      "What a target cannot do is refused with the name of the region, or with the first layer or\n"
-      "op that differs from the target's nearest mode. megatron supports only its own modes.");
+      "If a target cannot run the plan, the error names the region, or the first layer or op that\n"
+      "differs from the target's nearest mode. megatron supports only its own modes.");
 }
 
 }  // namespace rematch

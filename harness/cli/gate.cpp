@@ -70,7 +70,8 @@ struct GateFlags : RecordFlags {
 };
 
 void require_op_name(const std::string& name) {
-  if (name.find("::") != std::string::npos) return;  // the name is a dispatcher's, such as aten::mm
+  // The name is in the dispatcher's form, such as aten::mm.
+  if (name.find("::") != std::string::npos) return;
   const std::size_t dot = name.find('.');
   const bool has_phase = dot != std::string::npos && from_string<Phase>(name.substr(0, dot));
   const std::string op = has_phase ? name.substr(dot + 1) : name;

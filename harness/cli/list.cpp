@@ -86,7 +86,8 @@ Json systems_to_json() {
   return {{"schema", "rematch.systems/1.0"}, {"modes", std::move(rows)}};
 }
 
-// Returns the configuration's lines below "to write:". {S} stands for a list.
+// Returns the lines of a trainer's configuration below "to write:". {S;...} stands for a list and
+// is printed as {S}.
 std::string configuration_text(std::string_view pattern, std::size_t indent) {
   std::string text(pattern);
   for (std::size_t at = text.find(';'); at != std::string::npos; at = text.find(';', at)) {
@@ -105,8 +106,8 @@ std::string configuration_text(std::string_view pattern, std::size_t indent) {
   return lines;
 }
 
-// Lists one block per system: the system's mode, rematch's name for it, what the mode does, and
-// below these the known pitfalls.
+// Lists one block per system: the system's mode, rematch's name for it, what the mode does, and the
+// known pitfalls.
 std::string systems_to_text() {
   std::string text;
   std::string_view system;
@@ -145,7 +146,7 @@ void add_list(CLI::App& app, Action& action) {
   command->add_flag("--json", *json, "Print JSON instead of the table");
   command->add_flag(
       "--systems", *systems,
-      "Print the modes of training systems: the policy here that equals each, and its pitfalls");
+      "Print the modes of training systems, with each mode's equivalent policy and pitfalls");
   command->footer(
       "Examples:\n"
       "  rematch list --json\n"

@@ -14,7 +14,7 @@ namespace {
 
 struct PlanFlags : OutputFlags {
   explicit PlanFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
-    app.add_option("--policy", policy, "Policy: a name of rematch list, or a JSON file");
+    app.add_option("--policy", policy, "Policy: a name from rematch list, or a JSON file");
     app.add_option("--trace", trace, "Stored trace to use instead of --model");
     add_output_flags(app, "File to write (default: stdout)");
     app.add_flag("--allow-no-effect", allow_no_effect, "Accept a plan that changes nothing");

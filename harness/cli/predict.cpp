@@ -35,7 +35,7 @@ void require_consistent(const PredictFlags& flags) {
     require_links(flags.links_file, flags.device);
   }
   if (!flags.trace_file.empty() && flags.round_512) {
-    throw UsageError("the sizes of a trace are not rounded; leave out --round-512");
+    throw UsageError("the sizes of a stored trace cannot be rounded; leave out --round-512");
   }
 }
 
@@ -98,7 +98,7 @@ std::vector<GivenPlan> plans_for(const PredictFlags& flags, const Trace& trace,
   return plans;
 }
 
-// Each plan runs under `schedules` or, if the list is empty, under the plan's own schedule.
+// Runs each plan under `schedules`. If `schedules` is empty, runs each plan under its own schedule.
 std::vector<PredictedStep> predict_steps(StepPredictor& predictor,
                                          const std::vector<GivenPlan>& plans,
                                          const std::vector<Schedule>& schedules) {
@@ -113,12 +113,12 @@ std::vector<PredictedStep> predict_steps(StepPredictor& predictor,
   return predicted;
 }
 
-// Says what the predicted peaks leave out.
+// Adds a note about memory that the predicted peaks exclude.
 void add_notes(const PredictFlags& flags, OptimizerKind optimizer,
                const std::optional<Profile>& profile, std::vector<PredictedStep>& steps) {
   const std::optional<Bytes> temporary = profile ? most_temporary(*profile) : std::nullopt;
   for (PredictedStep& step : steps) {
-    // A GPU's allocator counts the temporaries inside kernels. No trace has them.
+    // A GPU's allocator also counts the temporaries inside kernels, which no trace contains.
     if (flags.round_512) step.memory.peak_transient = temporary;
     if (flags.round_512 && !temporary) step.memory.predicted_peak_note = kTemporariesNotMeasured;
     if (optimizer == OptimizerKind::kMuon) {

@@ -25,7 +25,7 @@ struct ProfileFlags : KernelFlags, OutputFlags {
   explicit ProfileFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
     app.add_option(
         "--trace", trace_file,
-        "Stored trace to profile instead of --model; needs the data sheet of a card as --device");
+        "Stored trace to profile instead of --model; --device must then name a data sheet");
     app.add_option("--device", device,
                    "cpu or cuda: measured here; h100, h200, l40s, a100 or b200: computed from the "
                    "card's data sheet");
@@ -35,14 +35,15 @@ struct ProfileFlags : KernelFlags, OutputFlags {
         ->check(CLI::Range(1, kMaxSteps));
     app.add_option(
            "--measure-layers", measured_layers,
-           "Run a model of this many layers, and give every layer the times of a measured layer of "
-           "its kind; the measured model must have a layer of each kind (default: all layers)")
+           "Number of layers to measure; every other layer gets the times of a measured layer of "
+           "its kind, so each kind must be among the measured layers (default: all layers)")
         ->check(CLI::Range(1, kMaxLayers));
     app.add_option("--optimizer", optimizer, "adamw, adamw(learning_rate=3e-4) or none");
     add_threads(app, num_threads);
     app.add_flag("--links", links,
                  "Measure links instead of a model's ops: collectives between the ranks of "
-                 "--parallel and copies to the host, by bytes, for --links of predict and search");
+                 "--parallel and copies to the host, over a range of sizes, for --links of predict "
+                 "and search");
     app.add_option("--against", measured_file,
                    "Measured profile of the same trace; prints how far the roofline is off");
     add_force(app, force);
@@ -68,7 +69,7 @@ std::string measured_in_words(const Profile& profile) {
   std::string words = "measured";
   if (profile.measured_layers) {
     words += " on " + std::to_string(*profile.measured_layers) +
-             " layers; other layers get the times of these";
+             " layers; the other layers reuse these times";
   }
   words += ", medians over " + std::to_string(profile.num_steps) + " steps";
   if (!profile.attention_backend.empty()) words += ", attention " + profile.attention_backend;
@@ -135,7 +136,7 @@ Profile measured_profile(const ProfileFlags& flags, const Trace& trace) {
 
 ExitCode measure_links(const ProfileFlags& flags) {
   if (!is_measured_device(flags.device)) {
-    throw UsageError("links are measured, and " + flags.device +
+    throw UsageError("--links measures this machine, but " + flags.device +
                      " is a data sheet; give --device cpu or cuda");
   }
   if (!flags.trace_file.empty() || !flags.measured_file.empty() || flags.measured_layers > 0 ||
@@ -158,7 +159,7 @@ ExitCode profile(const ProfileFlags& flags) {
   }
   if (is_measured && !flags.trace_file.empty()) {
     throw UsageError(
-        "--trace cannot be measured: steps are run from the model itself; give --model, or "
+        "--trace cannot be measured, because a measurement runs the model; give --model, or "
         "--device h100 for a roofline");
   }
   if (!is_measured && flags.measured_layers > 0) {
@@ -168,9 +169,8 @@ ExitCode profile(const ProfileFlags& flags) {
     throw UsageError("--against compares a roofline with a measured profile; give --device h100");
   }
   if (!is_measured && (!flags.attention.empty() || flags.deterministic_times)) {
-    throw UsageError(
-        "--attention and --deterministic-times choose kernels that are measured, and " +
-        flags.device + " is a data sheet; give --device cpu or cuda");
+    throw UsageError("--attention and --deterministic-times choose kernels to measure, but " +
+                     flags.device + " is a data sheet; give --device cpu or cuda");
   }
   if (is_measured) require_measured_device(flags.device, "profile --device " + flags.device);
   const OutputFile output(

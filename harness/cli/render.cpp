@@ -30,11 +30,11 @@ struct RenderFlags : OutputFlags {
     add_output_flags(app, "File to write (default: stdout)");
     app.add_option("--svg", chart,
                    "One chart as SVG: " + joined(chart::chart_names()) +
-                       "; of a compare record a metric: step_time, ...");
+                       "; for a compare record, a metric such as step_time");
     app.add_flag("--markdown", markdown, "Write the tables as Markdown instead of a page");
     app.add_flag("--csv", csv,
-                 "Write CSV: a line for each point, or for each compared metric; column names have "
-                 "the units");
+                 "Write CSV: a line for each point, or for each compared metric; column names "
+                 "include units");
   }
   std::vector<std::string> files;
   std::string chart;
@@ -116,7 +116,7 @@ chart::Picture draw_report(const NamedReport& source, const std::string& chart) 
   const std::vector<PolicyComparison> comparisons = compare_policies(report);
   if (comparisons.size() != 1) {
     throw UsageError(source.name + " has " + std::to_string(comparisons.size()) +
-                     " models or shapes; --svg draws a report with one");
+                     " models or shapes; --svg needs a report with only one");
   }
   return require(chart::draw_chart(chart, comparisons.front(), report.provenance.environment));
 }
@@ -167,7 +167,7 @@ void add_render(CLI::App& app, Action& action) {
       app, action, "render", "Reports as one HTML page with charts, or as SVG, markdown or CSV",
       run,
       "The page is one file: it loads nothing, needs no script, and follows the reader's light or\n"
-      "dark surroundings. For a sweep it shows each policy against the axes, and what failed and "
+      "dark color scheme. For a sweep it shows each policy against the axes, and what failed and "
       "why.\n"
       "\n"
       "Examples:\n"

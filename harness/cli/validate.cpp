@@ -33,7 +33,8 @@ bool is_kind(const std::string& schema, std::string_view kind) {
   return schema.starts_with("rematch." + std::string(kind) + "/");
 }
 
-// Checks what schemas cannot express: hashes, references and duplicates. Throws FormatError.
+// Checks properties that schemas cannot express: hashes, references and duplicates. Throws
+// FormatError.
 void read_as(const std::string& schema, const Json& json) {
   if (is_kind(schema, "report")) report_from_json(json);
   if (is_kind(schema, "point")) point_file_from_json(json);
@@ -130,7 +131,7 @@ void add_validate(CLI::App& app, Action& action) {
       "list, systems, doctor, sweep_status.\n"
       "Prints the path of the first error of each file.\n"
       "Example: rematch validate report.json wan.plan.json\n"
-      "Exit codes: 0 all are valid, 2 one is not.");
+      "Exit codes: 0 all files are valid, 2 a file is invalid.");
 }
 
 }  // namespace rematch

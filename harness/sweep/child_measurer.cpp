@@ -20,9 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMaxAttempts = 2;  // attempts, if the reason for a failure may not be the model
-constexpr int kMaxWaits = 60;    // waits for space on a full disk; each lasts one heartbeat
-constexpr int kUsageCode = 2;    // the same arguments would be rejected again
+constexpr int kMaxAttempts = 2;  // attempts after failures that may not be the model's fault
+constexpr int kMaxWaits = 60;    // waits for free disk space, one heartbeat long each
+constexpr int kUsageCode = 2;    // not retried, because the arguments are wrong
 constexpr int kOkCode = 0;
 // A run needs two seconds to stop its own children. Schedulers kill a job five to thirty seconds
 // after the signal.
@@ -49,7 +49,7 @@ std::string last_line(const std::string& file) {
   return on_one_line(last, kLongestReason);
 }
 
-// Returns whether the disk has room for a small report. Without room, even the child's error
+// Returns whether the disk has room for a small report. On a full disk even the child's error
 // message may be missing.
 bool has_room(const std::string& folder) {
   constexpr std::size_t kRoomBytes = std::size_t{64} << 10;
@@ -64,8 +64,7 @@ bool has_room(const std::string& folder) {
   return true;
 }
 
-// Returns whether the line reports a fault of the disk. The model is then not the reason for the
-// failure.
+// Returns whether the line reports a disk error, which is not the model's fault.
 bool is_disk_trouble(const std::string& line) {
   constexpr std::array<int, 5> kTroubles = {ENOSPC, EROFS, EDQUOT, EIO, ESTALE};
   return std::any_of(kTroubles.begin(), kTroubles.end(), [&line](int error) {
@@ -89,7 +88,7 @@ MeasureEnd ChildMeasurer::measure(std::size_t item, HeldClaim& claim) {
   const PlannedComparison& comparison = plan_.comparisons[item];
   const std::optional<Bytes>& least = comparison.predicted.least_peak;
   if (settings_.memory && least && *least > settings_.memory->bytes) {
-    const std::string why = "the least predicted peak is " + format_bytes(*least) + "; " +
+    const std::string why = "the lowest predicted peak is " + format_bytes(*least) + "; " +
                             settings_.memory->what + ": " + format_bytes(settings_.memory->bytes);
     insist(claim, [&] { claim.end(ClaimState::kSkipped, why); });
     settings_.say(comparison.id + ": skipped: " + why);
@@ -110,7 +109,7 @@ MeasureEnd ChildMeasurer::measure_again_and_again(const PlannedComparison& compa
     if (const auto* stopped = std::get_if<MeasureEnd>(&ended)) {
       try {
         claim.end(ClaimState::kFree);
-        // if heartbeats fail, other workers will notice that this worker is silent
+        // other workers will see that this worker no longer writes heartbeats
       } catch (const FileError&) {
       }
       return *stopped;
@@ -138,8 +137,8 @@ std::string ChildMeasurer::work_folder(const HeldClaim& claim) const {
   return generation_folder(settings_.folder, claim.comparison(), claim.generation());
 }
 
-// Copies the points of an earlier generation, to resume from them. Its worker may still be alive
-// and writing. Files are replaced atomically, so every copy is complete.
+// Copies the points of an earlier generation, so that the run resumes from them. The earlier worker
+// may still be writing. Files are replaced atomically, so every copy is complete.
 void ChildMeasurer::prepare_folder(const HeldClaim& claim) const {
   const fs::path folder = work_folder(claim);
   std::error_code error;
@@ -169,7 +168,7 @@ std::variant<int, MeasureEnd> ChildMeasurer::run_child(const PlannedComparison& 
   std::vector<std::string> command = {settings_.program, "run"};
   command.insert(command.end(), comparison.arguments.begin(), comparison.arguments.end());
   command.insert(command.end(), {"-o", work_folder(claim) + "/report.json"});
-  // A killed child leaves its temporary files inside the sweep's folder.
+  // Sets TMPDIR so that temporary files of a killed child stay inside the sweep's folder.
   Child child(command, {"TMPDIR=" + work_folder(claim)}, work_folder(claim) + "/stderr.txt");
   auto next_beat = monotonic_now() + settings_.beat_every;
   while (!child.poll_once(
@@ -186,8 +185,8 @@ std::variant<int, MeasureEnd> ChildMeasurer::run_child(const PlannedComparison& 
     child.stop(kGraceToStop);
     return MeasureEnd::kSuperseded;
   }
-  // The signal may arrive just when the child ends. The exit code shows whether the run was
-  // stopped. Its points are then kept.
+  // The signal may arrive just as the child ends. Only the exit code shows whether the signal
+  // stopped the run. A stopped run keeps its finished points.
   const bool was_signalled = WIFEXITED(child.status()) && WEXITSTATUS(child.status()) > 128;
   if (is_told() && was_signalled) return MeasureEnd::kStopped;
   return child.status();

@@ -1,6 +1,5 @@
 // Measures a comparison in a child process, `rematch run`, in a folder of the claim's generation.
-// Meanwhile, writes heartbeats to the claim. At the end, writes to the claim how the comparison
-// ended.
+// Writes heartbeats to the claim while the child runs, and the result of the comparison at the end.
 #pragma once
 
 #include <chrono>
@@ -21,7 +20,7 @@ struct ChildSettings {
   std::chrono::milliseconds beat_every{};
   std::optional<std::chrono::nanoseconds> end;  // time limit, on the monotonic clock
   std::optional<AvailableMemory> memory;        // if absent, no comparison is skipped
-  // Whether only one comparison may run at a time on this machine, so that its CPU is timed
+  // Whether this machine may measure only one comparison at a time, so that CPU times are
   // undisturbed.
   bool one_at_a_time = false;
   std::function<void(const std::string& line)> say;

@@ -50,7 +50,7 @@ std::string end_line(ClaimState end, const std::string& reason);
 // does not belong to a claim.
 ClaimText parse_claim(std::string_view text, const std::string& name);
 
-// Returns a name "ID.gN". Generations begin at 1.
+// Returns a claim's file name, "ID.gN". Generations begin at 1.
 std::string claim_name(const std::string& comparison, int generation);
 struct ClaimName {
   std::string comparison;

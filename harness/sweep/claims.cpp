@@ -29,7 +29,7 @@ void HeldClaim::finish(const std::string& report_path) {
   folder_->link_report(report_path, report_name(comparison_));
   try {
     end(ClaimState::kDone);
-  } catch (const FileError&) {  // the report shows that the comparison is done
+  } catch (const FileError&) {  // ignored, because the report shows that the comparison is done
   }
 }
 
@@ -74,7 +74,7 @@ Judgement Claims::judge(const std::string& comparison, int newest) {
   if (newest == 0) return judged;
   const std::string name = claim_name(comparison, newest);
   const std::optional<std::string> text = folder_.read_claim(name);
-  if (!text) {  // the claim will be visible when the folder is read again
+  if (!text) {  // not visible yet on this file system; the next look() will find it
     judged.state = ClaimState::kUnsure;
     return judged;
   }
@@ -134,8 +134,8 @@ std::optional<HeldClaim> Claims::retry(const std::string& comparison) {
   return make_next(comparison, judged);
 }
 
-// Creates the generation after the judged one. Absent if another worker created it first, or if the
-// comparison is done.
+// Creates a claim whose generation follows `judged`. Absent if another worker created that claim
+// first, or if the comparison is done.
 std::optional<HeldClaim> Claims::make_next(const std::string& comparison, Judgement& judged) {
   const int generation = judged.generation + 1;
   if (!folder_.create_claim(claim_name(comparison, generation), holder_line(self_))) {

@@ -1,5 +1,5 @@
-// Decides which worker measures which comparison; README.md describes the protocol. The code works
-// on small interfaces, so that tests can interleave the steps of several workers.
+// Decides which worker measures which comparison; README.md describes the protocol. Reaches files
+// and clocks only through interfaces, so that tests can interleave the steps of several workers.
 #pragma once
 
 #include <chrono>
@@ -31,15 +31,15 @@ struct Observer {
   std::function<bool(const ClaimHolder&)> is_gone;  // true only if the holder is certainly gone
 };
 
-// When a worker counts as lost. All workers of a sweep use the same rule.
+// When a worker is considered dead. All workers of a sweep use the same rule.
 struct ClaimRule {
   std::chrono::milliseconds stale_after = std::chrono::seconds(180);
-  // A comparison is given up after this many attempts whose worker died without reporting an end.
-  // The comparison may be the reason why its workers die.
+  // A comparison is marked as failed after this many of its workers died, because the comparison
+  // may be what kills them.
   int most_lost_starts = 10;
 
-  // A worker may miss six heartbeats before its claim is stale, because attributes of files on NFS
-  // are up to a minute old.
+  // A worker may miss six heartbeats before its claim is stale, because file attributes on NFS may
+  // be a minute old.
   std::chrono::milliseconds beat_every() const { return stale_after / 6; }
 };
 
@@ -51,7 +51,7 @@ class HeldClaim {
   const std::string& comparison() const { return comparison_; }
   int generation() const { return generation_; }
 
-  // Writes a heartbeat. Returns false if it could not be written, for a while or for good.
+  // Writes a heartbeat. Returns false if the write failed, temporarily or permanently.
   bool beat();
   // Returns whether another worker has taken the comparison, because this worker was silent for too
   // long.
@@ -84,7 +84,7 @@ class Claims {
   // Judges all comparisons. Throws FileError. Throws FormatError if a claim is malformed or belongs
   // to another plan.
   void look();
-  // The reference stays valid. look() updates the judgement.
+  // Returns a reference that stays valid. look() updates the referenced judgement.
   const Judgement& of(const std::string& comparison) const { return judged_.at(comparison); }
 
   // Stores the state of a comparison that this worker itself has just changed, so that look() need
@@ -96,8 +96,8 @@ class Claims {
   // Takes the next generation of a comparison that look() found free, stale or skipped. Absent if
   // another worker was faster, or if the comparison is done or given up. Throws FileError.
   std::optional<HeldClaim> take(const std::string& comparison);
-  // Takes the next generation of a failed comparison, regardless of how often its workers vanished.
-  // Returns nothing in the same cases as take(), and throws the same errors.
+  // Takes the next generation of a failed comparison, even if many of its workers died. Returns
+  // nothing in the same cases as take(), and throws the same errors.
   std::optional<HeldClaim> retry(const std::string& comparison);
 
  private:

@@ -10,7 +10,7 @@
 namespace rematch {
 namespace {
 
-constexpr std::int64_t kMostMilliseconds = std::int64_t{1} << 40;  // 34 years
+constexpr std::int64_t kMostMilliseconds = std::int64_t{1} << 40;  // about 34 years
 
 Json content_of(const ComparisonPlan& plan) { return document_of(kSweepPlanSchema, plan); }
 

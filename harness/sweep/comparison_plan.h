@@ -21,8 +21,7 @@ namespace rematch {
 
 // Predictions for a comparison, made before it runs. Absent if there was no trace to predict from.
 struct ComparisonPrediction {
-  // The peak of the variant that needs the least memory. This peak is a lower bound for the
-  // comparison.
+  // The peak of the variant that needs the least memory, which is a lower bound for the comparison.
   std::optional<Bytes> least_peak;
   std::optional<Bytes> most_peak;
   std::optional<std::chrono::milliseconds> time;  // time of the whole command

@@ -33,7 +33,7 @@ std::string local_script(const JobScript& job);
 
 // Adds single quotes if a shell needs them.
 std::string shell_word(const std::string& text);
-// Returns the command as typed, quoted as a shell requires. `command` is argv.
+// Returns the command line that the user typed, quoted for a shell. `command` is argv.
 std::string shell_line(const std::vector<std::string>& command);
 
 // Parses Slurm's time limits, such as "45", "90:00", "12:00:00" or "2-00:00:00". Negative for

@@ -14,8 +14,8 @@
 namespace rematch {
 namespace {
 
-// An assumed CPU of a few cores, at LibTorch's speed. Its figures are fixed, so that a plan is the
-// same on every machine.
+// An assumed CPU with a few cores that reaches LibTorch's usual speed. Its figures are fixed, so
+// that a plan is the same on every machine.
 constexpr DeviceSheet kSomeCpu{.name = "cpu",
                                .source = "an estimate",
                                .memory = Bytes{std::int64_t{16} << 30},
@@ -64,8 +64,8 @@ class RunPredictor {
     simulator_.use_profile(profile_);
   }
 
-  // Adds the child processes of a plan. The reference has `num_more`: its repeats, and the A/A
-  // control. Returns the plan's peak.
+  // Adds the child processes of a plan. `num_more` counts the reference's additional runs: its
+  // repeats and the A/A control. Returns the plan's peak.
   Bytes add(const MeasuredPlan& measured, int num_more) {
     const StepPrediction step = simulator_.simulate(*measured.plan, measured.schedule);
     const double start = run_.on_cuda ? kCudaStartSeconds : kCpuStartSeconds;

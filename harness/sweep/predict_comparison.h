@@ -1,6 +1,6 @@
 // Predicts the memory and time of a comparison from its model's trace. Memory is exact: the bytes
-// that the engine will hold at op boundaries. Time is a rough estimate, for the order of
-// comparisons, for time limits, and for people who wait.
+// that the engine will hold at op boundaries. Time is a rough estimate, good enough to order
+// comparisons, set time limits and tell users how long to wait.
 #pragma once
 
 #include <chrono>
@@ -33,7 +33,7 @@ struct MeasuredPlan {
   Schedule schedule = Schedule::kOnDemand;
 };
 
-// Never throws. Other code checks for arguments that `rematch run` rejects.
+// Never throws: the arguments are checked by other code.
 RunWords run_words(const std::vector<std::string>& words, const DeviceSheet* sheet);
 
 // Returns Rejected for a policy that does not apply to the model.
@@ -41,12 +41,12 @@ std::variant<ComparisonPrediction, Rejected> predict_comparison(const PlannedCom
                                                                 const Trace& trace,
                                                                 const RunWords& run);
 
-// Returns the time of the whole command for these plans, of which the first is the reference. The
-// reference also runs `num_repeats` times to measure the noise of its loss.
+// Returns the time of the whole `rematch run` command for these plans, of which the first is the
+// reference. The reference also runs `num_repeats` times to measure the noise of its loss.
 std::chrono::milliseconds predict_run_time(const std::vector<MeasuredPlan>& plans, int num_repeats,
                                            const Trace& trace, const RunWords& run);
 
-// Formats the length of work in the unit that people use for it: "27 s", "12 min" or "30 h".
+// Formats a duration in a unit that fits its length: "27 s", "12 min" or "30 h".
 std::string length_text(std::chrono::milliseconds time);
 
 }  // namespace rematch

@@ -191,7 +191,7 @@ class Expansion {
   SweepFile& sweep_;
   std::string reference_;
   std::map<std::string, std::size_t> by_identity_;
-  std::vector<AxisValues> values_;  // values of the request that first asked for each comparison
+  std::vector<AxisValues> values_;  // axis values of the group that first requested each comparison
 };
 
 }  // namespace

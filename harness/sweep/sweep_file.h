@@ -17,9 +17,9 @@ struct SweepFile {
   int num_duplicates = 0;  // number of points that were requested again
 };
 
-// Throws FormatError, with the path in the file, for unknown keys, models, axes and policies.
-// Throws FormatError also for a value of the wrong kind for its axis, a shape that no model has,
-// and a skip that matches nothing.
+// Throws FormatError, with the path in the file, for unknown keys, models, axes and policies. Also
+// throws FormatError for a value of the wrong kind, for a shape that no model has, and for a skip
+// that matches no combination.
 SweepFile sweep_from_json(const Json& json);
 
 // Returns the value of a flag, given as "--steps 10" or "--steps=10". Empty if the flag is missing.

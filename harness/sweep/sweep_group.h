@@ -30,7 +30,7 @@ using AxisValues =
 
 struct Axis {
   std::string name;
-  std::vector<AxisValue> values;  // has one value if the axis is fixed
+  std::vector<AxisValue> values;  // a single value if the axis is fixed
 };
 
 // A combination of values that is skipped.

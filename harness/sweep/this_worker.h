@@ -1,5 +1,5 @@
-// This process as a worker of a sweep: its identity, whether other workers' processes live, and the
-// signals that it receives.
+// This process as a worker of a sweep: its identity, the signals that it receives, and a check
+// whether the processes of other workers are alive.
 #pragma once
 
 #include <chrono>

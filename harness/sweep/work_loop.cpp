@@ -10,8 +10,8 @@
 namespace rematch {
 namespace {
 
-// A full disk or an unreachable server is considered permanent after this many failed looks in a
-// row.
+// A full disk or an unreachable server is considered permanent after this many consecutive failures
+// to read the folder.
 constexpr int kMaxTroubles = 60;
 
 // Sorts the longest comparisons first, so that no long comparison starts last. Comparisons of
@@ -62,8 +62,7 @@ class Work {
  private:
   using Why = WorkEnd::Why;
 
-  // Looks at the folder once and acts on what it finds. Returns the reason to stop if no work is
-  // left.
+  // Reads the folder once and acts on what it finds. Returns the reason to stop if no work is left.
   std::optional<Why> round() {
     if (const auto why = told()) return why;
     const bool has_looked = look_unless_fresh();
@@ -109,8 +108,8 @@ class Work {
     if (end == MeasureEnd::kSomePointsFailed) ++num_with_failures_;
   }
 
-  // Reuses a recent look, because a look takes longer with more claims. If another worker has taken
-  // a comparison since that look, creating its claim fails.
+  // Skips look() if the last one was recent, because it reads all claims. If another worker has
+  // taken a comparison in the meantime, creating the claim fails.
   bool look_unless_fresh() {
     const auto now = surroundings_.now();
     if (last_look_ && now - *last_look_ < limits_.look_every) return false;
@@ -128,14 +127,14 @@ class Work {
     }
   }
 
-  // If a worker has started the comparison again, its generation is later, and the comparison is
-  // not retried.
+  // Returns false if another worker has restarted the comparison, which is visible as a later
+  // generation.
   bool is_to_retry(std::size_t item) const {
     return has_looked_once_ && failed_before_[item] > 0 &&
            judged_[item]->generation == failed_before_[item] && tried_again_.count(item) == 0;
   }
 
-  // A comparison that another worker skipped is left for a worker whose card it fits.
+  // If another worker skipped a comparison, only workers whose card it fits still count it as left.
   bool is_left(std::size_t item) const {
     const ClaimState state = state_of(item);
     if (state == ClaimState::kSkipped) return items_[item].fits_card;

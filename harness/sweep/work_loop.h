@@ -18,11 +18,11 @@ namespace rematch {
 struct WorkItem {
   std::string comparison;  // id of the comparison
   std::optional<std::chrono::milliseconds>
-      predicted;          // predicted time; if absent, the comparison fits while any time is left
+      predicted;          // if absent, the comparison may start while any time is left
   bool fits_card = true;  // whether the comparison fits this worker's card
 };
 
-// How a comparison that this worker held has ended. The worker writes the same to the claim.
+// How a comparison that this worker held has ended. The worker writes the same result to the claim.
 enum class MeasureEnd : std::uint8_t {
   kOk,
   kSomePointsFailed,
@@ -39,8 +39,8 @@ class Measurer {
   Measurer(const Measurer&) = delete;
   Measurer& operator=(const Measurer&) = delete;
 
-  // Returns an object to hold while measuring, if comparisons would disturb each other. Null if
-  // another worker of this machine holds the object.
+  // Acquires the lock under which comparisons run if they would disturb each other. The lock is
+  // released with the result. Null if another worker of this machine holds the lock.
   virtual std::shared_ptr<void> turn() = 0;
   // Measures a comparison. Writes heartbeats and the claim's end. Throws FileError if the end
   // cannot be written.
@@ -59,7 +59,7 @@ struct WorkSurroundings {
 struct WorkLimits {
   std::optional<std::chrono::nanoseconds> end;  // time limit, on the clock of `now`
   std::chrono::milliseconds look_every = std::chrono::seconds(1);
-  // Whether to retry once each comparison that had failed before the worker's first look.
+  // Whether to retry, once each, the comparisons that had failed when the worker started.
   bool retries_failed = false;
 };
 

@@ -74,7 +74,7 @@ Report representative_sweep() {
   }
   report.unmeasured.push_back(
       unmeasured_at({"llama_small", 32, 2, 1}, "skipped",
-                    "the least predicted peak is 80 GiB; this machine has: 48 GiB"));
+                    "the lowest predicted peak is 80 GiB; this machine has: 48 GiB"));
   // The comparison of 32 tokens, batch 2, seed 0.
   for (std::size_t point = report.points.size() - 4; point < report.points.size(); ++point) {
     PointRecord& record = report.points[point];

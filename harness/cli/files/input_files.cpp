@@ -31,7 +31,7 @@ void require_links(const std::string& path, const std::string& device) {
     return;
   }
   print_warnings({"the links of '" + path + "' were measured on " + links.device +
-                  ", and op times are from " + device + ": step times mix both"});
+                  ", and op times are from " + device + "; step times will mix both devices"});
 }
 
 NamedLinks read_links(const std::string& path) {
@@ -125,9 +125,10 @@ GivenPlan point_of(const Json& json, const std::string& file, const std::string&
 
 void require_preset(const std::string& model) {
   if (is_preset(model)) return;
-  throw UsageError("the plan was made for " + model +
-                   ", a model of your own: give the --trace that it was made for; package rematch "
-                   "and a file of rematch export run it in Python");
+  throw UsageError(
+      "the plan was made for " + model +
+      ", a model of your own; give the trace of that model with --trace. To run the plan, "
+      "use package rematch in Python, or a file from rematch export");
 }
 
 }  // namespace
@@ -145,8 +146,8 @@ GivenPlan require_given_plan(const std::string& name) {
     if (is_of_kind(json, "front")) return point_of(json, file, number);
     if (is_of_kind(json, "report")) {
       throw UsageError("'" + file +
-                       "' is a report, which has no plans; give a plan of rematch plan "
-                       "or a point of a front of rematch search");
+                       "' is a report, which contains no plans; give a plan from rematch "
+                       "plan, or a point of a front from rematch search");
     }
     if (!number.empty()) {
       throw UsageError("'" + file + "' is a plan, not a front: it has no points; leave out #" +

@@ -52,8 +52,8 @@ std::vector<GivenPlan> require_given_plans(const std::vector<std::string>& names
 
 // The settings that a front's plans were searched for.
 struct FrontSetting {
-  // --world of the search: the number of ranks over which it sharded the whole model by estimate. 1
-  // if the trace already shows one rank.
+  // The search's --world: the number of ranks over which the search sharded a whole model by
+  // estimate. 1 if the trace already shows a single rank.
   int world = 1;
   OptimizerKind optimizer = OptimizerKind::kAdamW;
   Schedule schedule = Schedule::kOnDemand;
@@ -67,10 +67,10 @@ std::optional<FrontSetting> setting_of_fronts(const std::vector<std::string>& na
 // Returns whether `text` names a plan, as require_plan() reads it, rather than a policy.
 bool names_plan(const std::string& text);
 
-// Returns whether rematch can run this model. A stored trace may show any other model.
+// Returns whether rematch has this model built in. A stored trace may show any other model.
 bool is_preset(const std::string& model);
 
-// Returns null if there is no plan.
+// Returns the first plan, or null if `plans` is empty.
 const Plan* first_of(const std::vector<GivenPlan>& plans);
 
 // Returns the model that the flags name. If they name none, returns the plan's model, if any. Its

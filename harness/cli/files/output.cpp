@@ -52,7 +52,7 @@ void require_writable(const std::string& file) {
   const std::size_t num_bytes = fs::path(file).filename().string().size();
   if (num_bytes > kMaxNameBytes) {
     throw UsageError("cannot write a file whose name has " + std::to_string(num_bytes) +
-                     " bytes; allowed are at most " + std::to_string(kMaxNameBytes));
+                     " bytes; the limit is " + std::to_string(kMaxNameBytes));
   }
   std::error_code ignored;
   const fs::path parent = fs::path(file).parent_path();

@@ -82,12 +82,13 @@ void require_replaceable(const OutputRequest& request) {
 // no such sockets.
 int lock_of(const std::string& file) {
   std::error_code ignored;
-  // weakly_canonical() leaves the name of a new file relative.
+  // fs::absolute() comes first, because weakly_canonical() leaves the name of a new file relative.
   const fs::path path = fs::weakly_canonical(fs::absolute(file), ignored);
   const std::string name = "rematch " + sha256_hex(path.string());
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  // The first byte stays zero: the name then exists outside the file system.
+  // The first byte stays zero. This puts the name in Linux's abstract namespace, so no file is
+  // created.
   std::memcpy(address.sun_path + 1, name.data(), name.size());
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   const int lock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);

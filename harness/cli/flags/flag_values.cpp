@@ -81,7 +81,7 @@ std::chrono::milliseconds parse_duration(const std::string& text) {
     return std::chrono::milliseconds(read->number * milliseconds);
   }
   throw UsageError(in_quotes(text) +
-                   " is not a duration; give a number from 1 and a unit, at most 30 " +
+                   " is not a duration; give a whole number and a unit, at most 30 " +
                    "days: 500ms, 90s, 10min, 1h");
 }
 
@@ -128,7 +128,7 @@ double parse_rate(const std::string& text) {
     }
   }
   throw UsageError(in_quotes(text) +
-                   " is not a rate; give a size above 0 a second: 50GB/s, 24GiB/s");
+                   " is not a rate; give a size above 0 per second: 50GB/s, 24GiB/s");
 }
 
 double parse_nanoseconds(const std::string& text) {
@@ -152,7 +152,7 @@ std::vector<std::string> parse_list(const std::string& text) {
   if (!split) throw UsageError("the brackets of " + in_quotes(text) + " are unbalanced");
   for (const std::string_view part : *split) {
     if (part.empty()) {
-      throw UsageError(in_quotes(text) + " has an empty part; write a,b without gaps");
+      throw UsageError(in_quotes(text) + " has an empty item; write a,b");
     }
     parts.emplace_back(part);
   }

@@ -63,8 +63,9 @@ double parse_rate(const std::string& text);
 // is missing.
 double parse_nanoseconds(const std::string& text);
 
-// Parses an optimizer whose state is predicted, such as "adamw" or "sgd(momentum=0.9)". Also takes
-// what `run` takes: a learning rate changes no bytes. Throws UsageError.
+// Parses an optimizer whose state is predicted, such as "adamw" or "sgd(momentum=0.9)". Also
+// accepts the learning rates that `run` accepts, because they do not change the state's size.
+// Throws UsageError.
 OptimizerKind parse_optimizer_kind(const std::string& text);
 
 // Parses a number above 0. Throws UsageError.

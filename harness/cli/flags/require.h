@@ -41,8 +41,8 @@ inline Json require_json_file(const std::string& path) {
   }
 }
 
-// Parses the file and returns what `read` makes of it. Throws UsageError if the file cannot be read
-// or `read` throws FormatError. Throws FormatError if the file is not JSON.
+// Parses the file and returns the result of `read`. Throws UsageError if the file cannot be read or
+// `read` throws FormatError. Throws FormatError if the file is not JSON.
 template <class Read>
 auto require_json_file(const std::string& path, const Read& read) {
   const Json json = require_json_file(path);

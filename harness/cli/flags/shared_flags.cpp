@@ -72,9 +72,8 @@ void MeasureFlags::add_measure_flags(CLI::App& app, const std::string& when) {
       ->check(CLI::Range(1, kMaxSteps));
   app.add_option("--rounds", rounds,
                  after(when,
-                       "Number of rounds of timed steps, with a child process for each point "
-                       "in each: N, or MIN:MAX, which ends when --precision is reached; "
-                       "0: no times"));
+                       "Number of rounds of timed steps: N, or MIN:MAX to stop once --precision is "
+                       "reached; 0: no times. A round starts one child process for each point"));
   app.add_option("--timed-steps", num_timed_steps,
                  after(when, "Number of timed steps of a round (default: --steps)"))
       ->check(CLI::Range(1, kMaxSteps));
@@ -107,7 +106,7 @@ void KernelFlags::add_kernel_flags(CLI::App& app, const std::string& when) {
   app.add_option("--attention", attention,
                  after(when,
                        "Attention backend: flash, cudnn, efficient or math (default: the first "
-                       "that device and dtype have; for times on CUDA, LibTorch's choice)"));
+                       "that supports device and dtype; for times on CUDA, LibTorch's choice)"));
   app.add_flag("--deterministic-times", deterministic_times,
                after(when, "Time deterministic kernels on CUDA instead of the fastest"));
 }
@@ -190,9 +189,10 @@ RunFlags::RunFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
   app.add_option("--shard", shard,
                  "Run only a share of the points, counted from 0: 2/8; or slurm: the share of "
                  "this task of a Slurm job array");
-  app.add_flag("--times-only", times_only,
-               "Only time the steps: no counts, no proof of bits. For models whose exact passes "
-               "take minutes");
+  app.add_flag(
+      "--times-only", times_only,
+      "Only time the steps, without op counts or a bitwise comparison. For models whose exact "
+      "passes take minutes");
   app.add_option(
       "--snapshot", snapshot,
       "File for the CUDA allocator's snapshot over one step of one policy, for "
@@ -264,10 +264,11 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
   app.add_option(
       "--max-slowdown", max_slowdown,
       "Print the plan with the lowest peak that is at most this much slower than the fastest: 5%");
-  app.add_option("--maximize", maximize,
-                 "tokens_per_second: in a range, --batch 1:64 or --tokens 1024:16384, find the "
-                 "load with the most tokens per second within --budget, or else within the "
-                 "device's memory, and the largest load that fits");
+  app.add_option(
+      "--maximize", maximize,
+      "tokens_per_second: find the batch size or token count with the most tokens per second "
+      "within --budget, or else within the device's memory, and the largest that fits. "
+      "Give the range to search: --batch 1:64 or --tokens 1024:16384");
   app.add_option(
          "--points", num_points,
          "Number of points to print, chosen from all points found; the answer and points that "

@@ -60,7 +60,7 @@ struct MeasureFlags {
   std::string rounds = "4:8";
   std::string precision = "2%";
   std::int64_t seed = 0;
-  int num_threads = 0;  // LibTorch chooses the number if this is 0
+  int num_threads = 0;  // if 0, LibTorch chooses the number of threads
   std::string timeout = "10min";
   int num_retries = 1;
   bool fresh = false;
@@ -150,9 +150,9 @@ struct SearchFlags : MeasureFlags, KernelFlags, OutputFlags {
   std::string target;  // value of --for; if empty, plans are for rematch's engine
   std::string optimizer = "adamw";
   std::string budget;
-  std::string free;  // memory that is left beside parameters and optimizer state
+  std::string free;  // memory that remains after parameters and optimizer state
   std::string
-      activation_budget;  // memory that is left beside parameters, optimizer state and gradients
+      activation_budget;  // memory that remains after parameters, optimizer state and gradients
   std::string
       reserve;  // if empty, the usual reserve of a device's memory, and no reserve of a budget
   std::string max_slowdown;

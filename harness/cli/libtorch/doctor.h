@@ -1,4 +1,5 @@
-// rematch doctor. Without LibTorch, without_libtorch.cpp defines it.
+// Implements rematch doctor. In a build without LibTorch, without_libtorch.cpp implements it
+// instead.
 #pragma once
 
 #include "harness/cli/exit_code.h"

@@ -35,8 +35,8 @@ std::vector<PlanePoint> predicted(const Front& front) {
   return plane;
 }
 
-// Lists each plan once. Plans without regions are left out, because the reference already runs such
-// a plan.
+// Lists each plan once. Plans without regions are left out, because the reference is already such a
+// plan.
 std::vector<GivenPlan> plans_to_run(const Front& front, const std::vector<std::size_t>& chosen) {
   std::vector<GivenPlan> plans;
   std::set<std::string> known;
@@ -142,7 +142,7 @@ std::optional<std::array<double, 2>> control_interval(const Report& report) {
 
 void require_measurable(const SearchFlags& flags) {
   if (!flags.trace_file.empty()) {
-    throw UsageError("--measure runs the model, and a trace has none; give --model");
+    throw UsageError("--measure runs the model, which a trace does not contain; give --model");
   }
   if (!flags.device.empty() && !is_measured_device(flags.device)) {
     throw UsageError("--measure runs on this machine's cpu or cuda, not on " + flags.device +
@@ -155,9 +155,9 @@ void require_measurable(const SearchFlags& flags) {
   }
   const ModelSpec spec = flags.model.spec();
   if (world_size(spec) > 1) {
-    throw UsageError("--measure runs one process, and " + layout_text(spec.dimensions) +
+    throw UsageError("--measure runs a single process, but " + layout_text(spec.dimensions) +
                      " is a prediction for " + std::to_string(world_size(spec)) +
-                     "; leave out one of them");
+                     "; leave out --measure or the layout");
   }
 }
 
@@ -174,7 +174,7 @@ ExitCode measure_front(const SearchFlags& flags, FrontRecord& record) {
     const std::string why = why_none_fits(variants, available_memory_of(settings.variants.device));
     if (!why.empty()) {
       throw UsageError("no point can be run; the smallest, " + why +
-                       "; take a smaller model, or run it anyway with --force");
+                       "; choose a smaller model, or run it anyway with --force");
     }
   }
   const Provenance provenance = make_provenance(

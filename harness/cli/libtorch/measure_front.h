@@ -1,4 +1,5 @@
-// rematch search --measure. Without LibTorch, without_libtorch.cpp defines it.
+// Implements rematch search --measure. In a build without LibTorch, without_libtorch.cpp implements
+// it instead.
 #pragma once
 
 #include "harness/cli/exit_code.h"
@@ -14,7 +15,7 @@ void require_measurable(const SearchFlags& flags);
 
 // Runs search --measure: runs the chosen points of a front and its baselines as rematch run does.
 // Fills the measured figures of `record`'s front. Returns kOk, kSomePointsFailed, or kGateFailed if
-// bits differ from the reference's. Throws Interrupted; its message says what is kept of the runs.
+// bits differ from the reference's. Throws Interrupted; its message says which runs are kept.
 ExitCode measure_front(const SearchFlags& flags, FrontRecord& record);
 
 }  // namespace rematch

@@ -1,6 +1,6 @@
 // The small parts of commands that need LibTorch. CMake links either the other sources of this
-// folder or without_libtorch.cpp. The latter rejects every call with one line, including
-// record_trace().
+// folder or without_libtorch.cpp. The latter rejects every call, including record_trace(), with a
+// one-line error.
 #pragma once
 
 #include <optional>

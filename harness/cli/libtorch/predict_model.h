@@ -1,4 +1,5 @@
-// Traces a model for rematch predict. Without LibTorch, without_libtorch.cpp defines it.
+// Traces a model for rematch predict. In a build without LibTorch, without_libtorch.cpp implements
+// it instead.
 #pragma once
 
 #include <cstdint>

@@ -25,8 +25,8 @@ void require_measured_device(const std::string& device, const std::string& comma
 
 namespace {
 
-// A profile runs steps that keep everything. The predicted peak of such a step is a lower bound of
-// the memory needed.
+// A profile runs steps that keep all activations. The predicted peak of such a step is a lower
+// bound of the memory needed.
 void require_memory(const ProfileSettings& settings, const OptimizerChoice& optimizer,
                     const Trace& trace) {
   const std::optional<AvailableMemory> limit = usual_memory_of(settings.device);
@@ -35,9 +35,9 @@ void require_memory(const ProfileSettings& settings, const OptimizerChoice& opti
                          .simulate(std::vector<LocatedRegion>{}, Schedule::kOnDemand)
                          .peak_bytes();
   if (peak <= limit->bytes) return;
-  throw UsageError("a measured profile runs steps that keep everything: the predicted peak is " +
+  throw UsageError("profile runs steps that keep all activations, so the predicted peak is " +
                    format_bytes(peak) + "; " + limit->what + ": " + format_bytes(limit->bytes) +
-                   "; run fewer layers (rematch profile --measure-layers 3), take a data sheet's "
+                   "; run fewer layers (rematch profile --measure-layers 3), use a data sheet's "
                    "times (--device h100), or run it anyway with --force");
 }
 
@@ -60,17 +60,18 @@ Determinism use_kernels(const ProfileSettings& settings) {
 
 Profile profile_here(const ProfileSettings& settings, const Trace& trace) {
   if (world_size(settings.model) > 1) {
-    throw UsageError("op times are measured in one process, and the model is split over " +
-                     std::to_string(world_size(settings.model)) +
-                     " ranks; leave --parallel out, or take a data sheet's times: --device h100");
+    throw UsageError(
+        "op times are measured in a single process, but the model is sharded over " +
+        std::to_string(world_size(settings.model)) +
+        " ranks; leave --parallel out, or use a data sheet's times with --device h100");
   }
   TrainingSettings training;
   training.model = settings.model;
   training.optimizer = parse_optimizer(settings.optimizer);
   require_memory(settings, training.optimizer, trace);
   training.device = device_named(settings.device);
-  // CUDA's libraries read the environment's variables when they are first used. This is true in
-  // this process and in a child.
+  // Call this before CUDA's libraries first read their environment variables, in this process or in
+  // a child process.
   prepare_children();
   if (settings.num_threads > 0) at::set_num_threads(settings.num_threads);
   training.determinism = use_kernels(settings);

@@ -1,4 +1,5 @@
-// rematch profile: op times of this machine. Without LibTorch, without_libtorch.cpp defines it.
+// Implements rematch profile, which measures op times on this machine. In a build without LibTorch,
+// without_libtorch.cpp implements it instead.
 #pragma once
 
 #include <string>
@@ -17,19 +18,18 @@ struct ProfileSettings {
   ModelSpec model;
   std::string device;
   std::string optimizer;
-  int num_threads = 0;  // LibTorch chooses the number if this is 0
+  int num_threads = 0;  // if 0, LibTorch chooses the number of threads
   int num_steps = 0;
   bool force = false;     // whether to run even if the predicted peak exceeds the machine's memory
-  std::string attention;  // see run's --attention, whose default is used if this is empty
-  bool deterministic_times = false;  // see run's flag of the same name
+  std::string attention;  // value of --attention; if empty, the default of rematch run
+  bool deterministic_times = false;  // value of --deterministic-times, as in rematch run
 };
 
-// Measures a profile on this machine. `trace` is the model's. Throws UsageError, before anything
-// runs, if a step that keeps everything does not fit into memory.
+// Measures a profile on this machine. `trace` is the trace of the model. Throws UsageError, before
+// anything runs, if a step that keeps all activations does not fit into memory.
 Profile profile_here(const ProfileSettings& settings, const Trace& trace);
 
-// Returns whether rematch measures on this device ("cpu", "cuda"). All other devices are data
-// sheets.
+// Returns whether rematch measures on this device ("cpu", "cuda"). Any other name is a data sheet.
 inline bool is_measured_device(const std::string& device) {
   return device == "cpu" || device == "cuda" || device == "cuda-dry" || device.starts_with("cuda:");
 }

@@ -38,7 +38,7 @@ std::string ends_in_words(const LinkCurve& curve, Bytes sent_at_most) {
 
 void say_links(const LinkProfile& links) {
   say("links of " + links_in_words(links) + "; medians over " + std::to_string(links.num_steps) +
-      " calls, by the slowest rank");
+      " calls on the slowest rank");
   for (const LinkGroup& group : links.groups) {
     for (const auto& [kind, curve] : group.collectives) {
       const Bytes sent = sent_bytes(kind, curve.back().bytes, group.num_ranks);
@@ -78,7 +78,7 @@ ExitCode profile_links(const std::map<std::string, std::int64_t>& layout, const 
   const auto world = static_cast<int>(world_size(layout));
   if (world > kMaxWorld) {
     throw UsageError("--parallel " + layout_text(layout) + " has " + std::to_string(world) +
-                     " ranks; allowed are at most " + std::to_string(kMaxWorld));
+                     " ranks; the limit is " + std::to_string(kMaxWorld));
   }
   prepare_children();
   const LinksRequest request{layout, device, num_steps};

@@ -1,4 +1,5 @@
-// rematch profile --links. Without LibTorch, without_libtorch.cpp defines it.
+// Implements rematch profile --links. In a build without LibTorch, without_libtorch.cpp implements
+// it instead.
 #pragma once
 
 #include <cstdint>

@@ -28,7 +28,7 @@ ExitCode lead(const RankPlace& place, const WorkOnRanks& work) {
   return code;
 }
 
-// Without rank 0's process, no more points are measured and no report is written.
+// Once rank 0's process is gone, no more points are measured and no report is written.
 ExitCode follow(const RankPlace& place) {
   try {
     return static_cast<ExitCode>(follow_rank_0(place));
@@ -51,7 +51,7 @@ std::optional<RankPlace> place_among_commands(int world) {
   if (place->world == world) return place;
   throw UsageError(
       "this is rank " + std::to_string(place->rank) + " of " + std::to_string(place->world) +
-      " by its environment (WORLD_SIZE or SLURM_NTASKS), and --parallel is a layout of " +
+      " according to its environment (WORLD_SIZE or SLURM_NTASKS), but --parallel has " +
       std::to_string(world) + " ranks; start " + std::to_string(world) +
       " processes, or one process without torchrun or srun, which starts all ranks itself");
 }

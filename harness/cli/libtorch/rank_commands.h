@@ -13,7 +13,7 @@ namespace rematch {
 class RankProcesses;
 
 // Returns the rank of this process if torchrun or srun started one process per rank. Absent if this
-// process is alone, or the only one of a job. It then starts all ranks itself. Throws UsageError if
+// process is alone or the only one of a job; it then starts all ranks itself. Throws UsageError if
 // the job has a different number of ranks.
 std::optional<RankPlace> place_among_commands(int world);
 

@@ -92,8 +92,8 @@ Shard shard_of(const RunFlags& flags) {
   return require(shard_of_slurm([](const char* name) { return std::getenv(name); }));
 }
 
-// Replaces `slurm` by this task's share. The command may be repeated where Slurm's variables differ
-// or are missing.
+// Replaces `slurm` by this task's share, because the command may be rerun where Slurm's variables
+// are different or missing.
 std::vector<std::string> with_shard(std::vector<std::string> command, const Shard& shard) {
   const std::string share = std::to_string(shard.index) + "/" + std::to_string(shard.count);
   for (std::size_t word = 0; word < command.size(); ++word) {
@@ -112,8 +112,8 @@ Provenance provenance_of(const RunFlags& flags, const std::string& allocator) {
   return provenance;
 }
 
-// Returns the policies of the flags, preceded by the reference if it is not among them.
-// Modes that no policy equals are added to `refused`.
+// Returns the policies of the flags, preceded by the reference if it is not among them. Modes
+// without an equivalent policy are added to `refused`.
 std::vector<Policy> policies_of(const RunFlags& flags, std::vector<RefusedPolicy>& refused) {
   if (flags.policies.empty() && flags.plan_files.empty()) {
     throw UsageError("nothing to run: give --policy none,full,... or --plan FILE");
@@ -129,7 +129,7 @@ std::vector<Policy> policies_of(const RunFlags& flags, std::vector<RefusedPolicy
   return policies;
 }
 
-// A snapshot shows one point: the last one, which comes after the reference.
+// A snapshot shows one point: the last one, because the reference runs first.
 void check_snapshot(const RunFlags& flags, const VariantSettings& variants) {
   if (flags.snapshot.empty()) return;
   if (device_named(variants.device).type() != c10::DeviceType::CUDA) {
@@ -235,7 +235,7 @@ std::optional<AvailableMemory> limit_for(const RunFlags& flags, const Comparison
   const std::string why = why_none_fits(variants, limit);
   if (!why.empty() && settings.variants.shard.count == 1) {
     throw UsageError((variants.size() > 1 ? "no point fits; the smallest, " : "") + why +
-                     "; take a smaller model or another policy, or run it anyway with "
+                     "; choose a smaller model or another policy, or run it anyway with "
                      "--force");
   }
   if (settings.variants.device != "cpu") return std::nullopt;
@@ -286,8 +286,8 @@ std::unique_ptr<OutputFile> require_outputs(const RunFlags& flags, ComparisonSet
   return output;
 }
 
-// Policies that the model cannot have are points of the report, so that one of them does not end a
-// run of many.
+// Adds policies that the model cannot have as refused points, so that one such policy does not
+// abort a long run.
 void add_refused(const VariantSettings& settings, const std::vector<RefusedPolicy>& refused,
                  Report& report) {
   for (const RefusedPolicy& policy : refused) {
@@ -301,7 +301,7 @@ void add_refused(const VariantSettings& settings, const std::vector<RefusedPolic
 }
 
 // Returns a text such as "this run takes up to 40 s on an idle machine (estimate)". Returns "" for
-// work of a few seconds, and where rates are unknown: on a GPU, and on the ranks of one machine.
+// work of a few seconds, and if rates are unknown: on a GPU, or with several ranks on one machine.
 std::string length_words(const RunFlags& flags, const ComparisonSettings& settings,
                          const std::vector<Variant>& variants, const Trace& trace) {
   constexpr std::chrono::seconds kShort(3);

@@ -1,4 +1,4 @@
-// rematch run. Without LibTorch, without_libtorch.cpp defines it.
+// Implements rematch run. In a build without LibTorch, without_libtorch.cpp implements it instead.
 #pragma once
 
 #include "harness/cli/exit_code.h"

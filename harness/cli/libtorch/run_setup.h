@@ -26,8 +26,8 @@ void measure_by(const MeasureFlags& flags, ComparisonSettings& settings);
 // environment decides the allocator. Throws UsageError.
 void run_on(const std::string& device, const std::string& allocator, VariantSettings& settings);
 
-// Chooses three settings: the attention backend, who selects it for timing, and the kernels of
-// timed steps. The settings must already have device and model. Throws UsageError.
+// Chooses the attention backend, whether LibTorch selects the backend for timing, and the kernels
+// of timed steps. The settings must already have device and model. Throws UsageError.
 void choose_kernels(const KernelFlags& flags, VariantSettings& settings);
 
 // Returns what `rematch run` measures, without the policies that the model cannot have. Adds those

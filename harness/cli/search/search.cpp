@@ -65,7 +65,7 @@ void require_attention_of(const SearchFlags& flags, const Profile& profile) {
   if (flags.attention.empty() || profile.attention_backend.empty()) return;
   if (flags.attention == profile.attention_backend) return;
   throw UsageError("the profile has times of attention " + profile.attention_backend +
-                   ", and --attention says " + flags.attention +
+                   ", but --attention is " + flags.attention +
                    "; make a profile with rematch profile --attention " + flags.attention);
 }
 
@@ -74,10 +74,10 @@ void require_times_of_this_device(const SearchFlags& flags, const Profile& profi
     require_attention_of(flags, profile);
     return require_measured_device(profile.device, "search --measure");
   }
-  throw UsageError("the profile has times of " + profile.device + " (" +
-                   std::string(to_string(profile.source)) +
-                   "), and --measure runs on this machine's cpu or cuda; make one with rematch "
-                   "profile --device cpu");
+  throw UsageError(
+      "the profile has times of " + profile.device + " (" + std::string(to_string(profile.source)) +
+      "), but --measure runs on this machine's cpu or cuda; make a profile with rematch "
+      "profile --device cpu");
 }
 
 // Returns the data sheet's name of the device, if there is a sheet.
@@ -202,8 +202,8 @@ void require_choices(const Trace& trace) {
   if (!trace.blocks.empty()) return;
   throw UsageError(
       "the trace of " + trace.model +
-      " has no blocks, so there is nothing to choose; search takes models whose layers "
-      "open scopes with an index");
+      " has no blocks, so there is nothing to choose; search needs a model whose layers "
+      "open indexed scopes, such as blocks.0");
 }
 
 // Reports blocks that run several times in a step. A search for torch leaves these blocks to
@@ -217,18 +217,18 @@ void say_repeated_blocks(const Trace& trace) {
   }
   if (repeated.empty()) return;
   say("--for torch checkpoints no block that runs several times in a step: " + listed(repeated, 3) +
-      "; torch.utils.checkpoint would treat all runs alike, and the search chooses for each run. "
-      "--simple has one rule for all runs of a block");
+      "; torch.utils.checkpoint would treat all runs alike, but the search chooses for each run. "
+      "--simple uses one rule for all runs of a block");
 }
 
 void require_times(const SearchFlags& flags) {
   if (flags.profile_file.empty() && flags.device.empty()) {
     throw UsageError(
-        "a search needs times: give --profile FILE (see rematch profile), or take the data "
+        "a search needs times: give --profile FILE (see rematch profile), or use the data "
         "sheet of a card with --device h100");
   }
   if (!flags.profile_file.empty() && is_measured_device(flags.device)) {
-    throw UsageError("--profile has the times that --device " + flags.device +
+    throw UsageError("--profile already contains the times that --device " + flags.device +
                      " would measure; give one of them");
   }
   if (flags.profile_file.empty() && flags.any_card) {
@@ -257,8 +257,8 @@ struct Searched {
   bool is_baseline_refused = false;
 };
 
-// Judging a trainer's modes takes a second or two. The front, with which the answer compares the
-// fastest mode, may take a minute.
+// Prints the trainer's fastest mode before the front is searched. Judging modes takes seconds, but
+// the front, to which the mode is compared, may take a minute.
 void say_fastest(const TrainingSystem& trainer, const FrontRecord& record,
                  const std::vector<TrainerMode>& modes, ElapsedProgress& progress) {
   const std::string words = fastest_words(trainer, record, modes, limit_of(record));
@@ -288,7 +288,7 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
   record.date = day_in_utc();
   record.reproduce = shell_line(flags.command);
   if (const DeviceSheet* sheet = find_device_sheet(flags.device)) {
-    // The memory of the card for which plans are searched, even if the times are from another card.
+    // The memory of the card that will run the plans, even if the times are from another card.
     record.device_memory = sheet->memory;
   }
   if (asked.device_memory) record.device_memory = asked.device_memory;
@@ -303,7 +303,8 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
     say_fastest(*trainer, record, modes, progress);
   }
   FrontSearch found(trace, profile, space, resolve_none(trace));
-  // A trainer's answer shows only the best plan of the front. The file holds all of the front.
+  // The answer for a trainer shows only the best plan of the front. The output file holds the whole
+  // front.
   constexpr std::size_t kLeastPoints = 2;
   const bool needs_front = trainer == nullptr || !flags.output.empty();
   if (flags.baselines.empty() && needs_front) {
@@ -377,7 +378,7 @@ ExitCode search(const SearchFlags& flags) {
   FrontRecord asked;
   asked.device_memory = memory_by_doctor(flags);
   SearchSpace space = space_of(flags);
-  ElapsedProgress progress("searching", "Ctrl-C ends it with the best front so far");
+  ElapsedProgress progress("searching", "Ctrl-C ends the search and keeps the best front so far");
   space.stop = [&progress] {
     progress.poll();
     return InterruptGuard::signal().has_value();

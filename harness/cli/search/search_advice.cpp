@@ -28,7 +28,7 @@ std::string fits_with(const std::string& flag, Bytes peak, int world) {
   return flag + " (" + format_bytes(peak) + (world > 1 ? " a rank)" : ")");
 }
 
-// Returns the peak if everything is recomputed.
+// Returns the peak when every region is recomputed.
 std::optional<Bytes> peak_of(const ShardedStep& step, const FrontRecord& record) {
   const auto plan = resolve(std::get<Policy>(parse_policy("full")), step.trace, NoEffect::kAllow);
   if (!std::holds_alternative<Plan>(plan)) return std::nullopt;
@@ -41,7 +41,7 @@ std::optional<Bytes> recomputed_peak(const Trace& trace, const FrontRecord& reco
   return peak_of({trace, {}}, record);
 }
 
-// Returns the peak on one of `world` ranks if everything is recomputed. Absent if --parallel
+// Returns the peak on one of `world` ranks when every region is recomputed. Absent if --parallel
 // already shards the model.
 std::optional<Bytes> peak_over(int world, const SearchFlags& flags, const Trace& trace,
                                const FrontRecord& record) {
@@ -53,7 +53,8 @@ std::optional<Bytes> peak_over(int world, const SearchFlags& flags, const Trace&
   return spec ? recomputed_peak(record_trace(*spec), record) : std::nullopt;
 }
 
-// A rank has a communicator, even if the searched step has none, so its usual reserve is larger.
+// Returns the memory limit on `world` ranks. With several ranks the usual reserve includes a
+// communicator, which the searched step may not have.
 Bytes limit_over(int world, const FrontRecord& record, Bytes limit) {
   const bool is_usual = !record.budget && record.device_memory && record.reserve &&
                         !record.reserve->asked && record.reserve->communicators.count == 0;
@@ -63,7 +64,7 @@ Bytes limit_over(int world, const FrontRecord& record, Bytes limit) {
              .total();
 }
 
-// Finds the fewest ranks on which a plan fits, by doubling the given number.
+// Finds a number of ranks on which a plan fits, by doubling the given number.
 std::optional<std::string> ranks_that_fit(const SearchFlags& flags, const Trace& trace,
                                           const FrontRecord& record, Bytes limit) {
   for (int world = 2 * record.world; world <= kMaxSuggestedRanks; world *= 2) {
@@ -85,8 +86,8 @@ std::optional<std::string> fused_ops_fit(const SearchFlags& flags, const FrontRe
   return fits_with("--ops fused", *peak, record.world);
 }
 
-// Finds the most tokens that fit, by halving the given number. Skips numbers of tokens for which a
-// video model has no grid.
+// Finds a number of tokens that fits, by halving the given number. Skips numbers of tokens for
+// which a video model has no grid.
 std::optional<std::string> tokens_that_fit(const SearchFlags& flags, const FrontRecord& record,
                                            Bytes limit) {
   const auto asked = record.dimensions.find("tokens");
@@ -128,7 +129,8 @@ namespace {
 // All devices with a data sheet in rematch support bfloat16.
 std::optional<std::string> dtype_hint(const FrontRecord& record) {
   if (record.dtype != "float32" || find_device_sheet(record.device) == nullptr) return std::nullopt;
-  return "this is float32, and most train in bfloat16 on " + record.device + ": --dtype bfloat16";
+  return "this step uses float32; most training uses bfloat16 on " + record.device +
+         ": --dtype bfloat16";
 }
 
 bool is_in_loss(const FrontPoint& point) {
@@ -158,7 +160,7 @@ std::optional<std::string> fused_ops_hint(const SearchFlags& flags, const FrontR
 std::optional<std::string> export_hint(const SearchFlags& flags) {
   if (flags.target.empty() || flags.output.empty() || flags.trace_file.empty()) return std::nullopt;
   return "rematch export " + flags.output + "#N --to torch --trace " + flags.trace_file +
-         " writes point N as a file of Python";
+         " writes point N as a Python file";
 }
 
 }  // namespace

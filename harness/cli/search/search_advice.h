@@ -12,13 +12,13 @@
 namespace rematch {
 
 // If no plan fits, suggests in one line what would fit. For example "no plan fits h100's 79.1 GiB,
-// the lowest peak is 121 GiB; what fits: --world 2 (65.0 GiB a rank)". Each suggestion is tried
-// with everything recomputed, so that a suggested setting does fit.
+// the lowest peak is 121 GiB; what fits: --world 2 (65.0 GiB a rank)". Each suggestion has been
+// checked: with everything recomputed, its peak fits.
 std::string no_plan_fits(const SearchFlags& flags, const Trace& trace, const FrontRecord& record,
                          Bytes limit, Bytes lowest);
 
-// Suggests other flags, such as a dtype or fused ops. A hint states only what was predicted here,
-// or names flags that have their default value.
+// Suggests flags that the user left at their defaults, such as --dtype or --ops fused. Figures in a
+// hint are predicted here.
 std::vector<std::string> search_hints(const SearchFlags& flags, const FrontRecord& record);
 
 }  // namespace rematch

@@ -44,12 +44,12 @@ void require_one_budget(const SearchFlags& flags) {
   }
   if (!first.empty() && !flags.max_slowdown.empty()) {
     throw UsageError(first +
-                     " asks for the fastest plan and --max-slowdown for the smallest; give "
+                     " asks for the fastest plan, but --max-slowdown for the lowest peak; give "
                      "one of them");
   }
   if (!flags.maximize.empty() && !first.empty() && flags.budget.empty()) {
     throw UsageError("--maximize takes --budget, not " + first +
-                     ": each load would need its own budget");
+                     ": each batch size or token count would need its own budget");
   }
 }
 
@@ -127,12 +127,12 @@ void require_offload_flags(const SearchFlags& flags) {
 void require_link_flags(const SearchFlags& flags) {
   if (flags.links_file.empty()) return;
   if (!flags.link_rate.empty()) {
-    throw UsageError("--links has the rates of copies too; leave out --links or --link-rate");
+    throw UsageError("--links also sets the rates of copies; leave out --links or --link-rate");
   }
   const bool is_sheet = flags.profile_file.empty() && find_device_sheet(flags.device) != nullptr;
   if (!is_sheet && !flags.offload) {
     throw UsageError(
-        "--links replaces the link of a data sheet, and these times are measured; give it with "
+        "--links replaces the link of a data sheet, but these times are measured; give it with "
         "--device h100, or with --offload for the rates of copies");
   }
   require_links(flags.links_file, is_sheet ? flags.device : "");

@@ -45,15 +45,16 @@ void require_offload_flags(const SearchFlags& flags);
 // another device.
 void require_link_flags(const SearchFlags& flags);
 
-// Returns op times from the data sheet of --device. If --links is given, takes the times of
-// collectives from it. Throws UsageError if the links are for other ranks than the trace.
+// Returns op times from the data sheet of --device. With --links, takes the times of collectives
+// from the links file. Throws UsageError if the links were measured for other ranks than the trace
+// has.
 Profile sheet_times(const SearchFlags& flags, const Trace& trace);
 
-// Returns the link to the host by the data sheet of --device; absent if the data sheet has no link.
+// Returns the link to the host in the data sheet of --device; absent if the data sheet has no link.
 std::optional<HostLink> sheet_link(const SearchFlags& flags);
 
 // Sets the link to the host from --links, --link-rate or the data sheet of `device`. Throws
-// UsageError if there is none. Has no effect without --offload.
+// UsageError if no source has a rate. Has no effect without --offload.
 void add_host_link(const SearchFlags& flags, const std::string& device, SearchSpace& space);
 
 }  // namespace rematch

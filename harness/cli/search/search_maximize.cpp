@@ -91,7 +91,8 @@ std::optional<LoadPlan> best_plan(const SearchFlags& flags, SearchSpace space,
                   std::move(fastest->saves)};
 }
 
-// Prints progress. Each load requires a search, which takes seconds on a large model.
+// Prints progress, because each batch size or token count needs a search of its own, which takes
+// seconds on a large model.
 void say_tried(const std::string& dimension, std::int64_t load,
                const std::optional<LoadPlan>& plan) {
   const std::string outcome = !plan ? "no plan fits"
@@ -139,8 +140,8 @@ ExitCode maximize(const SearchFlags& flags, const SearchSpace& space,
       [&] { return loads_to_text(record, TableFormat::kText, terminal_columns()); });
   if (!record.is_complete) {
     throw Interrupted(InterruptGuard::signal().value(), record.largest
-                                                            ? "the loads above were tried"
-                                                            : "no load was found that fits");
+                                                            ? "the sizes above were tried"
+                                                            : "no size was found that fits");
   }
   if (record.largest) return ExitCode::kOk;
   return end_with(ExitCode::kGateFailed,

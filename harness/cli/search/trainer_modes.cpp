@@ -56,8 +56,8 @@ std::vector<std::string_view> versions_of(const std::vector<TrainerMode>& modes)
   return all;
 }
 
-// Returns the best mode for each range of the trainer's versions. The best mode of all versions
-// stands last.
+// Returns the best mode for each range of the trainer's versions. The best mode over all versions
+// comes last.
 std::vector<std::size_t> best_of_versions(const std::vector<TrainerMode>& modes,
                                           std::optional<Bytes> limit) {
   std::vector<std::size_t> best;

@@ -101,7 +101,7 @@ void require_limit_fits(const std::vector<std::string>& options, std::chrono::mi
   }
 }
 
-// No worker would ever have time for a comparison that is longer than its limit.
+// No worker would have enough time for a comparison that is longer than its time limit.
 void require_longest_fits(const ComparisonPlan& plan, std::chrono::minutes limit) {
   std::chrono::milliseconds longest{0};
   for (const PlannedComparison& comparison : plan.comparisons) {
@@ -171,7 +171,7 @@ void add_sweep_emit(CLI::App& sweep, Action& action) {
       "  rematch sweep emit results/wan --engine slurm --gres none \\\n"
       "      --slurm ntasks-per-node=8,gpus-per-task=1 --prefix 'srun --kill-on-bad-exit=0' \\\n"
       "      > job.sh                                          # whole nodes of 8 cards\n"
-      "If scontrol is available, times and sizes that the cluster would never start are rejected.");
+      "If scontrol is available, jobs that the cluster would never start are rejected.");
 }
 
 }  // namespace rematch

@@ -33,7 +33,7 @@ struct SweepPlanFlags {
     app.add_option("--memory", memory,
                    "List the comparisons that do not fit into this: 80GiB (default: none)");
     app.add_option("--reserve", reserve,
-                   "Part of --memory that tensors cannot have: 2GiB (default: none)");
+                   "Part of --memory that tensors cannot use: 2GiB (default: none)");
     app.add_option("--stale", stale_after,
                    "A worker that is silent for this long is considered dead");
     app.add_flag("--json", json, "Print the plan as well");
@@ -42,7 +42,7 @@ struct SweepPlanFlags {
   std::string folder;
   std::string card = "h100";
   std::string memory;
-  std::string reserve;  // if empty, there is no reserve, and tensors can use all of --memory
+  std::string reserve;  // value of --reserve; if empty, tensors can use all of --memory
   std::string stale_after = "180s";
   bool json = false;
 };
@@ -112,7 +112,7 @@ void predict(const SweepPlanFlags& flags, const SweepFile& sweep, ComparisonPlan
 }
 
 // Keeps an existing plan file, because workers may be using it. Returns the id in the file, which
-// an earlier version of the format may have hashed from other keys.
+// an earlier version of the format may have computed from other keys.
 std::string write_plan(const std::string& folder, const ComparisonPlan& plan) {
   namespace fs = std::filesystem;
   const std::string file = plan_file_in(folder);
@@ -121,7 +121,7 @@ std::string write_plan(const std::string& folder, const ComparisonPlan& plan) {
     const ComparisonPlan there = require_comparison_plan(folder);
     if (comparison_plan_id(there) == plan.id) return there.id;
     throw UsageError(in_quotes(folder) + " holds another plan, " + there.id.substr(0, 12) +
-                     ", but this file's is " + plan.id.substr(0, 12) +
+                     ", not the plan of this file, " + plan.id.substr(0, 12) +
                      "; give each plan its own folder");
   }
   for (const char* part : {"claims", "log", "reports", "work"}) {
@@ -192,8 +192,8 @@ void print_plan(const SweepPlanFlags& flags, const SweepFile& sweep, const Compa
 ExitCode make_plan(const SweepPlanFlags& flags) {
   const std::optional<Bytes> limit = memory_of_tensors(flags);
   SweepFile sweep = require_json_file(flags.file, sweep_from_json);
-  // It is enough to check one comparison. The words that differ between comparisons are made by the
-  // sweep.
+  // It is enough to check one comparison, because the words that differ between comparisons are
+  // generated.
   if (!sweep.comparisons.empty()) require_run_words(flags.file, sweep.comparisons.front());
   ComparisonPlan plan;
   plan.tool_version = REMATCH_VERSION;

@@ -27,12 +27,14 @@ namespace fs = std::filesystem;
 struct SweepRunFlags {
   explicit SweepRunFlags(CLI::App& app) {
     app.add_option("folder", folder, "Folder of the sweep")->required();
-    app.add_option("--for", time,
-                   "Time limit: 40min; a comparison that is predicted to take longer is not begun, "
-                   "and a running comparison is stopped at the limit (default: none)");
+    app.add_option(
+        "--for", time,
+        "Time limit: 40min; a comparison that is predicted to take longer is not started, "
+        "and a running comparison is stopped at the limit (default: none)");
     app.add_option("--gpus", gpus, "all: start a worker for each visible card of this machine");
     app.add_flag("--retry-failed", retry_failed, "Retry each failed comparison once");
-    app.add_option("--program", program, "Program that measures (default: this one)");
+    app.add_option("--program", program,
+                   "Program that runs the measurements (default: this program)");
   }
   std::string folder;
   std::string time;
@@ -68,7 +70,7 @@ std::string describe(const WorkEnd& end) {
     case WorkEnd::Why::kNothingLeft:
       return measured + ", nothing left";
     case WorkEnd::Why::kInOtherHands:
-      return measured + ", the " + left + " left are held by other workers";
+      return measured + ", " + left + " left, held by other workers";
     case WorkEnd::Why::kDeadline:
       return measured + ", the time is up; " + left + " left";
     case WorkEnd::Why::kStopped:
@@ -189,9 +191,9 @@ void add_sweep_run(CLI::App& sweep, Action& action) {
       "  rematch sweep run results/wan --for 40min\n"
       "  rematch sweep run results/wan --gpus all\n"
       "  rematch sweep run results/wan --retry-failed\n"
-      "Any number of workers, started at any time by anything, on any machine that sees the "
-      "folder;\n"
-      "kill and start them as you like. On a CPU they take turns, so that times are undisturbed.\n"
+      "Any number of workers may run, on any machine that sees the folder. They may be started "
+      "and\n"
+      "killed at any time. On a CPU they take turns, so that times are undisturbed.\n"
       "Exit codes: 0 nothing left, 5 some failed, 75 the time is up, 143 ended by SIGTERM.");
 }
 

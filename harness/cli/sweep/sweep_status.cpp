@@ -100,7 +100,8 @@ std::int64_t num_in(ClaimState state, const std::vector<Row>& rows) {
   return std::ranges::count(rows, state, [](const Row& row) { return row.judged.state; });
 }
 
-// The longest comparison that nobody has begun is a lower bound.
+// Returns the time until the sweep is over. The longest comparison that no worker has started is a
+// lower bound.
 std::chrono::milliseconds time_left_for(const std::vector<Row>& rows, std::int64_t num_workers) {
   std::chrono::milliseconds longest{0};
   for (const Row& row : rows) {

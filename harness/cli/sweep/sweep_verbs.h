@@ -1,4 +1,4 @@
-// The verbs of `rematch sweep`, one per source file, and the functions that they share.
+// The subcommands of `rematch sweep`, one per source file, and the functions that they share.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -25,7 +25,7 @@ std::string plan_file_in(const std::string& folder);
 // Returns a text such as "0f20eefb7109 --model llama_small --dim 32 --seed 0".
 std::string comparison_words(const PlannedComparison& comparison);
 
-// Returns the plan's claims, as this process sees and writes them.
+// Returns an object that reads the claims of the plan and writes those of this process.
 Claims claims_of(const ComparisonPlan& plan, SweepFolder& folder);
 
 }  // namespace rematch

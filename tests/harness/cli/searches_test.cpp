@@ -102,7 +102,7 @@ TEST_CASE("a profile measured on a few layers is valid for the whole model") {
   CAPTURE(profiled.err);
   REQUIRE(profiled.code == 0);
   CHECK_THAT(profiled.err,
-             Catch::Contains("measured on 2 layers; other layers get the times of these"));
+             Catch::Contains("measured on 2 layers; the other layers reuse these times"));
   CHECK(read_json_file(profile)["measured_layers"] == 2);
   CHECK(rematch("validate " + profile).code == 0);
   CHECK(rematch("search " + six_layers + "--points 2 --profile " + profile).code == 0);
@@ -266,7 +266,8 @@ TEST_CASE("--measure rejects unsupported requests in one line") {
                     "give --profile FILE from rematch profile --device cuda");
   check_usage_error(search + "--device h100 --measure 4", "not on h100");
   check_usage_error("search --trace " + trace + " --device cpu --measure 4", "give --model");
-  check_usage_error(search + "--device cpu --measure 4 --world 8", "leave out one of them");
+  check_usage_error(search + "--device cpu --measure 4 --world 8",
+                    "leave out --measure or the layout");
   const std::string roofline = scratch.file("roofline.json");
   REQUIRE(rematch("profile " + kTinyLlama + "--device h100 -o " + roofline).code == 0);
   check_usage_error(search + "--profile " + roofline + " --measure 4", "has times of h100");

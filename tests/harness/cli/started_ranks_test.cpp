@@ -340,7 +340,7 @@ TEST_CASE("every rank refuses a job whose size differs from the layout and names
     CHECK(outcome.code == 2);
     CHECK(is_one_clear_line(outcome));
     CHECK_THAT(outcome.err, Catch::Contains("this is rank " + std::to_string(rank) + " of 3 "));
-    CHECK_THAT(outcome.err, Catch::Contains("--parallel is a layout of 2 ranks"));
+    CHECK_THAT(outcome.err, Catch::Contains("--parallel has 2 ranks"));
   }
   const Outcome half = rematch("run " + kTwoRanks + "--policy none", "RANK=1 WORLD_SIZE=2 ");
   CHECK(half.code == 2);

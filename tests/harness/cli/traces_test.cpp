@@ -126,7 +126,7 @@ TEST_CASE("a plan that no mode of axolotl expresses is exported to a Python file
 }
 
 // The models of rematch have modules and ops that no trainer has.
-TEST_CASE("a plan for a model of rematch can be exported only as a mode of a trainer") {
+TEST_CASE("a plan for a built-in model can be exported only as a mode of a trainer") {
   const ScratchFolder scratch;
   Trace preset = toy_llama({.layers = 4});
   preset.model = "llama_small";
@@ -157,7 +157,7 @@ TEST_CASE("the error for an unsupported export is one line that names the reason
                     "the nearest is axolotl(gradient_checkpointing=true)");
   check_usage_error(
       segments + " --to axolotl",
-      "a Python file cannot do it either: region blocks.0 to blocks.1: the region spans");
+      "a Python file cannot run this plan either: region blocks.0 to blocks.1: the region spans");
   check_usage_error(segments + " --to torchtun", "did you mean 'torchtune'?");
   check_usage_error(segments + " --to quux", "unknown target 'quux'; known: torch, ");
   check_usage_error("export --to torch" + at_trace, "export takes a plan");
@@ -207,7 +207,7 @@ TEST_CASE("exporting a plan of several shapes is refused") {
   const std::string file = stored.scratch.file("shapes.json");
   write_json_file(file, plan_to_json(plan));
   check_usage_error("export " + file + " --to torch --trace " + stored.file,
-                    "the plan has 2 step shapes; an export supports one");
+                    "the plan has 2 step shapes; export supports a single shape");
 }
 
 TEST_CASE("trace --check finds two traces equal, or names the first difference of each part") {

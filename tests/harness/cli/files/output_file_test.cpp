@@ -90,7 +90,7 @@ TEST_CASE("an empty or too long file name is refused before any work") {
   check_usage_error("search --device h100 --trace " + files.trace + " -o ''",
                     "the file name is empty");
   check_usage_error("render " + files.report + " -o " + std::string(300, 'x'),
-                    "whose name has 300 bytes; allowed are at most 200");
+                    "whose name has 300 bytes; the limit is 200");
   check_usage_error("render " + std::string(300, 'x'), "File name too long");
   check_usage_error("describe --plan " + std::string(300, 'x') + ".json", "File name too long");
 }

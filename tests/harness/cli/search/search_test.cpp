@@ -544,7 +544,8 @@ TEST_CASE("float32 on a device with bfloat16 gives a hint, only on stderr") {
                    stored(scratch, trace, dtype + ".json"));
   };
   const Outcome outcome = search("float32");
-  CHECK_THAT(outcome.err, Catch::Contains("hint: this is float32, and most train in bfloat16"));
+  CHECK_THAT(outcome.err,
+             Catch::Contains("hint: this step uses float32; most training uses bfloat16"));
   CHECK_NOTHROW(Json::parse(outcome.out));
   CHECK(without_progress(search("bfloat16").err).empty());
 }

@@ -37,7 +37,7 @@ TEST_CASE("a sweep's page lists failed, skipped and missing comparisons, with th
   const std::string page = sweep_page(testing::representative_sweep());
   CHECK_THAT(page, Catch::Contains(">skipped<") && Catch::Contains(">failed<") &&
                        Catch::Contains(">not measured<") && Catch::Contains(">oom<"));
-  CHECK_THAT(page, Catch::Contains("The least predicted peak is 80&nbsp;GiB") &&
+  CHECK_THAT(page, Catch::Contains("The lowest predicted peak is 80&nbsp;GiB") &&
                        Catch::Contains("Ended by signal 9: &lt;b&gt;killed"));
   CHECK_THAT(page, Catch::Contains("tokens 32, <wbr>batch 2") ||
                        Catch::Contains("tokens 32, batch 2, seed 1"));
