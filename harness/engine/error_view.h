@@ -1,6 +1,6 @@
-// How a host language sees the engine's errors. The engine throws inside ops and saved-tensor
-// hooks, whose callers know only std::exception. A host language with its own error classes
-// registers a function that throws them instead.
+// Lets a host language, such as Python, replace the engine's errors by its own. The engine throws
+// inside ops and saved-tensor hooks, whose callers know only std::exception. A host language with
+// its own error classes registers a function that throws them instead.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@ namespace rematch {
 enum class ErrorKind : std::uint8_t { kRefused, kStreamMismatch };
 
 // Throws the host's error. If the function returns, the engine throws its own error. Called on any
-// thread, with the host's locks in any state.
+// thread, with or without the host's locks.
 using HostThrow = void (*)(ErrorKind kind, const char* message);
 
-// If null, errors are thrown unchanged. Set the function before the first Recording.
+// With null, errors are thrown unchanged. Call this before the first Recording.
 void set_host_throw(HostThrow host_throw);
 
-// Throws the host's error if there is a host.
+// Throws the host's error, if a function is set; otherwise returns.
 void throw_for_host(ErrorKind kind, const char* message);
 
-// Runs `call` on behalf of LibTorch. Converts the engine's errors to the host's errors.
+// Runs `call`, and converts the engine's errors that it throws to the host's errors.
 template <class Call>
 auto with_host_errors(const Call& call) {
   try {

@@ -130,7 +130,7 @@ at::Tensor Frame::unpack_slot(int slot_index) {
   return replay_->take(slot.wanted.value);
 }
 
-// Autograd refuses a saved tensor that was modified later, so the engine refuses it too.
+// Throws for a saved tensor that was modified later, as autograd does.
 void Frame::check_not_written_since(const Slot& slot) const {
   TORCH_CHECK(!is_stale(slot), "rematch: region ", region_name_,
               ": a tensor needed for gradient computation was modified by an in-place op after it "
@@ -166,7 +166,7 @@ at::Tensor Frame::unpack_alone(const Slot& slot) {
   return replay.take(slot.wanted.value);
 }
 
-// A pass that left the plan recomputes what backward needs, because it did not run the plan's ops.
+// A pass that left the plan did not run the planned ops, so it recomputes whatever backward needs.
 ReplayExtent Frame::extent() const {
   const bool as_forward = type_->extent == ReplayExtent::kPrefix;
   return has_left_plan_ && as_forward ? ReplayExtent::kWholeClosure : type_->extent;

@@ -66,9 +66,9 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::ji
 using libtorch::NodePointer;
 
 // Overriding get_default_saved_variable_hooks() is the only way to supply default saved-tensor
-// hooks without Python. All other calls go to the previous default engine. That engine may have
-// started the device threads, which LibTorch does for one engine only. In a Python process it also
-// handles the interpreter's lock.
+// hooks without Python. All other calls go to the previous default engine, because it may already
+// own the device threads, which LibTorch starts only once. In a Python process, it also handles the
+// interpreter's lock.
 class HookEngine final : public torch::autograd::Engine {
  public:
   explicit HookEngine(Engine& behind) : behind_(behind) {}

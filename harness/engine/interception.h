@@ -41,8 +41,8 @@ class UnseenGuard {
                                             c10::DispatchKeySet(c10::DispatchKey::Fake)};
 };
 
-// Sees every op that the thread runs below autograd while its guard lives. An implementation passes
-// the op on with call_next(). Otherwise the op does not run.
+// Sees every op that the thread runs below autograd while its guard lives. An implementation must
+// pass the op on with call_next(), or the op does not run.
 class OpMode {
  public:
   virtual ~OpMode() = default;
@@ -50,7 +50,7 @@ class OpMode {
                    torch::jit::Stack* stack, std::size_t depth) = 0;
 };
 
-// Passes an op on to the next outer mode or, if there is no such mode, to the op's kernel.
+// Passes an op on to the next outer mode, or to its kernel if there is none.
 void call_next(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
                std::size_t depth);
 

@@ -1,5 +1,5 @@
-// A forward pass through a region that runs ops other than the planned ones. See Note [Leaving the
-// plan] (recording.h).
+// A forward pass through a region that runs other ops than planned. See Note [Leaving the plan]
+// (recording.h).
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Tells callers whether the ops of this thread are being recorded. While ops are being recorded, a
-// caller must not run ops that bypass the recorder.
+// Tells whether the ops of this thread are being recorded. If they are, a caller must not run ops
+// that bypass the recorder.
 #pragma once
 
 namespace rematch {

@@ -1,4 +1,4 @@
-// A plan prepared for the engine: op names looked up once, regions indexed by scope path.
+// A plan that is prepared for the engine: op names are looked up, and regions are indexed by scope.
 #pragma once
 
 #include <optional>
@@ -31,14 +31,14 @@ struct PreparedRegionType {
   std::vector<const OpFacts*> ops;
   std::vector<std::int32_t> ids;  // OpFacts::id
   std::vector<Keep> keep;
-  Bytes kept_bytes;  // bytes that the plan keeps
+  Bytes kept_bytes;  // bytes of results that the plan keeps
   // The distance of each op's layer from the region's first layer. -1 for an op outside of layers.
   std::vector<int> layer_of_op;
   bool has_several_layers = false;
   std::vector<int> skipped;  // indices of the ops with PlannedOp::skipped
   ReplayExtent extent = ReplayExtent::kLazyClosure;
   bool early_stop = true;
-  std::unordered_map<int, const DemandStep*> demand_steps;  // one entry for each pack
+  std::unordered_map<int, const DemandStep*> demand_steps;  // by DemandStep::pack
 
   std::size_t first_op_of(int layer_distance) const;
 };
@@ -52,7 +52,7 @@ struct PreparedRegion {
   bool is_last;
 };
 
-// A layer of a region, other than its first layer.
+// A layer of a region, except its first layer.
 struct InnerLayer {
   std::size_t region;
   int distance;  // distance from the region's first layer

@@ -26,8 +26,8 @@
 
 namespace rematch {
 
-// Returns a number for the code of a pair of Python functions. The number is the same in every
-// step. It is -1 for functions of a checkpointing library. Acquires the interpreter's lock itself.
+// Returns a number that identifies the code of a pair of Python functions in all steps, or -1 for
+// functions of a checkpointing library. Acquires the interpreter's lock itself.
 using IdentifyHooks = std::int64_t (*)(void* pack, void* unpack);
 // Returns the c10::TensorImpl of a Python object, borrowed. Returns null if the object is not a
 // tensor.

@@ -20,8 +20,8 @@ struct OpFacts;
 // Thread-safe, because backward passes report from any thread.
 class RecomputeDifferences {
  public:
-  // Notes that op `index` of the region differs. Ops that read its results differ as well, so only
-  // the first op of each region is stored.
+  // Notes that the results of op `index` of the region differ. Stores only the first op of each
+  // region, because all ops that read its results differ as well.
   void add(const std::string& region, std::size_t index, const std::string& op);
 
   std::vector<RecomputeDifference> all() const;

@@ -91,7 +91,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     try {
       open_region_if_planned();
     } catch (...) {
-      leave();  // the Scope that called enter() throws, so its destructor will not call leave()
+      leave();  // the Scope whose constructor called enter() is never destroyed
       throw;
     }
   }
@@ -147,16 +147,16 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     off_plan.emplace(frame->type(), frame->record().num_program_ops(), std::move(difference));
   }
 
-  // Returns whether the program has passed the end of the region without running its last scope.
-  // The program has then begun backward, or a scope that lies after the region.
+  // Returns whether the program has left the region without running its last scope: it has begun
+  // backward, or a scope after the region.
   bool is_behind_region() const {
     if (refuses()) return false;
     if (path_lengths.size() < region_depth) return in_backward();
     return frame->type().has_several_layers && !is_in_layer;
   }
 
-  // Called when a scope opens as a sibling of the region's first scope. Closes the region if the
-  // scope belongs to another region. This happens if the step skips, repeats or reorders layers.
+  // Called when a scope opens beside the region's first scope. If the step skips, repeats or
+  // reorders layers, the scope may belong to another region. In that case, closes the open region.
   void go_on_in_scope(std::optional<int> index) {
     const PreparedRegionType& type = frame->type();
     if (!type.has_several_layers) return;

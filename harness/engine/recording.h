@@ -82,7 +82,7 @@ enum class OutsideCheck : std::uint8_t {
   kHashes,    // also by hashes of the content; slow, only for debugging
 };
 
-// Chooses the reaction to a forward pass whose ops in a region match no shape of the plan.
+// How to react if the ops of a forward pass fit no shape of the plan.
 //
 // Note [Following a shape] A plan may have several shapes, for steps that run different ops. A
 // forward pass begins with the shape of the previous forward pass of the Recording, at first with
@@ -99,8 +99,8 @@ enum class OutsideCheck : std::uint8_t {
 // step without the plan. Leaving the plan may cost memory or recomputation. Such a pass ignores the
 // planned order of recomputation, and offloads no inputs.
 enum class OnMismatch : std::uint8_t {
-  kFollow,         // layers may depart from the plan; warns once for each region type (TORCH_WARN)
-  kFollowQuietly,  // layers may depart from the plan; the caller reports Checkpoint::departures()
+  kFollow,         // continues without the plan; warns once for each region type (TORCH_WARN)
+  kFollowQuietly,  // continues without the plan; the caller reports Checkpoint::departures()
   kRefuse,         // throws StreamMismatch, for callers that verify predicted counts
 };
 
@@ -120,8 +120,8 @@ struct Departures {
   Bytes kept_beyond_plan;        // bytes kept in addition to the plan's, maximum over all passes
 };
 
-// Whether a step hashes the results of ops, and compares the hashes of recomputed ops with the
-// hashes in forward. For debugging only, because the step waits for the device after each op.
+// kRecomputedOps compares the results of recomputed ops with the results in forward, by hashes.
+// Only for debugging, because the step waits for the device after each op.
 enum class Verify : std::uint8_t { kNothing, kRecomputedOps };
 
 // The first recomputed op of a region whose results differ from the results in forward. Possible
@@ -139,7 +139,7 @@ class MoveObserver;
 // The memory that stores use, and the bytes copied since Checkpoint::restart_host_counts().
 struct StoreUse : HostMemory {
   Bytes in_use;
-  std::int64_t allocations = 0;  // number of blocks ever allocated; steps reuse blocks
+  std::int64_t allocations = 0;  // number of blocks allocated; later steps reuse them
   bool operator==(const StoreUse&) const = default;
 };
 

@@ -1,5 +1,5 @@
-// The vectors of a frame. When a frame dies, its vectors are cleared and reused by the next frame.
-// In a dispatch-bound step, growing new vectors in every region costs more than filling them.
+// The vectors of a frame, which later frames reuse. In a dispatch-bound step, growing new vectors
+// in every region would cost more than filling them.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,6 +1,6 @@
-// Outside tensors whose content may be missing or replaced between forward and backward. Examples
-// are parameters that are gathered for one layer, or copied into one buffer that serves several
-// layers.
+// Tensors from outside the regions whose content may be missing or replaced between forward and
+// backward. Examples are parameters that are gathered only while a layer runs, or that share one
+// buffer with other layers.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -66,7 +66,7 @@ std::optional<GeneratorState> state_before(const OpFacts& facts, const torch::ji
   const std::size_t base = stack.size() - facts.arguments.size();
   if (!draws_random(facts, stack)) return std::nullopt;
   const c10::Device device = device_of(facts, stack, base);
-  if (device.is_meta()) return std::nullopt;  // kernels on meta tensors draw nothing
+  if (device.is_meta()) return std::nullopt;  // kernels on meta tensors draw no random numbers
   return state_of(generator_of(facts, stack, base, device));
 }
 

@@ -8,7 +8,8 @@
 
 namespace rematch {
 
-// Returns whether the op is about to draw from a generator. `stack` ends with the op's arguments.
+// Returns whether this call of the op will draw random numbers. `stack` ends with the op's
+// arguments.
 bool draws_random(const OpFacts& facts, const torch::jit::Stack& stack);
 
 // The state of the generator that the op is about to use; empty if the op draws no random numbers.

@@ -19,8 +19,8 @@ namespace {
 
 // Note [Flags of at::Context] The getters of at::Context are calls into another library. Some of
 // them warn or throw if a program mixes old and new names of a flag. So this file reads the flags
-// from the private members that store them. C++ allows an explicit instantiation to name a private
-// member. With a LibTorch that has other members, this file does not compile.
+// from private members, which C++ allows an explicit template instantiation to name. If a release
+// of LibTorch renames the members, this file does not compile.
 using PrecisionKey = std::pair<at::Float32Backend, at::Float32Op>;
 using Precisions = std::unordered_map<PrecisionKey, at::Float32Precision, c10::hash<PrecisionKey>>;
 

@@ -1,12 +1,12 @@
 // The state of the thread and the process that kernels read in addition to their arguments.
 // Examples are autocast, the flags of at::Context, the default dtype and the number of threads.
-// Recompute runs an op under the state of forward, even if the program has changed the state since.
+// Recompute runs each op under the same state as in forward, even if the program has changed the
+// state since.
 //
-// Note [What kernels read] A kernel may call other ops, which go through autocast again. A kernel
-// may also choose its algorithm by a flag of the process. A program may set such state for a block
-// of code only, and may set other state around backward. The state rarely changes between the ops
-// of a region. So the recorder compares the state before each op, and stores it only when it
-// differs.
+// Note [What kernels read] A kernel may call other ops, to which autocast applies again. A kernel
+// may also choose its algorithm by a global flag. A program may set such state only for a block of
+// code, and may change it before backward. The state rarely changes between the ops of a region, so
+// the recorder compares the state before each op, and stores it only when it has changed.
 #pragma once
 
 #include <ATen/Context.h>

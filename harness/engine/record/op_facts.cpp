@@ -151,7 +151,7 @@ using Table = std::unordered_map<const c10::FunctionSchema*, std::unique_ptr<OpF
 OpFacts& intern(const c10::OperatorHandle& op) {
   static std::mutex mutex;
   static auto* table =
-      new Table;  // The map is leaked, because threads may still record while the process ends.
+      new Table;  // leaked, because threads may still record while the process ends
   std::lock_guard<std::mutex> lock(mutex);
   std::unique_ptr<OpFacts>& facts = (*table)[&op.schema()];
   if (facts == nullptr) {

@@ -56,7 +56,7 @@ bool has_side_writes(const OpFacts& facts, const torch::jit::Stack& stack);
 // other call. `stack` ends with the op's arguments.
 std::string group_of_collective(const torch::jit::Stack& stack);
 
-// Returns whether the op writes to this argument, whether or not the schema marks the write.
+// Returns whether the op writes to this argument, even without a mark in its schema.
 bool writes_to(const OpFacts& facts, std::size_t position);
 
 // The tensors in a value: the value itself if it is a tensor, or the tensors in a list or in nested
@@ -90,8 +90,8 @@ std::int32_t op_id(std::string_view name);
 // Looks up a name such as "aten::add.Tensor". Returns null if this LibTorch has no such op.
 const OpFacts* find_facts(const std::string& name);
 
-// The ops of LibTorch that write statistics, noise or a state into an argument, in addition to
-// computing their results.
+// Ops of LibTorch that write statistics, noise or state into an argument, in addition to computing
+// results.
 //
 // Note [Side writes]
 // Batch norm in training writes running statistics, and its schema does not say so. A recompute
@@ -113,10 +113,10 @@ struct SideWrites {
   std::vector<std::string_view> arguments;
   std::string_view
       only_if;  // name of a bool argument that enables the write; empty if every call writes
-  bool feeds_results = false;  // whether the results depend on the argument's old content
+  bool feeds_results = false;  // whether the op's results depend on the old content
 };
 
-// All side writes. The tests compare them with the ops' real writes.
+// All ops with side writes. Tests compare the list with what the ops really write.
 const std::vector<SideWrites>& all_side_writes();
 
 // Returns null for the many ops without side writes. `op` is a name without overload, such as

@@ -1,5 +1,5 @@
-// The stream that an op runs on: the current stream of its device. Only CUDA has several streams.
-// LibTorch's device guard knows the current stream, so no CUDA header is needed.
+// Finds the stream that an op runs on, which is the current stream of its device. Only CUDA has
+// several streams. LibTorch's device guard returns the current stream, so no CUDA header is needed.
 #pragma once
 
 #include <ATen/core/stack.h>

@@ -55,8 +55,8 @@ class NotedSave final : public torch::autograd::SavedVariableHooks {
 
 }  // namespace
 
-// A trace notes the tensors that autograd saves, to count the bytes. A record that is replayed does
-// not note them, because autograd keeps them.
+// In a trace, notes the tensors that autograd saves, to count their bytes. In a record for replay,
+// this is not needed, because autograd keeps them.
 struct OpaqueCall::State final : SavedTensorProvider {
   explicit State(Recorder* open) : recorder(open) {
     unseen.emplace(c10::DispatchKey::Fake);

@@ -37,8 +37,8 @@ class OpaqueCall {
     Timer* previous_;
   };
 
-  // Registers the op. A plan from another process may name the op before this process makes an
-  // opaque call.
+  // Registers rematch::opaque, because a plan from another process may name the op before this
+  // process makes an opaque call.
   static void define_op();
 
   // Call this before the opaque call runs. `overwritten` are the tensors that the call may write
@@ -46,8 +46,8 @@ class OpaqueCall {
   // recorded op.
   static std::unique_ptr<OpaqueCall> begin(const std::vector<at::Tensor>& overwritten);
 
-  // Call end() after a successful call. Without end(), the call counts as failed, and the record
-  // does not contain the call.
+  // Call end() after a successful call. Without end(), the call counts as failed and is not
+  // recorded.
   ~OpaqueCall();
   OpaqueCall(const OpaqueCall&) = delete;
   OpaqueCall& operator=(const OpaqueCall&) = delete;

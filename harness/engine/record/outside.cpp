@@ -90,7 +90,7 @@ std::uint64_t hash_of(const at::Tensor& given) {
   const at::Tensor tensor = tensor_with_data(given);
   if (!tensor.has_storage() || tensor.is_meta() || tensor.numel() == 0) return 0;
   if (tensor.storage().data() == nullptr)
-    return 0;  // The program has released the memory, as FSDP does.
+    return 0;  // The program has freed the memory, as FSDP does.
   if (!tensor.is_cpu()) return hash_on_device(tensor);
   const at::Tensor content = content_on_cpu(tensor);
   return std::hash<std::string_view>{}(

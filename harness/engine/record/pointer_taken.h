@@ -15,9 +15,9 @@ enum class PointerUse : std::uint8_t {
              // data_ptr()
 };
 
-// Call this on the thread that runs forward, before anything is written through the pointer.
-// Outside an open region and inside the kernel of an op, the call has no effect. The call also has
-// no effect for tensors from outside the region. Only OutsideCheck::kHashes detects writes to them.
+// Call this on the thread that runs forward, before anything is written through the pointer. Has no
+// effect outside an open region, inside the kernel of an op, and for tensors from outside the
+// region. Writes to such tensors are detected only with OutsideCheck::kHashes.
 //
 // kOnce copies the content at the next read of the tensor, or of another tensor on its storage.
 // kLasting compares the whole content at every read, and copies the content if it has changed. On a

@@ -50,8 +50,8 @@ class Rollback {
   bool done_ = false;
 };
 
-// Checks one identity; successive calls go through all identities. If the tensor or storage of the
-// identity is dead, removes the identity here and from `known`.
+// Checks one identity; successive calls go through all of them. If its tensor or storage is dead,
+// removes the identity here and from `known`.
 template <typename Impl>
 void forget_if_dead(std::vector<c10::weak_intrusive_ptr<Impl>>& identities, std::size_t& next,
                     PointerMap& known) {
@@ -223,8 +223,8 @@ void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::S
   forget_some_dead();
 }
 
-// Runs an op that may write, draw or communicate. If arguments are hashed, runs every op. Few ops
-// need the checks of this function, so other ops take a faster path.
+// Runs an op that may write, draw random numbers or communicate. With OutsideCheck::kHashes, runs
+// every op. All other ops take a faster path without these checks.
 void Recorder::run_with_effects(RecordedOp& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
                                 std::size_t depth, Keep keep) {
   const OpFacts& facts = *op.facts;

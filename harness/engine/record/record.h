@@ -110,7 +110,7 @@ struct RecordedValue {
   OptionalIndex outside;
   // The tensor's version counter minus RecordedStorage::explained.
   std::uint32_t version_offset = 0;
-  bool constant = false;    // kept because replay cannot compute it; replay only borrows it
+  bool constant = false;    // kept because replay cannot compute it, and never freed by replay
   bool saved = false;       // autograd has saved the value
   bool from_empty = false;  // the value's op leaves the content undefined
   // A collective may have raised the version counter, so the next check must accept any version.
@@ -121,7 +121,7 @@ struct RecordedStorage {
   std::int32_t version = 0;  // number of in-place writes seen
   std::int32_t last_loud_version =
       0;                        // version after the last write that raised the version counter
-  std::uint32_t explained = 0;  // total by which recorded writes have raised version counters
+  std::uint32_t explained = 0;  // number of counter increments that recorded writes explain
   bool outside = false;
   bool exposed = false;           // the program has taken a pointer to the storage
   const void* address = nullptr;  // address of the StorageImpl
@@ -168,8 +168,8 @@ struct RecordedWait {
   OptionalIndex wait;  // the op that completes the collective; absent if it is not recorded yet
 };
 
-// The state of a CPU generator, stored as the plain Mersenne twister. get_state() would allocate a
-// tensor of 5,056 bytes for every op that draws.
+// The state of a CPU generator, stored as a plain Mersenne twister, because get_state() would
+// allocate a tensor of 5,056 bytes for every op that draws.
 struct CpuGeneratorState {
   at::mt19937 engine;
   std::optional<float> next_float;
@@ -312,7 +312,7 @@ class Recorder {
   // The bytes of the storage that the record assigned to the value.
   Bytes storage_bytes(std::int32_t value, const at::Tensor& tensor) const;
 
-  // Returns the value of a tensor. An unknown tensor is added as an outside value and held.
+  // Returns the value of a tensor. Adds an unknown tensor as an outside value, and holds it.
   std::int32_t value_of(const at::Tensor& tensor);
   // Like value_of(), for a tensor that autograd saves.
   std::int32_t saved_value_of(const at::Tensor& tensor);
@@ -430,14 +430,14 @@ class Recorder {
     std::uint32_t counter_before;
   };
 
-  // A part of a sparse tensor, on another storage than the sparse tensor.
+  // A linked part of a sparse tensor: Note [Parts of sparse tensors].
   struct LinkedPart {
     std::int32_t value;  // the sparse tensor
     std::int32_t part;   // index in parts_of()
     std::int32_t storage;
     at::Tensor outside;  // the part, if it comes from outside the region
-    // The sparse tensor. Weak, and without the version counter, because factories copy a result
-    // that anybody else holds.
+    // The sparse tensor. A weak reference, without the version counter, because of Note [Results of
+    // factories].
     c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> sparse;
   };
 
@@ -535,8 +535,7 @@ Recorder* open_recorder();
 // Replaces the thread's open recorder. Returns the previous one.
 Recorder* exchange_open_recorder(Recorder* recorder);
 
-// Returns a tensor on the same storage, without its graph. The result shares the version counter,
-// or uses `counter`.
+// Returns a detached tensor on the same storage. It shares the version counter, or uses `counter`.
 at::Tensor without_graph(const at::Tensor& tensor);
 at::Tensor without_graph(const at::Tensor& tensor, const c10::VariableVersion& counter);
 

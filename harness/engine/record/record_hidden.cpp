@@ -257,7 +257,7 @@ void Recorder::drop_kept_values(std::int32_t storage) {
     if (record_->stash != nullptr) record_->stash->drop(id);
     // A copied constant has its own storage, so it stays valid.
     if (value.constant && !record_->shares_kept(id)) continue;
-    if (!has_fault(Fault::kStaleValue)) value.kept.reset();  // the op has overwritten the content
+    if (!has_fault(Fault::kStaleValue)) value.kept.reset();  // the write has changed its content
   }
 }
 
@@ -291,8 +291,9 @@ void Recorder::note_pointer_taken(const at::Tensor& tensor, PointerUse use) {
   }
 }
 
-// Handles an outside storage that is about to be written. Copies the content that ops have read,
-// because recompute would otherwise read the new content. Raises the storage's version.
+// Call this before a write that is not recorded. For an outside storage, copies the content that
+// ops have read, because recompute would otherwise read the new content, and raises the storage's
+// version.
 void Recorder::note_write_ahead(const at::Tensor& tensor) {
   if (!tensor.defined()) return;
   note_pointer_taken(tensor, PointerUse::kOnce);

@@ -54,7 +54,7 @@ OptionalIndex Recorder::outside_behind(const RecordedOp& op, std::int32_t storag
   return static_cast<std::int32_t>(found - all.begin());
 }
 
-// Views share the version counter of their base.
+// Returns the version offset for a view, whose version counter is that of its base.
 std::uint32_t Recorder::offset_behind(const RecordedOp& op, std::int32_t storage) const {
   for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
     const RecordedValue& argument = record_->values[record_->uses[i].value];

@@ -253,8 +253,8 @@ void Recorder::note_writes(const RecordedOp& op, const VersionCounters& counters
   if (!linked_parts_.empty()) note_part_writes(op);
 }
 
-// Autograd raises versions above the interception point, after the op has returned. The versions
-// are final by the time of the next op.
+// Checks at the next op whether writes raised version counters, because autograd raises them only
+// after the op has returned from the engine.
 void Recorder::settle_writes() {
   if (unsettled_.empty()) return;
   for (auto latest = unsettled_.rbegin(); latest != unsettled_.rend(); ++latest) {

@@ -1,6 +1,6 @@
-// The in-place version at which autograd saved a tensor. Two tensors on one storage may have
-// separate versions, like the pieces of unsafe_split. Autograd then assumes that a write to one
-// tensor leaves the saved content of the other unchanged.
+// The in-place version at which autograd saved a tensor. Tensors on one storage may have separate
+// versions, such as the results of unsafe_split. Autograd then assumes that a write to one of them
+// does not affect the others.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,7 +1,7 @@
-// Tensors of Python subclasses that wrap another tensor. A DTensor wraps the rank's tensor, for
-// example. The storage of a wrapper has no data. The inner tensor determines the tensor's bytes,
-// and which tensors share its memory. The engine knows no Python, so the Python package registers a
-// function that finds the inner tensor.
+// Handles tensors of Python subclasses that wrap another tensor, such as a DTensor, which wraps the
+// rank's local tensor. The storage of a wrapper has no data. The inner tensor determines how many
+// bytes a wrapper takes, and which tensors share its memory. The engine does not depend on Python,
+// so the Python package registers a function that finds the inner tensor.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -58,7 +58,7 @@ class CudaMover final : public Mover {
     C10_CUDA_CHECK(cudaHostAlloc(&block, bytes, cudaHostAllocDefault));
     return block;
   }
-  // Before the driver frees the block, it waits for copies that use the block.
+  // Safe during a copy, because the driver waits for copies before it frees the block.
   void free(void* block) noexcept override { static_cast<void>(cudaFreeHost(block)); }
 
   void copy_out(void* host, const void* device, std::size_t bytes) override {

@@ -20,7 +20,7 @@ enum class Move : std::uint8_t {
   kJoin,  // work on the stream waits for copies on another stream
 };
 
-// Observes copies and stream joins, for timing. Without an observer there is no cost.
+// Observes copies and stream joins, to time them.
 class MoveObserver {
  public:
   virtual ~MoveObserver() = default;
@@ -68,7 +68,7 @@ class Mover {
 // Throws Refused if this build cannot move tensors from the device.
 std::unique_ptr<Mover> make_mover(c10::Device device);
 
-// Weak: null in programs that are not linked with CUDA.
+// A weak symbol: null in programs that are not linked with CUDA.
 [[gnu::weak]] std::unique_ptr<Mover> make_cuda_mover(c10::Device device);
 
 }  // namespace rematch
