@@ -34,7 +34,7 @@ struct DryCudaRecord {
   uint64_t thread;        // launching thread, numbered from 0 in the order of first launches
   uint64_t start_ns;      // on a simulated clock, where each operation takes 1000 ns; never 0
   uint64_t end_ns;
-  uint32_t correlation;  // position among all records, including records that were not kept
+  uint32_t correlation;  // position among all operations, recorded or not
 };
 
 // Discards all records. Operations are recorded only after the first call.

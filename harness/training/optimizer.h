@@ -23,7 +23,8 @@ class Optimizer {
 };
 
 // `parameters` are leaves and must outlive the optimizer. bfloat16 parameters get float32 master
-// weights and moments: the update runs on the master, and the parameter is its rounded copy.
+// weights and moments: the update changes the master weights, and the parameter is a rounded copy
+// of them.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerChoice& choice,
                                           std::vector<at::Tensor> parameters);
 
