@@ -46,7 +46,7 @@ void note_error() {
   } catch (const PlanRejected& thrown) {
     note(ErrorClass::kPlan, thrown.what());
   } catch (const c10::Error& thrown) {
-    last_error = thrown.what_without_backtrace();  // without the stack trace
+    last_error = thrown.what_without_backtrace();  // leaves out the stack trace
   } catch (const std::exception& thrown) {
     last_error = thrown.what();
   } catch (...) {

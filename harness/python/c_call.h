@@ -1,6 +1,6 @@
-// Code that the C functions share. Turns exceptions into the line and the class that
-// rematch_error() and rematch_error_class() return. Keeps returned texts alive until the thread's
-// next call, and reads arguments.
+// Code that the C functions share: it converts exceptions for rematch_error() and
+// rematch_error_class(), keeps returned texts alive until the thread's next call, and parses
+// arguments.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,7 +19,7 @@
 
 namespace rematch::c_call {
 
-// The kind of an error. Python has a class for each.
+// The kind of an error. Each corresponds to one Python exception class.
 enum class ErrorClass : std::uint8_t {
   kOther,
   kRefused,  // the program does something that cannot be recorded
@@ -30,9 +30,9 @@ enum class ErrorClass : std::uint8_t {
 const std::string& error();
 ErrorClass error_class();
 void clear_error();
-void note_error();  // stores the exception that is being handled
+void note_error();  // stores the exception that the caller is handling
 
-// The policy or the plans do not apply to the model.
+// Thrown for a policy, or plans, that do not apply to the model.
 struct PlanRejected : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
@@ -64,7 +64,7 @@ Value accepted(std::variant<Value, Rejected> result) {
 // Returns the tensors of an array of TensorImpls (tensor._cdata in Python).
 std::vector<at::Tensor> tensors_at(void* const* tensors, int count);
 
-// The next four functions throw FormatError or std::invalid_argument. The message says what is
+// Parse an argument. They throw FormatError or std::invalid_argument, and the message says what is
 // allowed.
 Trace trace_of_text(const char* trace_json);
 Plan plan_of_text(const char* plan_json);

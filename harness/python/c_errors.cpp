@@ -18,7 +18,7 @@ void throw_host_error(ErrorKind kind, const char* message) {
 }  // namespace
 }  // namespace rematch::c_call
 
-using namespace rematch::c_call;  // C functions are outside of any namespace
+using namespace rematch::c_call;  // extern "C" functions need names without a namespace
 
 extern "C" {
 

@@ -1,5 +1,5 @@
-// The engine's errors as Python classes. Ops throw them, and LibTorch's Python binding asks an
-// exception of type PyTorchError which Python class to raise.
+// Makes ops raise the engine's errors as the right Python classes. LibTorch's Python binding asks
+// an exception of type PyTorchError which Python class to raise.
 #pragma once
 
 #include <exception>
@@ -11,9 +11,9 @@ struct _object;  // Python's PyObject, whose own header is not available here
 
 namespace torch {
 
-// The same declaration as in torch/csrc/Exceptions.h. LibTorch's binding recognizes the type by its
-// name. If a release declares the type in another way, Python raises RuntimeError. The classes
-// derive from RuntimeError.
+// Copied from torch/csrc/Exceptions.h. LibTorch's binding recognizes the type by its name. If a
+// release declares it differently, Python raises a plain RuntimeError, the base class of the
+// engine's errors.
 struct PyTorchError : public std::exception {
   PyTorchError() = default;
   explicit PyTorchError(std::string message) : msg(std::move(message)) {}

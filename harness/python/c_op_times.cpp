@@ -1,5 +1,5 @@
-// C functions that measure the op times of a traced step while Python runs the steps: steps in
-// which every op is timed, and whole steps without observers.
+// C functions that measure the op times of a traced step. Python runs two kinds of steps: watched
+// steps, in which every op is timed, and steps without observers.
 #include <chrono>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -20,13 +20,13 @@
 #include "policies/trace/measured_profile.h"
 #include "policies/trace/profile_json.h"
 
-using namespace rematch;  // C functions are outside of any namespace
+using namespace rematch;  // extern "C" functions need names without a namespace
 using namespace rematch::c_call;
 
-// Measures op times. If measuring takes longer than two seconds, shows the progress.
+// Measures op times. Shows its progress after two seconds.
 struct RematchOpTimes {
-  // `num_steps` counts the steps of both kinds, for the progress. `card` is the name of the GPU,
-  // empty on the CPU.
+  // `num_steps`, for the progress, counts steps of both kinds. `card` is the name of the GPU; empty
+  // on the CPU.
   RematchOpTimes(Trace traced, int num_steps, c10::Device on, std::string card_name)
       : trace(std::move(traced)),
         card(std::move(card_name)),
@@ -34,10 +34,10 @@ struct RematchOpTimes {
         device_timer(on),
         progress("measuring op times", num_steps) {}
 
-  // A watched step calls the three functions below in their order. Forward runs between the first
-  // and the second call, and backward between the second and the third. On the CPU, the calling
-  // thread runs the step's ops. Throws std::runtime_error, which names the op, unless the step ran
-  // the trace's ops. Throws std::logic_error if the calls come in another order.
+  // For a watched step, call begin_forward(), run forward, call begin_backward(), run backward, and
+  // call end_step(). Any other order throws std::logic_error. If the step ran different ops than
+  // the trace, throws std::runtime_error, which names the op. On the CPU, only ops on the calling
+  // thread are timed.
   void begin_forward() {
     if (watch) throw std::logic_error("a watched step has not ended");
     timed = {};

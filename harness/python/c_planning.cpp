@@ -70,7 +70,7 @@ Profile profile_asked(const Trace& trace, const Json& request) {
   return roofline_profile(trace, *sheet, *links);
 }
 
-// Returns the link over which plans may offload. Absent if plans must not offload.
+// Returns the link between device and host, if plans may offload.
 std::optional<HostLink> host_link_asked(const Json& request, const Profile& profile) {
   if (!request.at("offload").get<bool>()) return std::nullopt;
   if (request.contains("link_rate_bytes_per_second")) {
@@ -89,8 +89,8 @@ std::optional<HostLink> host_link_asked(const Json& request, const Profile& prof
   return HostLink{rate, rate, "data sheet of " + std::string(sheet->name)};
 }
 
-// Returns the requested budget. A request may instead give the bytes that are free after
-// parameters, constants and the optimizer's state.
+// Returns the requested budget. If the request gives free bytes instead, adds parameters, constants
+// and the optimizer's state.
 std::optional<Bytes> budget_asked(const Trace& trace, const Json& request,
                                   OptimizerKind optimizer) {
   if (request.contains("budget_bytes")) {
@@ -113,7 +113,7 @@ std::vector<Plan> baselines_asked(const Trace& trace, const Profile& profile, co
   return plans;
 }
 
-// Limits the record to the memory of the card whose data sheet has the profile's times.
+// Takes the device memory from the data sheet on which the profile is based.
 void take_card_of(const Profile& profile, const Trace& trace, FrontRecord& record) {
   const DeviceSheet* const sheet = sheet_of(profile);
   record.device_memory = sheet->memory;
@@ -122,7 +122,7 @@ void take_card_of(const Profile& profile, const Trace& trace, FrontRecord& recor
 
 FrontRecord searched(const Trace& trace, const Json& request) {
   const Profile profile = profile_asked(trace, request);
-  ElapsedProgress progress("searching", "fewer layers or points take less");
+  ElapsedProgress progress("searching", "fewer layers or points take less time");
   SearchSpace space =
       usual_space(schedule_named(request.at("schedule").get<std::string>().c_str()),
                   optimizer_named(request.at("optimizer").get<std::string>().c_str()));
@@ -146,7 +146,7 @@ FrontRecord searched(const Trace& trace, const Json& request) {
 }  // namespace
 }  // namespace rematch::c_call
 
-using namespace rematch;  // C functions are outside of any namespace
+using namespace rematch;  // extern "C" functions need names without a namespace
 using namespace rematch::c_call;
 
 extern "C" {

@@ -34,8 +34,8 @@ struct RematchCheckpoint {
 };
 struct RematchRecording {
   rematch::Recording recording;
-  // The listener of this recording's scopes. A scope that closes after the end of the recording
-  // must not call the listener.
+  // The listener of this recording's scopes. Scopes that close after the recording has ended must
+  // not call it.
   rematch::ScopeListener* listener = rematch::scope_listener();
 };
 struct RematchOpaqueCall {
@@ -45,15 +45,15 @@ struct RematchHidden {
   rematch::OpaqueSection section;
 };
 struct RematchTrace {
-  rematch::CountingGuard counts;  // counts the bytes that backward allocates
+  rematch::CountingGuard counts;  // makes the allocators count what backward allocates
   rematch::TraceSession session;
 };
 
 namespace rematch::c_call {
 namespace {
 
-// The listener of each open scope. Null if there was no listener, or if the recording has ended. An
-// interrupted forward never leaves its scopes.
+// The listener of each open scope. Null if nothing was recorded, or if the recording has ended
+// before the scope closed, as after an interrupted forward.
 thread_local std::vector<ScopeListener*> listeners;
 
 std::int64_t allocated_bytes(const c10::Device& device) {
@@ -82,7 +82,7 @@ void put_head(const Json& head, Trace& trace) {
 }  // namespace
 }  // namespace rematch::c_call
 
-using namespace rematch;  // C functions are outside of any namespace
+using namespace rematch;  // extern "C" functions need names without a namespace
 using namespace rematch::c_call;
 
 extern "C" {

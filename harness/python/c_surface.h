@@ -1,9 +1,9 @@
 // The engine, the tracer and the predictor as C functions. Python calls them through ctypes, in a
-// process that has imported torch. The engine sees the ops of the calling thread below autograd, so
-// most functions take no tensors.
+// process that has imported torch. Most functions take no tensors, because the engine sees the
+// calling thread's ops below autograd.
 //
-// Functions that can fail return -1 or null, and rematch_error() then has the reason. A returned
-// text lives until the thread's next call. Tensors are passed as TensorImpls (tensor._cdata).
+// A function that fails returns -1 or null, and rematch_error() then returns the reason. A returned
+// text is valid until the thread's next call. Tensors are passed as TensorImpls (tensor._cdata).
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ struct RematchOpTimes;
 
 // Returns the last error of this thread, as one line.
 REMATCH_PYTHON_EXPORT const char* rematch_error();
-// Returns the class of the last error. 1: the engine refused something that the program does. 2: a
-// plan, policy or trace is malformed or does not belong to the model. 0: any other error.
+// Returns the class of the last error. 1: the program did something that the engine cannot support.
+// 2: a plan, policy or trace is malformed or does not belong to the model. 0: any other error.
 REMATCH_PYTHON_EXPORT int rematch_error_class();
 // Sets the Python classes (PyTypeObject) of errors 1 and 2. Ops and backward raise these classes.
 // The classes must outlive the last step of the process.
@@ -32,13 +32,12 @@ REMATCH_PYTHON_EXPORT void rematch_set_error_types(void* refused, void* plan_err
 // Returns the version of LibTorch that the library was built for, such as "2.11.0".
 REMATCH_PYTHON_EXPORT const char* rematch_torch_version();
 
-// Hooks the engine into LibTorch. Call this function once per process. With `counts_memory`, also
-// replaces the allocators of devices cpu and meta by counting allocators. In that case call it
-// before the first tensor, and only for measuring.
+// Hooks the engine into LibTorch. Call this once per process. With `counts_memory`, also replaces
+// the allocators of devices cpu and meta by counting allocators. This must happen before the first
+// tensor exists, and is meant for measurements only.
 REMATCH_PYTHON_EXPORT int rematch_install(int counts_memory);
-// Sets the function that finds the tensor inside a Python tensor subclass. `look_inside` takes the
-// Python object. It returns the TensorImpl inside the object, or null if the object contains no
-// tensor.
+// Sets the function that finds the inner tensor of a Python tensor subclass. It takes the Python
+// object, and returns the inner TensorImpl, or null for an object that wraps no tensor.
 REMATCH_PYTHON_EXPORT void rematch_set_look_inside(void* (*look_inside)(void* python_object));
 // Sets the functions of harness/engine/program_hooks.h. The first function identifies a pair of
 // saved-tensor hooks. The second finds the tensor that a pack hook returned.
@@ -50,10 +49,11 @@ REMATCH_PYTHON_EXPORT void rematch_set_program_hooks(std::int64_t (*identify)(vo
 REMATCH_PYTHON_EXPORT std::int64_t rematch_allocated_bytes(const char* device);
 
 // Enters a scope of the forward pass on this thread. `index` is a block's layer index, else -1.
-// Returns 0, or 1 if nothing is recorded or traced. Each enter that did not fail needs a leave.
+// Returns 0 in a recorded or traced step, and 1 outside of one; both need a matching
+// rematch_leave_scope().
 REMATCH_PYTHON_EXPORT int rematch_enter_scope(const char* name, int index);
 REMATCH_PYTHON_EXPORT void rematch_leave_scope();
-// Returns 1 while this thread is in a scope of a step that is recorded or traced, else 0.
+// Returns 1 while this thread is inside a scope of a recorded or traced step, else 0.
 REMATCH_PYTHON_EXPORT int rematch_is_in_scope();
 // Returns 1 while this thread's ops are recorded for a region of the plan, else 0.
 REMATCH_PYTHON_EXPORT int rematch_is_in_region();
@@ -61,14 +61,15 @@ REMATCH_PYTHON_EXPORT int rematch_is_in_region();
 // harness/engine/record/pointer_taken.h. `is_lasting` is 1 for PointerUse::kLasting.
 REMATCH_PYTHON_EXPORT int rematch_note_pointer_taken(void* tensor, int is_lasting);
 
-// Returns a hash of the tensor's content; 0 for a tensor without memory. The call is not recorded.
+// Returns a hash of the tensor's content; 0 for a tensor without memory. Its ops are not recorded.
 REMATCH_PYTHON_EXPORT std::uint64_t rematch_hash(void* tensor);
-// Returns the number of ops that write to an argument without a mark in their schema. Traces of
-// this process have found these writes. Later records treat the arguments as written.
+// Returns the number of ops that traces of this process have seen write to an argument that their
+// schema does not mark. Later records treat these arguments as written.
 REMATCH_PYTHON_EXPORT std::int64_t rematch_num_silent_writers();
 
-// Begins a call that is one op of the record: see harness/engine/record/opaque_call.h. Returns null
-// without an error if nothing is recorded. If the call fails, end it with abort.
+// Begins an opaque call, which is recorded as one op: see harness/engine/record/opaque_call.h.
+// Returns null without an error if nothing is recorded. End the call with rematch_end_opaque(), or
+// with rematch_abort_opaque() if it fails.
 REMATCH_PYTHON_EXPORT RematchOpaqueCall* rematch_begin_opaque(void* const* overwritten,
                                                               int num_overwritten);
 REMATCH_PYTHON_EXPORT int rematch_end_opaque(RematchOpaqueCall* call, const char* name,
@@ -77,8 +78,8 @@ REMATCH_PYTHON_EXPORT int rematch_end_opaque(RematchOpaqueCall* call, const char
 REMATCH_PYTHON_EXPORT void rematch_abort_opaque(RematchOpaqueCall* call);
 // Like mark_unrepeatable() of harness/engine/record/op_facts.h. Returns 1 if an op has this name.
 REMATCH_PYTHON_EXPORT int rematch_mark_unrepeatable(const char* op);
-// Begins a section on this thread that counts as one opaque op. The ops in it are not recorded.
-// Sections must end from the innermost to the outermost.
+// Begins a section on this thread whose ops are not recorded (harness/engine/opaque_section.h).
+// Sections nest; the innermost must end first.
 REMATCH_PYTHON_EXPORT RematchHidden* rematch_begin_hidden();
 REMATCH_PYTHON_EXPORT void rematch_end_hidden(RematchHidden* section);
 
@@ -94,58 +95,58 @@ REMATCH_PYTHON_EXPORT const char* rematch_departures(const RematchCheckpoint* ch
 REMATCH_PYTHON_EXPORT const char* rematch_recompute_differences(
     const RematchCheckpoint* checkpoint);
 // Names tensors whose content may be missing between forward and backward: see
-// harness/engine/record/gathered.h. `is_back` takes a tensor, and returns 1 if the tensor has the
-// content of forward again.
+// harness/engine/record/gathered.h. `is_back` takes a tensor, and returns 1 if its content is the
+// same as in forward.
 REMATCH_PYTHON_EXPORT int rematch_add_gathered(RematchCheckpoint* checkpoint, void* const* tensors,
                                                int num_tensors, int (*is_back)(void* tensor));
 REMATCH_PYTHON_EXPORT void rematch_free_checkpoint(RematchCheckpoint* checkpoint);
-// Records this thread's forward passes until the recording ends. `verifies` is 1 for
-// Verify::kRecomputedOps. `is_whole` is 0 if the program failed meanwhile; then the plan's regions
-// need not be complete. The end function always ends the recording. It returns a RegionsRun
-// (harness/engine/recording.h), or -1 if it failed.
+// Records this thread's forward passes until rematch_end_recording(). `verifies` is 1 for
+// Verify::kRecomputedOps. `is_whole` is 0 if the program failed meanwhile, so that regions may be
+// incomplete. rematch_end_recording() ends the recording even if it fails. It returns a RegionsRun
+// (harness/engine/recording.h), or -1 on failure.
 REMATCH_PYTHON_EXPORT RematchRecording* rematch_begin_recording(RematchCheckpoint* checkpoint,
                                                                 int verifies);
 REMATCH_PYTHON_EXPORT int rematch_end_recording(RematchRecording* recording, int is_whole);
 
 // Traces one training step in three parts: see TraceSession. `device` is the device of the loss.
-// `head_json` has the trace's model, dimensions, dtype, parameter_bytes, parameters and
-// constant_bytes, and the opaque_functions that the step called.
+// `head_json` contains the trace's model, dimensions, dtype, parameter_bytes, parameters,
+// constant_bytes and opaque_functions.
 REMATCH_PYTHON_EXPORT RematchTrace* rematch_begin_trace();
 REMATCH_PYTHON_EXPORT int rematch_end_forward(RematchTrace* trace, const char* device);
 REMATCH_PYTHON_EXPORT const char* rematch_finish_trace(RematchTrace* trace, const char* head_json);
 REMATCH_PYTHON_EXPORT void rematch_free_trace(RematchTrace* trace);
 
-// rematch_begin_watch() counts all ops that the process executes until rematch_end_watch(). If
-// memory of `device` is counted, the watch also finds the peak and the holders of its bytes.
-// `parameters` are the model's parameters, and `frozen` its weights that are not trained.
+// Counts all ops that the process executes between rematch_begin_watch() and rematch_end_watch().
+// If memory of `device` is counted, also measures its peak and the bytes of each holder.
+// `parameters` are the model's trained parameters, and `frozen` its frozen weights.
 // rematch_end_watch() returns the figures as JSON and frees the watch.
 REMATCH_PYTHON_EXPORT RematchWatch* rematch_begin_watch(const char* device, void* const* parameters,
                                                         int num_parameters, void* const* frozen,
                                                         int num_frozen);
 REMATCH_PYTHON_EXPORT const char* rematch_end_watch(RematchWatch* watch);
-// Tells the engine whether the following work of this thread belongs to the optimizer (1) or not
-// (0).
+// Sets whether this thread's following ops belong to the optimizer (1) or not (0).
 REMATCH_PYTHON_EXPORT void rematch_set_in_optimizer(int is_in_optimizer);
 
 // Returns the plan of a policy for a trace.
 REMATCH_PYTHON_EXPORT const char* rematch_resolve(const char* trace_json, const char* policy);
-// Predicts the bytes and recomputed ops of a step under a plan. A plan with several shapes is
-// predicted for the shape of the trace.
+// Predicts the bytes and recomputed ops of a step under a plan. If the plan has several shapes,
+// uses the shape of the trace.
 REMATCH_PYTHON_EXPORT const char* rematch_predict(const char* trace_json, const char* plan_json,
                                                   const char* schedule, const char* optimizer);
-// Combines the plans of several shapes of a step. Both arguments are JSON lists, in the same order.
+// Combines the plans of steps that run different ops. Both arguments are JSON lists, in the same
+// order.
 REMATCH_PYTHON_EXPORT const char* rematch_combine(const char* traces_json, const char* plans_json);
-// Returns the front of a trace, of schema rematch.front. Keys of `request_json` are device (whose
-// data sheet gives op times) or profile (the JSON of a profile), schedule, optimizer, points and
-// baselines. Baselines are policies; those that do not apply to the model are left out. With
-// budget_bytes the front has an answer.
+// Searches for plans. Returns the front, of schema rematch.front. `request_json` contains device,
+// whose data sheet gives op times, or profile, the JSON of a profile. Other keys are schedule,
+// optimizer, points and baselines. Baselines are policies; policies that do not apply to the model
+// are skipped. With budget_bytes, the front contains an answer.
 REMATCH_PYTHON_EXPORT const char* rematch_search(const char* trace_json, const char* request_json);
 // Returns a front as an HTML page.
 REMATCH_PYTHON_EXPORT const char* rematch_render_front(const char* name, const char* front_json);
 
 // Measures the op times of a trace's step on `device`, such as "cpu" or "cuda:0". `card` is the
-// name of the GPU, or "". `part` says what begins in a watched step: 0 forward, 1 backward, 2
-// nothing more. rematch_finish_op_times() returns the JSON of a profile.
+// name of the GPU, or "". Call rematch_watch_part() with 0 before forward, 1 before backward, and 2
+// after backward. rematch_finish_op_times() returns the JSON of a profile.
 REMATCH_PYTHON_EXPORT RematchOpTimes* rematch_begin_op_times(const char* trace_json, int num_steps,
                                                              const char* device, const char* card);
 REMATCH_PYTHON_EXPORT int rematch_watch_part(RematchOpTimes* times, int part);

@@ -35,15 +35,14 @@ std::vector<at::Tensor> gradients_of(const std::vector<at::Tensor>& parameters) 
 
 }  // namespace
 
-// Watches a program between two moments: the ops that all its threads execute, and the bytes that
-// its tensors hold. Serves as the memory probe of a step for programs that do not mark the end of
-// their forward passes.
+// Watches a program for a while: counts the ops that all its threads execute, and the bytes that
+// its tensors hold. Detects the end of forward itself, because the program does not mark it.
 class ProgramWatch final : public OpObserver {
  public:
-  // Starts to watch memory with new tags. Call this function once this watch is the process's
-  // observer, because before that the tags may belong to another watch. Watches `device` if its
-  // memory is counted. This holds for an accelerator, and after install_counting_allocators() for
-  // devices cpu and meta. `frozen` are the model's weights that do not train.
+  // Starts to watch the memory of `device`, if it is counted: always on an accelerator, and after
+  // install_counting_allocators() on devices cpu and meta. Call this once this watch is the
+  // process's observer, because it resets memory tags, which may belong to an earlier watch.
+  // `frozen` are the model's weights that do not train.
   void watch_memory(c10::Device device, const std::vector<at::Tensor>& parameters,
                     const std::vector<at::Tensor>& frozen) {
     if (!is_counted(device)) return;
@@ -55,7 +54,7 @@ class ProgramWatch final : public OpObserver {
     probes_ = true;
   }
 
-  // A forward ends where an op of another phase begins.
+  // Detects the end of forward: the first op of another phase.
   void about_to_run(const c10::OperatorHandle& /*op*/, Phase phase,
                     const torch::jit::Stack& /*stack*/) override {
     if (!probes_) return;
@@ -89,7 +88,7 @@ class ProgramWatch final : public OpObserver {
   std::mutex mutex_;
   OpCounter counter_;
   std::optional<MemoryProbe> probe_;
-  std::atomic<bool> probes_ = false;  // whether the probe is ready for ops of other threads
+  std::atomic<bool> probes_ = false;  // set once probe_ is complete, because other threads read it
   bool in_forward_ = true;
 };
 
@@ -136,7 +135,7 @@ Json json_of(const CountsRecord& counts, const std::optional<MemoryRecord>& memo
 }  // namespace
 }  // namespace rematch::c_call
 
-using namespace rematch;  // C functions are outside of any namespace
+using namespace rematch;  // extern "C" functions need names without a namespace
 using namespace rematch::c_call;
 
 extern "C" {

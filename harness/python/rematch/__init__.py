@@ -1,7 +1,7 @@
-"""Activation checkpointing for the PyTorch model and trainer that you have.
+"""Activation checkpointing for your existing PyTorch model and trainer.
 
-The engine works below autograd. It records the ops of a region while forward runs, and runs them again when backward
-needs a value. Loss, gradients and generator states have the bits of the run without it.
+The engine works below autograd: it records the ops of a region while forward runs, and recomputes values when backward
+needs them. Loss, gradients and generator states are bit-identical to those of a run without checkpointing.
 
     import torch, rematch
 
@@ -16,8 +16,8 @@ Or step by step, for a card that this machine does not have:
     print(rematch.check(model, lambda: model(batch).loss, rematch.Checkpoint(plan)))
     rematch.apply(model, plan)
 
-Needs a torch for which it has a library, see `pip show rematch`. Import torch before `rematch`, or do not import it.
-"""
+Requires a torch release that the wheel supports, see `pip show rematch`. rematch imports torch; if the program also
+does, it should import torch first. """
 
 from rematch._library import PlanError, Refused, RematchError, allocated_bytes, count_memory
 from rematch.applied import apply, checkpoint_of, remove

@@ -7,14 +7,15 @@ from typing import Any
 
 
 class ReportedDifferences:
-    """Remembers the ops that warnings have named for one checkpoint, so that each op is named once."""
+    """Warns about the ops of one checkpoint whose recomputed results differ. Names each op only once."""
 
     def __init__(self) -> None:
-        self.is_expected = False  # True if a step was verified and its differences have not been read yet.
+        self.is_expected = False  # True if a verified step's differences have not been read yet.
         self._ops: set[str] = set()
 
     def warn(self, found: list[dict[str, Any]], stacklevel: int) -> None:
-        """Warns of ops that no earlier warning has named. `found` is the result of Checkpoint.recompute_differences()."""
+        """Warns of the ops that no earlier warning has named. `found` is what Checkpoint.recompute_differences()
+        returns."""
         for each in found:
             if each["op"] not in self._ops:
                 self._ops.add(each["op"])
@@ -28,7 +29,7 @@ def what_differs(difference: dict[str, Any]) -> str:
 
 
 def how_to_keep(op: str) -> str:
-    """Tells the user what to do if this op is not repeatable."""
+    """Advises the user what to do about an op that is not repeatable."""
     if op.startswith("aten::"):
         return ("Either its kernel is not deterministic (torch.use_deterministic_algorithms(True)), or a library kernel "
                 "wrote to the op's input; call that kernel through rematch.opaque()")

@@ -1,9 +1,9 @@
 """Makes DTensors visible in a recorded step.
 
-An op on a DTensor is one op of the record. The tensor that the rank holds is an attribute of the DTensor, and no op reads
-it. So recorded steps run ops where a layer converts plain tensors to DTensors or back, and where a DTensor is
-redistributed. This replaces private functions of torch. Outside of recorded steps, the replaced functions do the same
-as before."""
+An op on a DTensor is one op of the record. But torch reads and sets the local tensor of a DTensor as an attribute,
+which no op shows. So recorded steps run extra ops where a layer converts plain tensors to DTensors or back, and where a
+DTensor is redistributed. To this end, this module replaces private functions of torch. Outside of recorded steps, the
+replacements behave like the originals."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ import torch
 
 from rematch._library import LIBRARY
 
-_layouts: list[Any] = []             # DTensorSpecs. A record stores the index of a spec in this list.
+_layouts: list[Any] = []             # DTensorSpecs, to which records refer by index
 _number_of: dict[Any, int] = {}      # index of each spec in _layouts
-_installed: list[Any] = []           # objects that must live as long as the process
+_installed: list[Any] = []           # kept alive as long as the process
 
 
 def install(replaced: Callable[[str, str, Callable[[Any], Any]], None], is_recorded: Callable[[], bool]) -> None:
-    """Installs the hooks once torch.distributed.tensor has been imported. `replaced(module, path, make)` replaces a
-    function by make(function)."""
+    """Installs the hooks, if torch.distributed.tensor has been imported. `replaced(module, path, make)` replaces a
+    function of torch by make(function)."""
     if "torch.distributed.tensor" not in sys.modules or _installed:
         return
     _installed.extend((_define_ops(), _tell_what_is_inside()))
@@ -40,7 +40,8 @@ def _dtensor_class() -> Any:
 
 
 def _define_ops() -> torch.library.Library:
-    """Defines two ops. Each returns another tensor on the same memory. Autograd functions call them below autograd."""
+    """Defines two ops that convert between a DTensor and its local tensor, on the same memory. Autograd functions call
+    them below autograd."""
     library = torch.library.Library("rematch", "FRAGMENT")
     library.define("local_of(Tensor(a) distributed) -> Tensor(a)")
     library.define("dtensor_of(Tensor(a) local, int layout) -> Tensor(a)")
@@ -60,7 +61,7 @@ def _dtensor_of(local: torch.Tensor, layout: int) -> Any:
 
 
 def _without_graph(tensor: torch.Tensor) -> torch.Tensor:
-    """Returns another tensor on the same memory, which autograd does not treat as a view."""
+    """Returns another tensor on the same memory that autograd does not treat as a view."""
     keys = torch._C.DispatchKeySet(torch._C.DispatchKey.AutogradFunctionality) | \
         torch._C.DispatchKeySet(torch._C.DispatchKey.ADInplaceOrView)
     with torch._C._ExcludeDispatchKeyGuard(keys):
@@ -96,7 +97,8 @@ def _unseen() -> Any:
 
 def _from_local(forward: Any, is_recorded: Callable[[], bool]) -> Any:
     def recorded(ctx: Any, local: Any, mesh: Any, placements: Any, run_check: bool, *size: Any) -> Any:
-        # With run_check, from_local writes to the tensor. A rank outside of the mesh gets an empty tensor.
+        # Two cases are not recorded: with run_check, from_local writes to the tensor, and a rank outside of the mesh
+        # gets an empty tensor.
         if not is_recorded() or run_check or not _is_plain(local) or not mesh._is_current_rank_part_of_mesh():
             return forward(ctx, local, mesh, placements, run_check, *size)
         with _unseen():
@@ -123,8 +125,8 @@ def _redistribute(forward: Any, is_recorded: Callable[[], bool]) -> Any:
 
 
 class _Opened(types.SimpleNamespace):
-    """Stands in for a DTensor: has the members that torch's functions read. The local tensor is the result of the op
-    local_of."""
+    """Stands in for a DTensor, with the attributes that torch's functions read. Its local tensor is the result of the
+    op local_of, so the record sees it."""
 
     def __init__(self, distributed: Any):
         super().__init__(_local_tensor=torch.ops.rematch.local_of(distributed), _spec=distributed._spec,

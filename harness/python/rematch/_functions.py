@@ -1,7 +1,7 @@
-"""Autograd functions whose kernels hide their writes from torch. A call of such a function is one op of the record.
+"""Handles autograd functions whose kernels hide their writes from torch. Each call is recorded as one opaque op.
 
-A function is known by its name, "package.module:Class". So a plan can name it in another process, and a function that is
-imported in the middle of a step is recognized when it is called."""
+Functions are identified by name, "package.module:Class". So plans can refer to functions in another process, and
+functions are recognized even if their module is imported in the middle of a step."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from rematch.opaque import run_opaque, tensors_in
 KNOWN_LIBRARIES = ("bitsandbytes", "flash_attn", "liger_kernel", "transformer_engine", "unsloth", "xformers")
 
 _Function = type[torch.autograd.Function]
-# Maps a function's name to the positions of the arguments that it writes to. None: no trace has compared the arguments
-# yet, so the function may write to any of them.
+# Maps a function's name to the positions of the arguments that it overwrites. None means that no trace has observed the
+# function yet, so it may overwrite any argument.
 _overwrites: dict[str, frozenset[int] | None] = {}
 
 
 class _Thread(threading.local):
-    calls: _Calls | None = None  # the calls of the step that this thread traces
+    calls: _Calls | None = None  # calls in the step that this thread is tracing
 
 
 _thread = _Thread()
@@ -41,24 +41,24 @@ def name_of(function: type) -> str:
 
 
 def declare_opaque(name: str, overwrites: Iterable[int] | None) -> None:
-    """Makes each call of an autograd function a single op of a record. `name` is what name_of() returns for the
-    function. `overwrites` has positions of arguments that the function writes to. The new positions are added to the
-    known positions. None means that the function may write to any argument."""
+    """Makes each call of an autograd function, given its name_of(), a single op of a record. `overwrites` contains
+    positions of arguments that the function overwrites, which are added to the known positions. None means that it may
+    overwrite any argument."""
     known = _overwrites.get(name)
     _overwrites[name] = None if overwrites is None else frozenset(overwrites) | (known or frozenset())
 
 
 def is_opaque(name: str) -> bool:
-    """Returns whether calls of this autograd function are one op."""
+    """Returns whether each call of this autograd function is recorded as one op."""
     return name in _overwrites or name.partition(":")[0].partition(".")[0] in KNOWN_LIBRARIES
 
 
 def _watch_functions() -> None:
-    """Installs the hook on Function.apply, for the process.
+    """Hooks Function.apply for the whole process.
 
-    Up to torch 2.13 each call of Function.apply looks up the apply of its base class. So a hook on the base class also
-    sees calls through an `apply` that was bound earlier. From 2.14 on Function.apply is a method of C, and the hook
-    does not see such calls."""
+    Up to torch 2.13, each call of Function.apply looks up apply in its base class. So a hook on the base class also
+    sees calls through an `apply` that was bound before the hook. From 2.14 on, Function.apply is implemented in C, and
+    the hook misses such calls."""
     own = vars(torch.autograd.Function)["apply"]
     is_of_c = isinstance(own, types.ClassMethodDescriptorType)
     holder: Any = torch.autograd.Function if is_of_c else cast(Any, _function_module)._SingleLevelFunction
@@ -82,8 +82,8 @@ def _watch_functions() -> None:
 
 @contextlib.contextmanager
 def calls_noticed() -> Iterator[_Calls]:
-    """Watches the autograd functions of a traced step on this thread. The step must run once, on real content. A function
-    that writes to an argument without raising its version is opaque afterwards."""
+    """Watches the autograd functions of a traced step on this thread, which must run on real data. A function that
+    writes to an argument without raising its version is opaque from then on."""
     _thread.calls = calls = _Calls()
     try:
         with launches_watched():
@@ -97,13 +97,12 @@ class _Calls:
     """The autograd functions that a traced step calls, and the arguments that they write to."""
 
     def __init__(self) -> None:
-        self.has_news = False  # True if a later trace would record some call differently.
+        self.has_news = False  # True if another trace would record some call differently.
         self._written: dict[str, set[int]] = {}
-        self._without_content: set[str] = set()  # functions whose writes could not be observed, for example on device
-                                                 # meta
+        self._without_content: set[str] = set()  # functions whose arguments had no data to compare, as on device meta
 
     def noticed(self, function: _Function, run: Any) -> Any:
-        """Wraps `run` so that it notes which arguments the function writes to."""
+        """Returns `run` with a wrapper that notes which arguments the function overwrites."""
         name = name_of(function)
 
         def noticing(*arguments: Any, **keywords: Any) -> Any:
@@ -118,7 +117,7 @@ class _Calls:
         return noticing
 
     def settle(self) -> None:
-        """Declares the functions that were found to write. Call it after the step."""
+        """Declares the functions that wrote unnoticed. Call this after the step."""
         self.has_news = has_learned_kernels()
         for name, written in self._written.items():
             known = _overwrites.get(name)
@@ -135,7 +134,7 @@ class _Calls:
                 self.has_news = True
 
     def opaque_functions(self) -> list[dict[str, Any]]:
-        """Returns the opaque functions that the step called, in the form that a trace stores."""
+        """Returns the opaque functions that the step called, in the format of a trace."""
         found = sorted(name for name in self._written if is_opaque(name))
         return [{"name": name, "overwrites": None if (known := _overwrites.get(name)) is None else sorted(known)}
                 for name in found]

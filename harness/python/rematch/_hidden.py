@@ -1,10 +1,10 @@
-"""Declares the hidden effects that a plan names, in the process that runs the plan.
+"""Declares a plan's hidden effects in the process that runs the plan.
 
-The trace of a step found them: autograd functions and ops that write without torch's knowledge, and ops that cannot be
-repeated. This module declares the functions by name. The engine declares the ops when a Checkpoint is made. Functions
-and ops are then recognized when they run, no matter when their module is imported. If an imported module lacks a name
-of the plan, this module warns, because a renamed function may still write. It does not warn if the module is not
-imported, because a step may run only some of the plan's ops."""
+Hidden effects are autograd functions and ops that write without torch's knowledge, and ops that cannot be repeated. The
+trace has found them. This module declares the functions by name; the engine declares the ops when a Checkpoint is made.
+Both are recognized when they run, no matter when their module is imported. If an imported module lacks a function or op
+of the plan, this module warns, because a renamed function may still write. A module that is not imported causes no
+warning, because a step may run only some of the plan's ops."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class HiddenEffects:
 
     def __init__(self, plan: dict[str, Any]):
         self._num_modules = -1  # the size of sys.modules when the names were last looked up
-        # Maps each name that was not found yet to a function that returns the fault. The function returns None if the
-        # module is not imported, and "" if the name was found.
+        # Maps each name that was not found yet to a function that returns what is wrong with it: None if its module is
+        # not imported, "" if the name was found.
         self._unseen: dict[str, Callable[[], str | None]] = {}
         for each in plan.get("opaque_functions", []):
             declare_opaque(each["name"], each["overwrites"])
@@ -36,7 +36,7 @@ class HiddenEffects:
             self._unseen.setdefault(op, partial(_fault_of_op, op, []))
 
     def warn_of_missing_names(self) -> None:
-        """Warns once of each name that an imported module does not have. Call it at the beginning of a step."""
+        """Warns once of each name that an imported module lacks. Call this at the beginning of a step."""
         if not self._unseen or len(sys.modules) == self._num_modules:
             return
         self._num_modules = len(sys.modules)
@@ -56,8 +56,7 @@ def _fault_of_function(name: str) -> str | None:
     if found is None:
         return None
     if "<locals>" in path:
-        return ""  # The class is defined inside a function, so it cannot be looked up by name. It is recognized when it
-                   # runs.
+        return ""  # The class is defined inside a function, so only a running function can be compared with the name.
     for part in path.split("."):
         found = getattr(found, part, None)
     if isinstance(found, type) and issubclass(found, torch.autograd.Function):

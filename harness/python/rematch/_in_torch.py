@@ -1,8 +1,8 @@
-"""Hooks in torch's own Python, which act while a step is recorded.
+"""Hooks in torch's own Python code, for recorded steps.
 
-The hooks refuse each construct that cannot be recorded, at the call that begins it. They also make torch wait for a
-collective where it begins. The hooks replace private functions of torch. Outside of recorded steps, the replacements
-behave like torch's own functions."""
+The hooks reject constructs that cannot be recorded, such as torch.utils.checkpoint inside a layer. They hide compiled
+functions from the record, and make torch wait for each collective where it begins. The hooks replace private functions
+of torch. Outside of recorded steps, the replacements behave like the originals."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from rematch._library import LIBRARY, Refused, RematchError, call
 
 
 class _Thread(threading.local):
-    num_recorded_steps = 0  # number of open recorded steps, which may be nested
+    num_recorded_steps = 0  # number of recorded steps that are open; they may nest
     is_traced = False
 
     def __init__(self) -> None:
-        self.compiled_calls: list[_CompiledCall] = []  # the calls that are running, the innermost last
+        self.compiled_calls: list[_CompiledCall] = []  # running calls of compiled functions, the innermost last
 
 
 class _CompiledCall:
-    """A call of a compiled function in a layer. The record does not see its ops, so the call is one opaque op."""
+    """A call of a compiled function. Inside a layer, its ops are hidden from the record."""
 
     def __init__(self, frame: int) -> None:
-        self.frame = frame  # id of the Python frame that makes the call
+        self.frame = frame  # id of the Python frame of the caller
         self.has_begun = False
         is_hidden = LIBRARY.rematch_is_in_scope() if _thread.is_traced else LIBRARY.rematch_is_in_region()
         self._section = call("begin_hidden") if is_hidden else None
@@ -42,20 +42,19 @@ class _CompiledCall:
 
 
 _thread = _Thread()
-_passed_ops: list[Any] = []  # higher-order ops that already pass the engine's dispatch key
-_told_of_checkpoint: list[bool] = []  # not empty once this process has warned
+_passed_ops: list[Any] = []  # higher-order ops that already skip the engine's dispatch key
+_told_of_checkpoint: list[bool] = []  # non-empty after the first warning
 
 
 @contextlib.contextmanager
 def recorded_step() -> Iterator[None]:
-    """Installs the hooks, and counts a recorded step on this thread. Use it as a context manager around forward passes
-    that are recorded or traced."""
+    """A context manager around forward passes that are recorded or traced. Installs the hooks."""
     _hide_compiled_functions()
     _refuse_checkpointed_functions()
     _wait_for_collectives()
     _distributed.install(_replaced, is_in_recorded_step)
     _program_hooks.install()
-    of_thread = vars(_thread)  # kept, because a generator may be closed on another thread
+    of_thread = vars(_thread)  # this thread's state, even if a generator is closed on another thread
     of_thread["num_recorded_steps"] = of_thread.get("num_recorded_steps", 0) + 1
     try:
         with _pointers.noted(_replaced):
@@ -66,7 +65,7 @@ def recorded_step() -> Iterator[None]:
 
 @contextlib.contextmanager
 def traced_step() -> Iterator[None]:
-    """A recorded step in which compiled functions outside of the layers run eagerly, so that their ops are recorded."""
+    """Like recorded_step(), but compiled functions outside of layers run eagerly, so that their ops are traced."""
     with recorded_step(), run_compiled_eagerly():
         _thread.is_traced = True
         try:
@@ -76,7 +75,7 @@ def traced_step() -> Iterator[None]:
 
 
 def run_compiled_eagerly() -> contextlib.AbstractContextManager[Any]:
-    """Runs compiled functions eagerly, so that a step has the same ops whether its functions are compiled or not."""
+    """Makes compiled functions run eagerly, so that a step runs the same ops whether it is compiled or not."""
     if "torch._dynamo.eval_frame" not in sys.modules:
         return contextlib.nullcontext()  # Nothing is compiled yet, and importing torch._dynamo takes seconds.
     return sys.modules["torch"].compiler.set_stance("force_eager")
@@ -93,14 +92,16 @@ def is_in_recorded_step() -> bool:
 
 
 def refuse_in_recorded_step(what: str) -> None:
-    """Refuses a function that runs its own steps. An open record would count their ops as ops of its own step."""
+    """Raises Refused inside a recorded step. Called by functions that run steps themselves, because the open record
+    would contain the ops of those steps."""
     if _thread.num_recorded_steps > 0:
         raise Refused(f"rematch.{what} runs its own steps, but was called in a recorded step; call it outside of recorded "
                       "steps")
 
 
 def _replaced(module_name: str, path: str, make: Callable[[Any], Any]) -> None:
-    """Replaces the object at `path` by make(object), once. Does nothing before the module is imported."""
+    """Replaces the object at `path` by make(object), unless this was done before. Does nothing until the module is
+    imported."""
     if module_name not in sys.modules:
         return
     holder: Any = sys.modules[module_name]
@@ -116,9 +117,10 @@ def _replaced(module_name: str, path: str, make: Callable[[Any], Any]) -> None:
 
 
 def _hide_compiled_functions() -> None:
-    """Marks the calls of compiled functions. A compiled function asks for its callback, sets the callback, runs, and restores
-    the previous callback. A function under torch.compiler.disable asks for its callback with None, and in torch 2.15
-    does not set a callback. Calls are nested, so a callback is matched to its call by the Python frame."""
+    """Detects the calls of compiled functions by the eval-frame callback that torch sets around them. A compiled
+    function requests its callback, sets it, runs, and restores the previous callback. A function under
+    torch.compiler.disable requests None, and in torch 2.15 sets no callback. Calls nest, so each callback is matched to
+    its call by the Python frame."""
     def noting(callback_from_stance: Any) -> Any:
         def note_call(callback: Any) -> Any:
             found = callback_from_stance(callback)
@@ -144,8 +146,8 @@ def _hide_compiled_functions() -> None:
 
 
 def _let_pass_higher_order_ops() -> None:
-    """Lets higher-order ops pass the engine's dispatch key. Higher-order ops are dispatched in Python, where a key
-    without a kernel is an error."""
+    """Makes higher-order ops fall through the engine's dispatch key. They are dispatched in Python, where a key without
+    a kernel is an error."""
     torch = sys.modules["torch"]
     key = torch._C._dispatch_key_parse("Fake")  # see Note [Dispatch key Fake] (harness/engine/interception.h)
     for op in list(torch._ops._higher_order_ops.values())[len(_passed_ops):]:
@@ -177,8 +179,8 @@ def _warn_of_checkpoint() -> None:
 
 
 def _wait_for_collectives() -> None:
-    """Makes DTensor wait for a collective where it begins. Otherwise the collective would complete at the first use of
-    its result, inside an op, where the record does not see the wait."""
+    """Makes DTensor wait for a collective where it begins. Otherwise the wait would happen inside the op that first
+    uses the result, where the record does not see it."""
     def make(maybe_wrap_tensor: Any) -> Any:
         def waiting(tensor: Any) -> Any:
             if _thread.num_recorded_steps > 0:

@@ -1,4 +1,5 @@
-"""Loads the shared library and declares its C functions. Tensors are passed by address, and documents as JSON."""
+"""Loads the shared library and declares its C functions. Tensors are passed by address; plans, traces and fronts as
+JSON."""
 
 from __future__ import annotations
 
@@ -12,21 +13,21 @@ import torch
 
 from rematch._private import require
 
-# The wheel has one library for each release of torch, such as "2.11". A copy for one machine may have a single library,
-# without a release in its name.
+# A wheel contains one library for each torch release, such as "2.11". A build for one machine may contain a single
+# library without a release in its name.
 LIBRARY_NAME = "librematch_python-{}.so"
 SINGLE_LIBRARY_NAME = "librematch_python.so"
 OVERRIDE = "REMATCH_PYTHON_LIBRARY"
 
 
 class RematchError(RuntimeError):
-    """The base class of refusals by the engine, the tracer and the search. The message is one line that says what is
+    """The base class of errors of the engine, the tracer and the search. The message is one line that says what is
     wrong and where."""
 
 
 class Refused(RematchError):
-    """The program does something that no plan can follow with equal bits. Ops of a recorded step and backward raise it
-    too."""
+    """The program does something that no plan supports with equal bits. May also be raised by an op of a recorded step,
+    or by backward."""
 
 
 class PlanError(RematchError, ValueError):
@@ -56,7 +57,7 @@ def _library_path() -> pathlib.Path:
 
 def _load() -> ctypes.PyDLL:
     path = _library_path()
-    # PyDLL keeps the interpreter's lock during a call. Calls are short, and they may free tensors that Python knows.
+    # PyDLL holds the interpreter's lock during a call, because calls may free tensors that have Python objects.
     try:
         library = ctypes.PyDLL(str(path))
     except OSError as error:
@@ -107,7 +108,7 @@ LIBRARY = _load()
 
 
 def call(name: str, *arguments: Any) -> Any:
-    """Calls the C function rematch_<name>. Strings are passed as UTF-8. Raises the error that the library reports."""
+    """Calls the C function rematch_<name>. Encodes strings as UTF-8. Raises the error that the library reports."""
     encoded = [argument.encode() if isinstance(argument, str) else argument for argument in arguments]
     result = getattr(LIBRARY, f"rematch_{name}")(*encoded)
     if result is None or result == -1:
@@ -131,14 +132,14 @@ def call_for_json(name: str, *arguments: Any) -> dict[str, Any]:
 
 
 def count_memory() -> None:
-    """Counts every byte that tensors hold on the CPU and on device meta, for `watch`, `check` and the bytes of a trace.
-    Call count_memory() before the first tensor, and only to measure, because it replaces torch's allocators of both
+    """Counts the memory of tensors on the CPU and on device meta, for `watch`, `check` and the bytes of a trace. Call
+    this before the first tensor exists, and only for measurements, because it replaces torch's allocators of both
     devices."""
     call("install", 1)
 
 
 def allocated_bytes(device: str = "cpu") -> int:
-    """Returns the bytes that tensors on "cpu" or "meta" hold. Call count_memory() first."""
+    """Returns the memory in use by tensors on "cpu" or "meta", in bytes. Requires count_memory()."""
     return int(call("allocated_bytes", device))
 
 

@@ -1,7 +1,7 @@
-"""Raw pointers that a recorded step takes into tensors.
+"""Tracks the raw pointers that a recorded step takes into tensors.
 
-A kernel that is called without torch's dispatcher may write through such a pointer, and no version counter changes. The
-record keeps a copy of the content that the kernel may have written. See Note [Hidden writes] in
+A kernel that is launched without torch's dispatcher may write through such a pointer without raising a version counter.
+The record keeps a copy of content that may have been written. See Note [Hidden writes] in
 harness/engine/record/record.h."""
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from rematch._library import LIBRARY
 
 Replace = Callable[[str, str, Callable[[Any], Any]], None]
 
-# The results of these functions outlive the call, so the program may write through them at any time. __array__,
-# __cuda_array_interface__ and storage() call one of these functions.
+# The pointers that these functions return outlive the call, so the program may write through them at any time.
+# __array__, __cuda_array_interface__ and storage() call one of these functions.
 _LASTING = (("torch", "Tensor.numpy"), ("torch", "Tensor.data_ptr"), ("torch", "Tensor.untyped_storage"),
             ("torch", "Tensor.__dlpack__"), ("torch", "to_dlpack"), ("torch.utils.dlpack", "to_dlpack"))
 
 _NEVER_COMPILED = _eval_frame._FrameExecStrategy(_eval_frame._FrameAction.SKIP, _eval_frame._FrameAction.DEFAULT)
-open_steps: list[None] = []  # one entry for each open recorded step of any thread; hooks return at once if it is empty
-# Maps a Triton kernel to the arguments that it wrote to in a trace, by position or name.
+open_steps: list[None] = []  # one entry for each open recorded step of any thread; without one, hooks do nothing
+# Maps a Triton kernel to the arguments that it wrote in a trace, by position or name.
 _written_by_kernel: weakref.WeakKeyDictionary[Any, set[int | str]] = weakref.WeakKeyDictionary()
 
 
 class _Thread(threading.local):
     is_watching = False  # a trace is watching which arguments Triton kernels write to
-    is_launching = False  # a Triton kernel is starting, and calls data_ptr() of its arguments
-    is_known = False  # a trace knows the arguments to which the starting kernel writes
-    has_learned = False  # the watched trace saw a write by a kernel that no earlier trace had seen
+    is_launching = False  # a launch of a Triton kernel is calling data_ptr() of its arguments
+    is_known = False  # a trace has seen which arguments the launching kernel writes
+    has_learned = False  # the current trace has seen a kernel write an argument for the first time
 
 
 _thread = _Thread()
@@ -42,7 +42,7 @@ _thread = _Thread()
 
 @contextlib.contextmanager
 def launches_watched() -> Iterator[None]:
-    """Watches which arguments Triton kernels write to. Use it as a context manager around a traced step."""
+    """A context manager around a traced step. Watches which arguments Triton kernels write."""
     _thread.is_watching, _thread.has_learned = True, False
     try:
         yield
@@ -51,15 +51,16 @@ def launches_watched() -> Iterator[None]:
 
 
 def has_learned_kernels() -> bool:
-    """Whether another record of the last watched step would now differ, because new writes were found."""
+    """Returns whether the last traced step must be traced again, because kernels made writes that were unknown
+    before."""
     return _thread.has_learned
 
 
 @contextlib.contextmanager
 def noted(replace: Replace) -> Iterator[None]:
-    """Notes raw pointers that a recorded step takes. Replaces the functions that return pointers once for the process.
-    Replacing them in each step would use up the type's attribute cache, which Python 3.13 refills only a limited number
-    of times."""
+    """A context manager around a recorded step. Reports the raw pointers that the step takes to the engine. Replaces
+    the functions that return pointers only once per process, because Python 3.13 stops caching a type's attributes
+    after a limited number of changes."""
     for module, path in _LASTING:
         replace(module, path, _noting)
     replace("triton.runtime.jit", "JITFunction.run", _launching)
@@ -71,7 +72,7 @@ def noted(replace: Replace) -> Iterator[None]:
 
 
 def never_compiled(function: Any) -> Any:
-    """Returns the function, and keeps torch.compile from compiling it inside a compiled caller."""
+    """Returns the function, after excluding it from torch.compile, even inside a compiled caller."""
     _eval_frame.set_code_exec_strategy(function.__code__, _NEVER_COMPILED)
     return function
 

@@ -1,14 +1,14 @@
-"""The private names of torch that the package uses, and the differences between torch's releases.
+"""The private names of torch that the package uses, and how they differ between releases of torch.
 
-No release of torch promises these names. They are looked up when the package is imported. Names of modules that torch
-imports later are looked up in the first recorded step after the import."""
+These names may disappear in any release of torch, so they are checked when the package is imported. Names in modules
+that torch imports lazily are checked in the first recorded step after that import."""
 
 from __future__ import annotations
 
 import sys
 from typing import Any
 
-# Names that `import torch` defines.
+# Names that exist after `import torch`.
 NAMES = (
     "torch._C._dynamo.eval_frame.get_eval_frame_callback", "torch._C._dynamo.eval_frame.set_code_exec_strategy",
     "torch._C._dynamo.eval_frame._FrameExecStrategy", "torch._C._dynamo.eval_frame._FrameAction.SKIP",
@@ -19,13 +19,13 @@ NAMES = (
     "torch.nn.Module._call_impl",
     "torch.utils.checkpoint.CheckpointFunction.apply", "torch.autograd.function._SingleLevelFunction", "torch._C._get_schema",
     "torch._C._dispatch_get_all_op_names")
-# The beginning of a non-reentrant checkpoint. From torch 2.14 on, torch calls the first name, and the second name is a
-# wrapper of the first.
+# The function that begins a non-reentrant checkpoint. From torch 2.14 on it has the first name, and the second name is
+# a wrapper of it.
 CHECKPOINT_BEGINNINGS = ("_checkpoint_without_reentrant_generator_impl", "_checkpoint_without_reentrant_generator")
 
 
 def require() -> None:
-    """Raises ImportError for the first name that torch does not have."""
+    """Raises ImportError for the first name that torch lacks."""
     for name in NAMES:
         if look_up(name) is None:
             raise ImportError(missing(name))
@@ -33,8 +33,7 @@ def require() -> None:
 
 
 def checkpoint_beginning() -> str:
-    """Returns the name in CHECKPOINT_BEGINNINGS that torch.utils.checkpoint calls. Raises ImportError if torch has none
-    of them."""
+    """Returns the name in CHECKPOINT_BEGINNINGS that this torch calls. Raises ImportError if torch has neither."""
     names = [name for name in CHECKPOINT_BEGINNINGS if look_up(f"torch.utils.checkpoint.{name}") is not None]
     if not names:
         raise ImportError(missing(f"torch.utils.checkpoint.{CHECKPOINT_BEGINNINGS[-1]}"))
@@ -42,13 +41,13 @@ def checkpoint_beginning() -> str:
 
 
 def gradients_die_in_graphs() -> bool:
-    """Returns whether the backward of a compiled graph frees each incoming gradient after its last use. It does from torch
-    2.13 on. In earlier releases, autograd holds these gradients until the backward returns."""
+    """Returns whether backward of a compiled graph frees each incoming gradient after its last use. This is so from
+    torch 2.13 on. In earlier releases, autograd holds these gradients until the graph's backward returns."""
     return look_up("torch.autograd.function.Function.boxed_grads_call") is not None
 
 
 def look_up(name: str) -> Any:
-    """Returns the object with this dotted name, in an imported module. Returns None if no object has this name."""
+    """Returns the object with this dotted name in an imported module, or None."""
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
         found: Any = sys.modules.get(".".join(parts[:length]))

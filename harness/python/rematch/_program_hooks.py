@@ -1,4 +1,4 @@
-"""Identifies the program's saved-tensor hooks. They are Python functions, which the engine cannot tell apart."""
+"""Identifies the program's saved-tensor hooks for the engine, which cannot compare Python functions."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from rematch._library import LIBRARY, Refused
 
 CHECKPOINTING = -1
 
-_autograd: Any = torch._C._autograd  # torch's stub file lacks a function of this module
+_autograd: Any = torch._C._autograd  # typed Any, because torch's stub file is incomplete
 
-_number_of: dict[tuple[Any, Any], int] = {}  # keyed by the code objects of a pair, which it keeps alive
-_installed: list[Any] = []                   # objects that must live as long as the process
+_number_of: dict[tuple[Any, Any], int] = {}  # keyed by the code objects of a pair; keeps them alive
+_installed: list[Any] = []                   # kept alive as long as the process
 
 
 def install() -> None:
-    """Registers the functions below with the engine, once, before the first recorded step."""
+    """Registers number_of() and _tensor_of() with the engine, before the first recorded step."""
     if _installed:
         return
     identify = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.py_object, ctypes.py_object)(number_of)
@@ -29,8 +29,9 @@ def install() -> None:
 
 
 def number_of(pack: Any, unpack: Any) -> int:
-    """Returns a number for the code of a pair of hooks, because programs make new functions for every step. Returns
-    CHECKPOINTING for a library that recomputes, because such hooks must be called as often as without the plan."""
+    """Returns a number that identifies a pair of hooks by its code, because programs create new function objects in
+    every step. Returns CHECKPOINTING for hooks of a checkpointing library, which must be called exactly as often as
+    without a plan."""
     function = _function_of(pack)
     if "checkpoint" in str(getattr(function, "__module__", "")):
         return CHECKPOINTING
@@ -38,7 +39,7 @@ def number_of(pack: Any, unpack: Any) -> int:
 
 
 def is_enabled() -> bool:
-    """Returns whether saved-tensor hooks are enabled on this thread. Without them, no plan can be followed."""
+    """Returns whether saved-tensor hooks are enabled on this thread. Plans cannot be followed without them."""
     return bool(_autograd._saved_tensors_hooks_is_enabled())
 
 

@@ -1,4 +1,4 @@
-"""Messages on stderr about work that takes long."""
+"""Messages on stderr about slow work."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SILENT_SECONDS = 2.0
 
 
 def say(text: str) -> None:
-    """Prints one line of rematch on stderr."""
+    """Prints one line on stderr."""
     print(f"rematch: {text}", file=sys.stderr, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""The hooks that record the calls of a model that follows a plan by rematch.apply."""
+"""The hooks that rematch.apply sets on a model to record its calls."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class _Call:
     def __init__(self, recorder: Recorder, module: torch.nn.Module, step: AbstractContextManager[None]):
         self.recorder = recorder
         self.module = module
-        self.depth = 1  # number of nested calls of the module
+        self.depth = 1  # nesting depth of calls of the module
         self._step = step
-        self._handled = sys.exc_info()[1]  # the exception that an except block around the call handles
+        self._handled = sys.exc_info()[1]  # the exception of an enclosing except block, if any
         step.__enter__()
 
     def end(self) -> None:
-        """Ends the recording. torch calls this hook at the end of forward, even if forward raised."""
+        """Ends the recording at the end of forward. torch calls the hook even if forward raised."""
         error = sys.exc_info()[1]
         if error is None or error is self._handled:
             self._step.__exit__(None, None, None)
@@ -39,23 +39,23 @@ class _Call:
             self._step.__exit__(type(error), error, error.__traceback__)
 
     def abandon(self) -> None:
-        """Ends the recording of a call that was interrupted, so that its hooks did not run."""
+        """Ends the recording of an interrupted call, whose hooks did not run."""
         error = KeyboardInterrupt()
         self._step.__exit__(type(error), error, None)
 
 
 class _Thread(threading.local):
     def __init__(self) -> None:
-        self.calls: list[_Call] = []  # the recorded calls, the innermost last
+        self.calls: list[_Call] = []  # recorded calls, the innermost last
 
 
 _thread = _Thread()
 
 
 class Recorder:
-    """Two hooks on each module that contains layers of the plan. Only the outermost call of such a module is recorded. All of
-    these modules have the hooks, because programs also call parts of a model, and because the model's own hooks do not run
-    if a wrapper calls model.forward(x). A copy of the model has its own recorder."""
+    """Two hooks on each module that contains layers of the plan. Only the outermost call of such modules is recorded.
+    The model alone is not enough: programs also call parts of a model, and its hooks do not run if a wrapper calls
+    model.forward(x). A copy of the model gets its own recorder."""
 
     def __init__(self, checkpoint: Checkpoint, group: ScopeGroup, verify_every: int):
         self.checkpoint = checkpoint
@@ -80,7 +80,7 @@ class Recorder:
             calls.pop().end()
 
     def _can_record(self) -> bool:
-        """Returns whether the call can be recorded. Warns once, with the reason, if the call cannot be recorded."""
+        """Returns whether the call can be recorded. If not, warns once with the reason."""
         if is_compiled():
             self._tell("runs in a function of torch.compile, which decides there what is kept; leave the layers eager to follow the "
                        "plan. Functions and modules inside them may be compiled")
@@ -102,8 +102,8 @@ for _hook in (Recorder.begin, Recorder.end):
 
 
 def _is_running(module: torch.nn.Module, called: torch.nn.Module) -> bool:
-    """Returns whether an earlier call of `module` is still running while `called` is being called. Ctrl-C ends a call
-    without running its hooks."""
+    """Returns whether an earlier call of `module` is still running, given that `called` is being called. Ctrl-C ends a
+    call without running its hooks."""
     num_module, num_called = 0, 0
     frame = sys._getframe(1).f_back
     while frame is not None:
@@ -111,12 +111,12 @@ def _is_running(module: torch.nn.Module, called: torch.nn.Module) -> bool:
             num_module += frame.f_locals["self"] is module
             num_called += frame.f_locals["self"] is called
         frame = frame.f_back
-    # If no frame is a call of the current module, the frames prove nothing. The earlier call then counts as running.
+    # If not even the current call has a frame, the frames prove nothing, and the earlier call counts as running.
     return num_module > (module is called) or num_called == 0
 
 
 def record_calls(model: torch.nn.Module, blocks: Blocks, recorder: Recorder) -> None:
-    """Sets the hooks on the modules that contain a block."""
+    """Sets the hooks on each module that contains layers."""
     layers = {id(unwrapped(module)) for modules in blocks.values() for module in modules}
     inside = {id(part) for module in model.modules() if id(module) in layers for part in module.modules()}
     for module in model.modules():
@@ -134,7 +134,7 @@ def recorder_of(model: torch.nn.Module) -> Recorder | None:
 
 
 def remove_recorders(model: torch.nn.Module) -> None:
-    """Removes the hooks, and ends this thread's calls of the model."""
+    """Removes the hooks, and ends the recorded calls of the model on this thread."""
     removed = set()
     for module in model.modules():
         for hooks in (module._forward_pre_hooks, module._forward_hooks):

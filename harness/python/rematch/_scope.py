@@ -1,7 +1,7 @@
-"""The hooks that open a scope around a module's calls. The hooks also detect some faults of the program.
+"""The hooks that open a scope around a module's calls. They also detect mistakes of the program.
 
-A program that forgets a call of rematch still trains, but without checkpointing. Each such fault gives one warning, which
-says what to do."""
+A program that forgets a call of rematch still trains, but without checkpointing. Each such mistake causes one warning,
+which says what to do."""
 
 from __future__ import annotations
 
@@ -19,38 +19,37 @@ from rematch._pointers import never_compiled
 _enter_scope, _leave_scope = LIBRARY.rematch_enter_scope, LIBRARY.rematch_leave_scope
 _scopes: weakref.WeakSet[Scope] = weakref.WeakSet()
 _groups: weakref.WeakSet[ScopeGroup] = weakref.WeakSet()
-_watched_groups: weakref.WeakSet[ScopeGroup] = weakref.WeakSet()  # groups that still watch for direct calls of forward
-_num_changes = 0  # how often scopes were set or removed
+# Groups that still watch for calls of module.forward(x).
+_watched_groups: weakref.WeakSet[ScopeGroup] = weakref.WeakSet()
+_num_changes = 0  # number of times that scopes were set or removed
 
 
 class _Thread(threading.local):
-    recorded: object = None  # the checkpoint that is recorded; None if no model has scopes for it
+    recorded: object = None  # the checkpoint of the current recording; None if no model has scopes for it
 
 
 _thread = _Thread()
 
 
 class ScopeGroup:
-    """State that the scopes of one model share, such as the checkpoint that they were set for. A copy of the model gets
-    its own group."""
+    """State that the scopes of one model share, such as their checkpoint. A copy of the model gets its own group."""
 
     def __init__(self, checkpoint: object = None, is_applied: bool = False) -> None:
         self.checkpoint = checkpoint
-        self.is_applied = is_applied  # set by rematch.apply, whose hooks record
+        self.is_applied = is_applied  # set by rematch.apply, which records without rematch.recording
         self.is_recorded = False
         self.is_told_to_record = False
         self.is_told_of_compiled_code = False
-        self.has_model_run = False  # in a recorded step, whether or not a module with a scope was called
+        self.has_model_run = False  # True once a recorded step has called the model or one of its children
         self.model: weakref.ref[torch.nn.Module] | None = None
         self.module_of: weakref.WeakValueDictionary[str, torch.nn.Module] = weakref.WeakValueDictionary()  # keyed by scope
-        self.bypassed: set[Scope] = set()  # scopes whose module's forward ran without a call of the module
+        self.bypassed: set[Scope] = set()  # scopes whose module ran by module.forward(x)
         self.watch_handles: list[Any] = []
         _groups.add(self)
         _watched_groups.add(self)
 
     def is_closed(self) -> bool:
-        """Returns whether this thread records a checkpoint of another model. The layers of both models may have the same
-        names."""
+        """Returns whether this thread records a checkpoint of another model, whose layers may have the same names."""
         return _thread.recorded is not None and self.checkpoint is not None and self.checkpoint is not _thread.recorded
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ScopeGroup:
@@ -61,24 +60,24 @@ class ScopeGroup:
 
 
 class Scope:
-    """The two hooks of one scope. A copy of the module, by deepcopy or pickle, gets its own scope."""
+    """The two hooks of one scope. A copy of the module, made by deepcopy or pickle, gets its own scope."""
 
     __slots__ = ("__weakref__", "_encoded", "_index", "_num_entered", "_parent", "group", "was_recorded", "whole")
 
     def __init__(self, whole: str, name: str, index: int, group: ScopeGroup, parent: Scope | None = None):
         self.whole = whole
-        self._parent = parent  # the scope to which the name is relative; None if the name is complete
+        self._parent = parent  # the scope to which the name is relative; None if the name is absolute
         self.group = group
         self.was_recorded = False
         self._encoded = name.encode()
         self._index = index
-        self._num_entered = 0  # a forward that failed before it entered the scope does not leave it
+        self._num_entered = 0  # counts entries, because a forward that failed earlier must not leave the scope
         _scopes.add(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Scope, (self.whole, self._encoded.decode(), self._index, self.group, self._parent)
 
-    # Must be fast: every step calls enter() and leave() for every block.
+    # Must be fast, because every step calls enter() and leave() for every layer.
     def enter(self, module: torch.nn.Module, *_: object) -> None:
         if self.group.is_closed() or (is_compiled() and self._is_told_to_stay_closed()):
             return
@@ -94,8 +93,8 @@ class Scope:
         self._num_entered += 1
 
     def _name_in_running_scope(self) -> bytes:
-        """Returns the name of this scope within the open scope. A container that is iterated and never called opens no
-        scope, so its name becomes part of this name."""
+        """Returns the name of this scope relative to the open scope. A container that is only iterated opens no scope,
+        so its name becomes part of the result."""
         name, parent = self._encoded, self._parent
         while parent is not None and parent._num_entered == 0:
             name, parent = parent._encoded + b"." + name, parent._parent
@@ -107,18 +106,18 @@ class Scope:
             _leave_scope()
 
     def notice_call_inside(self, *_: object) -> None:
-        """A hook of the modules inside this module. A call of an inner module shows that this module's forward is
+        """A hook on the modules inside this module. A call of an inner module shows that this module's forward is
         running."""
         if self._num_entered == 0 and is_in_recorded_step() and not self.group.is_closed():
             self.group.bypassed.add(self)
 
     def notice_model(self, *_: object) -> None:
-        """The hook of the model and of all its modules."""
+        """A hook on the model and its children."""
         if is_in_recorded_step() and not is_compiled():
             self.group.has_model_run = True
 
     def _is_told_to_stay_closed(self) -> bool:
-        """Warns once that no plan can govern a layer whose hooks are part of compiled code. Returns True."""
+        """Warns once that plans do not apply to a layer inside compiled code. Returns True."""
         if is_in_recorded_step() and not self.group.is_told_of_compiled_code:
             self.group.is_told_of_compiled_code = True
             warnings.warn(f"rematch: {self.whole} runs in a function of torch.compile, which decides there what is kept; leave the "
@@ -142,7 +141,7 @@ class Scope:
 
 
 def never_compile(hook: Any) -> None:
-    """Keeps torch.compile from compiling the hook. torch._dynamo.disable does the same, but takes seconds to import."""
+    """Excludes the hook from torch.compile, like torch._dynamo.disable, which takes seconds to import."""
     hook._torchdynamo_disable = True
     never_compiled(hook)
 
@@ -153,13 +152,13 @@ for _hook in (Scope.enter, Scope.leave, Scope.notice_call_inside, Scope.notice_m
 
 
 def scope_of(hook: object) -> Scope | None:
-    """Returns the scope of a module's hook; None for other hooks."""
+    """Returns the scope to which a hook belongs; None for other hooks."""
     owner = getattr(hook, "__self__", None)
     return owner if isinstance(owner, Scope) else None
 
 
 def note_change() -> None:
-    """Call this after scopes were set or removed."""
+    """Call this after setting or removing scopes."""
     global _num_changes
     _num_changes += 1
 
@@ -169,26 +168,25 @@ def num_changes() -> int:
 
 
 def set_recorded(checkpoint: object) -> None:
-    """Sets the checkpoint that this thread records from here on. Scopes that were set for other checkpoints stay
-    closed."""
+    """Sets the checkpoint that this thread records from now on. Scopes for other checkpoints stay closed."""
     _thread.recorded = checkpoint if any(group.checkpoint is checkpoint for group in _groups) else None
 
 
 def names_of_scopes() -> set[str]:
-    """Returns the names of all scopes of this process."""
+    """Returns the names of all scopes in this process."""
     return {scope.whole for scope in _scopes}
 
 
 def modules_of_scopes(checkpoint: object) -> list[tuple[torch.nn.Module, dict[str, torch.nn.Module]]]:
-    """Returns each model whose scopes serve the checkpoint, and its modules by the names of their scopes."""
+    """Returns each model with scopes for the checkpoint, and its modules by the names of their scopes."""
     served = [(group.model(), dict(group.module_of)) for group in _groups
               if group.model is not None and group.checkpoint in (None, checkpoint)]
     return [(model, module_of) for model, module_of in served if model is not None]
 
 
 def watch_calls_inside(module: torch.nn.Module, scope: Scope, shared: set[int]) -> None:
-    """Watches, during the first recorded step, for a forward that runs without the module's hooks. Calls of modules in
-    `shared`, which has ids, prove nothing, because other modules call them too."""
+    """Watches during the first recorded step for module.forward(x), which skips the module's hooks. Ignores inner
+    modules whose id is in `shared`, because other modules call them too."""
     for child in module.children():
         if isinstance(child, (torch.nn.ModuleList, torch.nn.ModuleDict)):
             watch_calls_inside(child, scope, shared)
@@ -197,13 +195,13 @@ def watch_calls_inside(module: torch.nn.Module, scope: Scope, shared: set[int]) 
 
 
 def watch_model(model: torch.nn.Module, scope: Scope) -> None:
-    """Watches for calls of a model, until a recorded step has called a module that has a scope."""
+    """Watches for calls of the model, until a recorded step has called a module with a scope."""
     for module in (model, *model.children()):
         scope.group.watch_handles.append(module.register_forward_hook(scope.notice_model))
 
 
 def has_model_run(checkpoint: object) -> bool:
-    """Whether a recorded step has called a model whose scopes serve the checkpoint."""
+    """Returns whether a recorded step has called a model with scopes for the checkpoint."""
     return any(group.has_model_run for group in _groups if group.checkpoint in (None, checkpoint))
 
 
@@ -212,8 +210,8 @@ def has_watched_groups() -> bool:
 
 
 def warn_of_bypassed_scopes() -> list[str]:
-    """Ends the watch over the models that ran in a recorded step. Call it at the end of the step. Warns of the scopes
-    whose module's forward was called directly, and returns their names."""
+    """Ends the watch over the models that ran in a recorded step. Warns of the scopes whose module ran by
+    module.forward(x), and returns their names. Call this at the end of the step."""
     found: list[str] = []
     for group in list(_watched_groups):
         if group.is_recorded or group.bypassed:
@@ -226,13 +224,13 @@ def warn_of_bypassed_scopes() -> list[str]:
 
 
 def end_group(group: ScopeGroup) -> None:
-    """Call this after the group's scopes were removed."""
+    """Call this after removing the group's scopes."""
     _groups.discard(group)
     end_watch(group)
 
 
 def end_watch(group: ScopeGroup) -> None:
-    """Removes the hooks of the modules inside the scopes."""
+    """Removes the hooks that watch for module.forward(x)."""
     _watched_groups.discard(group)
     group.bypassed.clear()
     for handle in group.watch_handles:
@@ -241,5 +239,5 @@ def end_watch(group: ScopeGroup) -> None:
 
 
 def listed(names: list[str]) -> str:
-    """ "layers.0, layers.1 and 4 more"."""
+    """ Returns a text such as "layers.0, layers.1 and 4 more"."""
     return ", ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else "")

@@ -1,4 +1,5 @@
-"""Models under fully_shard, whose parameters are gathered before a unit's forward and backward, and freed after both."""
+"""Checks models under fully_shard, which gathers a unit's parameters before its forward and backward, and frees them
+afterwards."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ def is_fully_sharded(model: torch.nn.Module) -> bool:
 
 
 def refuse_split_regions(checkpoint: Checkpoint) -> None:
-    """Raises Refused for a region that lies in several units of fully_shard. Backward gathers a unit when it reaches it,
-    so a recomputation would read freed parameters of the other units."""
+    """Raises Refused for a region that spans several units of fully_shard. Backward gathers each unit only when it
+    reaches it, so recompute would read freed parameters of the other units."""
     if "torch.distributed.fsdp" not in sys.modules:
         return
     for model, module_of in modules_of_scopes(checkpoint):
@@ -41,7 +42,7 @@ def _is_unit(module: torch.nn.Module) -> bool:
 
 
 def _units_in(module: torch.nn.Module, unit: Any) -> Iterator[tuple[torch.nn.Module, Any]]:
-    """Yields each module that has parameters of its own, with the unit that gathers them."""
+    """Yields each module with parameters of its own, and the unit that gathers them."""
     unit = module if _is_unit(module) else unit
     if any(True for _ in module.parameters(recurse=False)):
         yield module, unit
@@ -50,7 +51,7 @@ def _units_in(module: torch.nn.Module, unit: Any) -> Iterator[tuple[torch.nn.Mod
 
 
 def _frees_parameters(unit: Any) -> bool:
-    """Returns whether the unit frees its parameters after forward. Returns True if this torch version does not know."""
+    """Returns whether the unit frees its parameters after forward. True if this release of torch does not tell."""
     state = unit._get_fsdp_state()
     groups = getattr(state, "_fsdp_param_groups", None) or [getattr(state, "_fsdp_param_group", None)]
     return any(getattr(group, "post_forward_mesh_info", True) is not None for group in groups)

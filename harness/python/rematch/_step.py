@@ -10,8 +10,8 @@ import torch
 
 @contextlib.contextmanager
 def left_as_it_was(model: torch.nn.Module) -> Iterator[None]:
-    """Restores generators and buffers after steps that the package runs itself. Such steps draw random numbers and
-    update the running statistics of norms."""
+    """Restores generators and buffers after steps that the package runs itself, because such steps draw random numbers
+    and update running statistics."""
     devices = sorted({parameter.device.index for parameter in model.parameters() if parameter.is_cuda})
     buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers() if not buffer.is_meta]
     with torch.random.fork_rng(devices=devices):
@@ -19,14 +19,15 @@ def left_as_it_was(model: torch.nn.Module) -> Iterator[None]:
             yield
         finally:
             for buffer, before in buffers:
-                if not torch.equal(buffer, before):  # an unnecessary write could make autograd reject a graph
+                # Writes nothing unnecessarily, because a write can invalidate a graph.
+                if not torch.equal(buffer, before):
                     with torch.no_grad():
                         buffer.copy_(before)
 
 
 def run_first_step(model: torch.nn.Module, step: Callable[[], torch.Tensor]) -> None:
-    """Runs a step, so that later steps run equal ops. The first step of a model may create cached tensors, such as
-    tables. Clears gradients before and after."""
+    """Runs a step before any measurement, because a model's first step may run extra ops to fill caches. Clears
+    gradients before and after."""
     model.zero_grad(set_to_none=True)
     with left_as_it_was(model):
         loss_of(model, step).backward()
@@ -34,8 +35,8 @@ def run_first_step(model: torch.nn.Module, step: Callable[[], torch.Tensor]) -> 
 
 
 def loss_of(model: torch.nn.Module, step: Callable[[], torch.Tensor]) -> torch.Tensor:
-    """Returns the loss of step(), from which backward can begin. The model must have no gradients before the call.
-    Raises TypeError or ValueError if step() returns anything else, or runs backward itself."""
+    """Returns the loss of step(). Raises TypeError or ValueError if it is not a loss on which backward can be called,
+    or if step() ran backward itself. The model must have no gradients before the call."""
     loss = step()
     if not isinstance(loss, torch.Tensor):
         raise TypeError(f"step() must return the loss, a tensor of one number; it returned a {type(loss).__name__}")

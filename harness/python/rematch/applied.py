@@ -1,4 +1,4 @@
-"""Puts a plan on a model with one call."""
+"""Applies a plan to a model with one call."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ Model = TypeVar("Model", bound=torch.nn.Module)
 def apply(model: Model, plan: Checkpoint | dict[str, Any] | pathlib.Path | str | int, *,
           step: Step | Sequence[Step] | None = None, schedule: str = "on_demand", device: str | None = None,
           optimizer: str = "adamw", blocks: Blocks | None = None, verify_every: int = 0) -> Model:
-    """Makes the model follow a plan in every call. Returns the model. Nothing else in the trainer changes.
+    """Makes every call of the model follow a plan. Returns the model. Nothing else in the trainer changes.
 
     `plan` is one of these:
       - a budget, "24GiB" or a number of bytes. auto() finds the fastest plan that fits, by measured times or by the times
         of `device`'s data sheet;
       - a policy: "full", "attn_only";
-      - a plan, or the file of one, which ends in .json: "plan.json", "front.json#3";
+      - a plan, or a file that contains one and ends in .json: "plan.json", "front.json#3";
       - a Checkpoint.
 
     A budget and a policy need `step`: `step()` runs forward on one fixed batch and returns the loss. Give several steps
     as a list. `blocks` names the lists of layers, as for scopes(). `verify_every` is as for recording().
 
-    Each call of the model, or of a part of it that contains layers, is one rematch.recording(), which ends with the call.
-    So the loss may be computed outside, and backward may run at any time. checkpoint_of() returns the Checkpoint, and
+    Each call of the model, or of a part of it that contains layers, is recorded as by rematch.recording(). The loss may
+    be computed outside of the call, and backward may run at any time. checkpoint_of() returns the Checkpoint, and
     remove() undoes apply(). Copies of the model follow the plan too.
 
     Raises PlanError if no plan fits, or if the plan belongs to another model. Raises Refused if the model cannot be
@@ -49,8 +49,7 @@ def apply(model: Model, plan: Checkpoint | dict[str, Any] | pathlib.Path | str |
 
 
 def checkpoint_of(model: torch.nn.Module) -> Checkpoint:
-    """Returns the Checkpoint that the model follows since apply(). Raises ValueError if the model follows no
-    Checkpoint."""
+    """Returns the Checkpoint that apply() has set for the model. Raises ValueError if the model follows no plan."""
     recorder = recorder_of(model)
     if recorder is None:
         raise ValueError(f"this {type(model).__name__} follows no plan; call rematch.apply(model, plan) first")

@@ -1,4 +1,4 @@
-"""Makes a checkpoint from a model and a budget, in one call."""
+"""Makes a Checkpoint from a model and a memory budget, in one call."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ def auto(model: torch.nn.Module, step: Step | Sequence[Step], *, budget: str | i
          device: str | None = None, schedule: str = "on_demand", optimizer: str = "adamw", offload: bool = False,
          link_rate: str | int | None = None, links: Links | None = None, simple: bool = False,
          blocks: dict[str, list[torch.nn.Module]] | None = None) -> SearchedCheckpoint:
-    """Finds the fastest plan whose peak fits the budget, runs it once, and says on stderr what it chose.
+    """Finds the fastest plan whose peak fits the budget, runs it once, and prints its choice on stderr.
 
-    `step()` runs forward on one fixed batch and returns the loss. Give several steps as a list if they run different ops,
-    such as one with a padded and one with an unpadded batch. Each step is searched with the same budget, and one
-    checkpoint serves all steps.
+    `step()` runs forward on one fixed batch and returns the loss. Give several steps as a list if they run different
+    ops, such as one with a padded and one with an unpadded batch. A plan is searched for each step with the same
+    budget, and one Checkpoint serves all steps.
 
     `budget` is "24GiB", or a number of bytes. The peak counts parameters, gradients, the state of `optimizer` and
-    activations. Give `free` instead for the bytes that are left after parameters and the optimizer's state. `offload`,
-    `link_rate` and `links` are as for search(). With `simple` it takes the fastest plan of a simple form, which search()
-    describes. Such a plan runs under schedule "whole_region".
+    activations. Instead of a budget, `free` gives the bytes that are left after parameters and the optimizer's state.
+    `offload`, `link_rate` and `links` are as for search(). With `simple`, chooses the fastest plan of the simple form
+    that search() describes, for schedule "whole_region".
 
-    Op times are measured on the model's own device, or come from the data sheet of `device` ("h100"). `blocks` names the
-    lists of layers; give the same to scopes().
+    Op times are measured on the model's own device, or come from the data sheet of `device` ("h100"). `blocks` names
+    the lists of layers; pass the same to scopes().
 
-    The checkpoint has the searched front as `front`, and the fronts of all steps as `fronts`. Generators and buffers are
-    restored. The model must have no scopes. Raises PlanError if no plan fits."""
+    Returns a Checkpoint with the searched front as `front`, and the fronts of all steps as `fronts`. Restores
+    generators and buffers. The model must have no scopes. Raises PlanError if no plan fits."""
     if (budget is _NOT_GIVEN) == (free is _NOT_GIVEN):
-        raise ValueError("auto needs one of budget='24GiB' and free='16GiB'")
+        raise ValueError("auto needs either budget='24GiB' or free='16GiB'")
     asked = {"budget": bytes_of(budget)} if free is _NOT_GIVEN else {"free": bytes_of(free)}
     steps = steps_of("auto", step)
     if not steps:
@@ -69,12 +69,13 @@ def auto(model: torch.nn.Module, step: Step | Sequence[Step], *, budget: str | i
     with announced("tracing a step" if len(steps) == 1 else f"tracing {len(steps)} steps"):
         traces = record_trace(model, steps, blocks=blocks)
     kept = [_with_unrepeatable_ops_kept(model, each, traced, blocks) for each, traced in zip(steps, traces, strict=True)]
-    if len(steps) > 1 and kept != traces:  # an op that one step keeps is kept in all steps
+    if len(steps) > 1 and kept != traces:  # an op that must be kept in one step is kept in all steps
         kept = record_trace(model, steps, blocks=blocks)
     traces = kept
     searches = []
     for each, traced in zip(steps, traces, strict=True):
-        predict(traced, resolve(traced, "none"), schedule, optimizer=optimizer)  # rejects bad names before ops are timed
+        # Rejects unknown names before timing ops, which takes long.
+        predict(traced, resolve(traced, "none"), schedule, optimizer=optimizer)
         times = {"device": device} if device else {"profile": measure_profile(model, each, traced)}
         searches.append(functools.partial(search, traced, schedule=schedule, optimizer=optimizer, offload=offload,
                                           link_rate=link_rate, links=links, simple=simple, **times))
@@ -101,8 +102,8 @@ def auto(model: torch.nn.Module, step: Step | Sequence[Step], *, budget: str | i
 
 def _with_unrepeatable_ops_kept(model: torch.nn.Module, step: Callable[[], torch.Tensor], traced: dict[str, Any],
                                 blocks: dict[str, list[torch.nn.Module]] | None) -> dict[str, Any]:
-    """Recomputes every op once, and compares its results with the results in forward. Keeps the results of an op of
-    another library if they differ, and traces the step again. Returns the trace."""
+    """Recomputes every op once, and compares its results with those in forward. If the results of an op of another
+    library differ, declares that the op must be kept, and traces the step again. Returns the last trace."""
     for _ in range(MAX_KEPT_OPS):
         with announced("comparing the results of recomputed ops with their results in forward"):
             found = unrepeatable_ops(model, step, resolve(traced, "full"), blocks)
@@ -119,21 +120,20 @@ def _with_unrepeatable_ops_kept(model: torch.nn.Module, step: Callable[[], torch
 
 
 def _say_which_layers(model: torch.nn.Module) -> None:
-    """Prints which lists of layers were chosen if the model also has other lists, because the caller may have meant the
-    others."""
+    """Prints which lists of layers were chosen, if the model has other lists that the caller may have meant."""
     taken, passed_over = choose_blocks(model)
     if not passed_over:
         return
     names = ", ".join(f"{name} ({len(modules)})" for name, modules in taken.items())
-    say(f"the layers are {names}; also found, and not taken: {listed(list(passed_over))}. To choose, name the lists: "
+    say(f"the layers are {names}; other lists: {listed(list(passed_over))}. To choose others, name them: "
         "blocks={name: list(model.get_submodule(name).children()) for name in ['" + next(iter(passed_over)) + "']}")
 
 
 def _plan_for_all(searches: list[functools.partial[dict[str, Any]]], fronts: list[dict[str, Any]], which: str,
                   traces: list[dict[str, Any]], limit: int, schedule: str, optimizer: str) -> tuple[dict[str, Any], list[int]]:
-    """Returns one plan made of the answers of all fronts, and the peak of each step under it. A step may need more bytes
-    than under its own plan, because a layer that another step recomputes becomes a region of this step too. Then the
-    steps are searched again with lower budgets, and `fronts` holds these searches."""
+    """Combines the answers of all fronts into one plan. Returns the plan, and the peak of each step under the plan. A
+    step may need more bytes than under its own plan, because a layer that another step recomputes becomes a region in
+    this step too. In that case, searches again with lower budgets and updates `fronts`."""
     smallest = None
     for _ in range(MAX_SEARCHES_OF_A_STEP):
         plan = combine(traces, [front[which]["plan"] for front in fronts])
@@ -152,8 +152,8 @@ def _plan_for_all(searches: list[functools.partial[dict[str, Any]]], fronts: lis
 
 def _search_lower(searches: list[functools.partial[dict[str, Any]]], fronts: list[dict[str, Any]], which: str,
                   chosen: list[bool], excess: int) -> bool:
-    """Searches each chosen step again, for an answer whose peak is lower by the excess, or for the lowest possible
-    peak. Returns whether any answer got a lower peak."""
+    """Searches again for each chosen step, with a budget that is lower by the excess, but not below the lowest possible
+    peak. Returns whether the peak of any answer fell."""
     is_any_lower = False
     for index, run in enumerate(searches):
         peak = fronts[index][which]["predicted_peak_allocated_bytes"]
@@ -165,7 +165,7 @@ def _search_lower(searches: list[functools.partial[dict[str, Any]]], fronts: lis
 
 
 def _require_answer(front: dict[str, Any], which: str, budget: int, name: str) -> None:
-    """Raises PlanError if the plan that was asked for, "answer" or "simple", does not fit."""
+    """Raises PlanError if the requested plan, "answer" or "simple", does not fit."""
     lowest = front[which] or front["points"][0]
     if front[which] is None or lowest["predicted_peak_allocated_bytes"] > budget:
         raise PlanError(f"{name}no {'simple ' if which == 'simple' else ''}plan fits into {size_text(budget)}; the smallest peak is "

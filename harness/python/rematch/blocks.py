@@ -13,7 +13,7 @@ _FSDP_INSIDE = "_fsdp_wrapped_module"
 
 
 def unwrapped(module: torch.nn.Module) -> torch.nn.Module:
-    """Returns the module inside torch's data-parallel wrappers. Names in a plan leave out the wrappers."""
+    """Returns the module inside torch's data-parallel wrappers, which do not appear in the names of a plan."""
     while True:
         if isinstance(module, (torch.nn.parallel.DistributedDataParallel, torch.nn.DataParallel)):
             module = module.module
@@ -33,17 +33,18 @@ def find_blocks(model: torch.nn.Module) -> Blocks:
     """Returns the model's lists of layers by name, in the order of its modules. These lists are the outermost
     ModuleLists, ModuleDicts and Sequentials of two or more modules that have parameters and children.
 
-      - Modules of a Sequential or a ModuleDict must be of one class, because such containers hold other parts too.
-      - A list of whole towers, each with a longer list of layers, is passed over; the towers' lists are taken.
-      - A module next to lists that has the same parts as the layers, such as the middle of a U-Net, is a layer too.
-      - If no list has two modules, a list of a single module is taken, which may run many times.
-      - A model that is itself a list is named "layers"."""
+      - Modules of a Sequential or a ModuleDict must be of one class, because such containers also hold parts that are
+        not layers.
+      - A list of whole towers, each with a longer list of layers, is skipped; the towers' own lists are taken instead.
+      - A module beside such lists that consists of the same parts as their layers, such as the middle of a U-Net, is a
+        layer too.
+      - If no list has two modules, a list with a single module is taken, because that module may run many times.
+      - If the model itself is a list, the list is named "layers"."""
     return choose_blocks(model)[0]
 
 
 def choose_blocks(model: torch.nn.Module) -> tuple[Blocks, Blocks]:
-    """Returns the lists that find_blocks() takes, and the lists that it passes over, by name. A caller may name a list
-    that is passed over."""
+    """Returns by name the lists that find_blocks() takes, and the lists that it skips but a caller may choose."""
     model = unwrapped(model)
     name_of = {module: name for name, module in model.named_modules()}
     for min_size in (2, 1):
@@ -67,8 +68,8 @@ def _blocks_in(module: torch.nn.Module, path: str, min_size: int, passed_over: B
         passed_over[path] = layers
     found: dict[torch.nn.Module, Blocks] = {}
     for name, child in children_of(module):
-        # A stage with one layer is also a list of layers, because it belongs with the neighbouring stages, which have
-        # several layers.
+        # A stage with a single layer counts as a list of layers too, because its neighbouring stages have several
+        # layers.
         is_stage = isinstance(module, torch.nn.ModuleList) and isinstance(child, torch.nn.ModuleList)
         found[child] = _blocks_in(child, f"{path}.{name}" if path else name, 1 if is_stage else min_size, passed_over)
     parts = {type(part) for child in found if isinstance(child, _CONTAINERS) for blocks in found[child].values()
@@ -94,13 +95,13 @@ def _layers_of(module: torch.nn.Module) -> list[torch.nn.Module]:
 
 def _is_layer(module: torch.nn.Module) -> bool:
     if isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict)):
-        return False  # programs never call such a container, so it is not a layer
+        return False  # never called itself, so it cannot be a layer
     return any(True for _ in module.parameters()) and any(True for _ in module.children())
 
 
 def _is_list_of_towers(layers: list[torch.nn.Module]) -> bool:
-    """Returns whether the modules are towers. A tower is the only module of its class in the list, and contains a list of
-    layers that is longer than `layers`. In a U-Net, by contrast, the blocks' lists share classes of modules."""
+    """Returns whether the modules are towers. Each tower is of a different class, and contains a list of layers that is
+    longer than `layers`. In a U-Net, by contrast, the lists inside the blocks share classes of modules."""
     if len(layers) < 2 or len({type(layer) for layer in layers}) < len(layers):
         return False
     lists_of = [[_layers_of(each) for each in tower.modules()] for tower in layers]

@@ -30,29 +30,29 @@ Model = TypeVar("Model", bound=torch.nn.Module)
 def compile(model: Model, step: Callable[[], torch.Tensor] | None = None, *, budget: str | int | None = None,
             policy: str | None = None, per_block: bool = False, backend: str = "inductor", device: str | None = None,
             optimizer: str = "adamw", options: dict[str, Any] | None = None, **keywords: Any) -> Model:
-    """Compiles the model in place, as model.compile() does, so that its step follows a plan. Returns the model.
+    """Compiles the model in place, like model.compile(), so that its step follows a plan. Returns the model.
 
     Give exactly one of these:
-      - `budget`, "24GiB" or a number of bytes. The search returns the fastest plan whose predicted peak fits. The peak
-        counts parameters, buffers, gradients, the state of `optimizer`, and what the compiled graphs hold. It does not
-        count the bytes that eager code outside of compiled graphs holds. `step()` runs forward on one batch and returns
-        the loss.
-      - `policy`: "full", "attn_only", "save_mm", "nth_first(2)" or another name of `rematch list`.
+      - `budget`, "24GiB" or a number of bytes. Chooses the fastest plan whose predicted peak fits. The peak counts
+        parameters, buffers, gradients, the state of `optimizer`, and the memory of compiled graphs, but not the memory
+        of eager code outside of them. `step()` runs forward on one batch and returns the loss.
+      - `policy`: "full", "attn_only", "save_mm", "nth_first(2)" or another name that `rematch list` prints.
 
     `per_block` compiles each layer by itself, with one plan for all layers that share a graph. `backend` is "inductor",
     or "aot_eager", which runs graphs op by op. Op times come from the data sheet of `device` ("h100"), by default the
     model's device. `options` and other keywords go to torch.compile.
 
-    A graph that the step did not run, such as a graph for another batch size, is searched when it is compiled.
-    Inductor's caches work: an equal plan finds its graphs in them.
+    For a graph that the step did not run, such as a graph for another batch size, a plan is searched when the graph is
+    compiled. Inductor's caches still work: an equal plan reuses cached graphs.
 
-    Raises PlanError if no plan fits, with the lowest peak. Raises Refused for a model under rematch.apply(), for graphs
-    with torch.utils.checkpoint in them, and for an unsupported torch. Raises ValueError for another backend."""
+    Raises PlanError, which names the lowest peak, if no plan fits. Raises Refused for a model under rematch.apply(),
+    for graphs that contain torch.utils.checkpoint, and for an unsupported torch. Raises ValueError for any other
+    backend."""
     from rematch.compiled.backends import require_backend, require_torch
 
     require_backend(backend)
     if (budget is None) == (policy is None):
-        raise ValueError("compile needs one of budget='24GiB' and policy='attn_only'")
+        raise ValueError("compile needs either budget='24GiB' or policy='attn_only'")
     if (budget is None) != (step is None):
         raise ValueError("compile needs step=... with a budget, and no step with a policy; step is a function that runs "
                          "forward and returns the loss")
@@ -80,9 +80,10 @@ def export_joint(model: torch.nn.Module, step: Callable[[], torch.Tensor], path:
     """Writes the joint graph of the compiled step as a file of schema rematch.trace, for `rematch search`, `predict` and
     `describe --trace`. The graph runs once, op by op, and nothing is compiled.
 
-    `profile` is a file for the op times that compile() uses, for `rematch search --profile`. The file's model is `name`, by
-    default the model's class and "(compiled)". A plan that is found is for rematch.partitioner(); eager models refuse it. The
-    commands predict the peak of the graph op by op, without fusion. Other arguments are as for compile().
+    Also writes the op times that compile() uses to the file `profile`, for `rematch search --profile`. The model's name
+    in the files is `name`, by default the model's class and "(compiled)". Plans for the trace work only with
+    rematch.partitioner(), not with eager models. The commands predict the peak of the graph op by op, without fusion.
+    Other arguments are as for compile().
 
     Raises RematchError if the step runs several graphs."""
     from rematch.compiled.backends import require_backend, require_torch
@@ -94,7 +95,7 @@ def export_joint(model: torch.nn.Module, step: Callable[[], torch.Tensor], path:
     require_torch()
     capture = _captured(Capture(backend), model, [model], step, keywords)
     if len(capture.calls) > 1:
-        raise RematchError(f"step() runs {len(capture.calls)} compiled graphs, and a file has one: remove the graph breaks "
+        raise RematchError(f"step() runs {len(capture.calls)} compiled graphs, but a file holds only one: remove the graph breaks "
                            "(TORCH_LOGS=graph_breaks names them), or use rematch.compile, which plans several graphs")
     (joint,) = capture.graphs.values()
     planner = Planner(joint, rates_of(_device_of(model) if device is None else device), fuses=fuses,
@@ -113,13 +114,15 @@ def partitioner(plan: str | int | dict[str, Any] | pathlib.Path, *, device: str 
 
     `plan` is one of these:
       - a policy: "full", "attn_only", "save_mm" or "nth_first(2)".
-      - a plan from the trace of export_joint(): a dict, or a file, such as "front.json#3".
-      - a budget: "24GiB", or a number of bytes. Each graph gets the fastest plan whose step fits by itself. The peak counts
-        the graph's inputs, the state of `optimizer` for its parameters, gradients, and all outputs of forward.
+      - a plan for a trace of export_joint(): a dict, or a file, such as "front.json#3".
+      - a budget: "24GiB", or a number of bytes. Each graph gets the fastest plan that fits, as if the step ran only
+        this graph. The peak counts the graph's inputs, the state of `optimizer` for its parameters, gradients, and all
+        outputs of forward.
 
     Use rematch.compile() if a step runs several graphs. `device` and `backend` are as for compile().
 
-    Compiling raises PlanError if no plan fits, with the lowest peak, or if the policy does not apply to a graph."""
+    Compiling raises PlanError if no plan fits, and names the lowest peak, or if the policy does not apply to a
+    graph."""
     from rematch.compiled.backends import require_backend, require_torch
     from rematch.compiled.op_costs import rates_of
     from rematch.compiled.options import Planner
@@ -143,8 +146,8 @@ def partitioner(plan: str | int | dict[str, Any] | pathlib.Path, *, device: str 
 
 
 def _fitting(options: list[Option], before: int, limit: int) -> Option:
-    """Returns the fastest option that fits into the budget together with the bytes that are held before the step.
-    Raises PlanError if no option fits."""
+    """Returns the fastest option that fits into `limit`, given `before` bytes in use before the step. Raises PlanError
+    if no option fits."""
     fitting = [option for option in options if before + option.peaks.step() <= limit]
     if not fitting:
         raise PlanError(_too_small(limit, before + min(option.peaks.step() for option in options)))
@@ -161,7 +164,7 @@ def _too_small(limit: int, lowest: int) -> str:
 
 
 def _bytes_before(trace: dict[str, Any], optimizer: str) -> int:
-    """Returns the bytes that parameters, constants and the optimizer's state hold."""
+    """Returns the bytes of parameters, constants and the optimizer's state."""
     return int(predict(trace, resolve(trace, "none"), optimizer=optimizer)["before_bytes"])
 
 
@@ -233,7 +236,7 @@ def _warn_once(told: list[str], what: str) -> None:
 
 def _captured(capture: Any, model: torch.nn.Module, modules: list[torch.nn.Module], step: Callable[[], torch.Tensor],
               keywords: dict[str, Any]) -> Any:
-    """Runs the step's forward, and reads its graphs. The modules are not compiled afterwards."""
+    """Runs the step's forward, and captures its graphs. Afterwards, the modules are not compiled."""
     from torch._dynamo.exc import BackendCompilerFailed
     from torch._functorch import config as functorch_config
 

@@ -1,4 +1,4 @@
-"""Calls that are one op of a record, for functions whose kernels hide writes or state from torch."""
+"""Opaque calls: each is one op of a record. For functions whose kernels hide writes or state from torch."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ def opaque(function: _Function | None = None, *, overwrites: Sequence[str | int]
     """Makes a function opaque: a recorded step treats each call as one op. Use `rematch.opaque(function)`, or a
     decorator.
 
-    The results of a call, and what autograd saves during it, are kept and never recomputed. `overwrites` names the tensor
-    arguments that the function's kernels write to, by name or position. The written content is kept too. Outside of
-    recorded steps the function runs as before. Raises ValueError if the function does not have such an argument."""
+    The results of a call, and the tensors that autograd saves during it, are kept and never recomputed. `overwrites`
+    names the tensor arguments that the function's kernels overwrite, by name or position; the written content is kept
+    too. Outside of recorded steps the function runs as before. Raises ValueError if the function lacks an argument in
+    `overwrites`."""
     if function is None:
         return functools.partial(opaque, overwrites=overwrites)
     signature = _signature_of(function)
@@ -49,8 +50,7 @@ def opaque(function: _Function | None = None, *, overwrites: Sequence[str | int]
 
 
 def opaque_module(module: _Module) -> _Module:
-    """Makes a module, or all modules of a class, opaque, as opaque() does for functions. Returns the module or the
-    class."""
+    """Like opaque(), for a module or for all modules of a class. Returns the module or the class."""
     if isinstance(module, type):
         cast(Any, module).forward = opaque(cast(Any, module).forward)
     elif isinstance(module, torch.nn.Module):
@@ -63,15 +63,15 @@ def opaque_module(module: _Module) -> _Module:
 
 
 def keep_op(name: str) -> None:
-    """Keeps the results of an op of another library ("mylib::noisy"), and never runs it again. Use it for an op whose
-    state or random numbers torch does not see. The declaration holds for this process. A later trace() stores it in the
-    plan, for other processes. auto() finds such ops itself. Raises RematchError if no op has this name."""
+    """Declares that an op of another library ("mylib::noisy") must be kept and never recomputed. Use this for an op
+    with state or random numbers that torch does not see. The declaration applies to this process; plans from later
+    traces apply it in other processes. auto() finds such ops itself. Raises RematchError if no op has this name."""
     if call("mark_unrepeatable", name) == 0:
         raise RematchError(f"there is no op {name!r}; write its name as 'library::op', after the library is imported")
 
 
 class _OpenCall:
-    """An opaque call that the engine knows of."""
+    """An opaque call that has begun in the engine."""
 
     def __init__(self, handle: int, tensors: list[torch.Tensor]):
         self._handle, self._tensors = handle, tensors
@@ -93,7 +93,7 @@ def _begin(tensors: list[torch.Tensor], written: list[torch.Tensor]) -> _OpenCal
 
 
 def run_opaque(function: Callable[..., Any], name: str, arguments: Any, keywords: Any, written: list[Any]) -> Any:
-    """Runs the function. If this thread records, the call is one op. The function may write to the tensors in
+    """Calls the function. If this thread records, the call is recorded as one op, which may overwrite the tensors in
     `written`."""
     begun = _begin(tensors_in((arguments, keywords)), tensors_in(written))
     if begun is None:
@@ -108,7 +108,7 @@ def run_opaque(function: Callable[..., Any], name: str, arguments: Any, keywords
 
 
 class _ModuleHooks:
-    """The two hooks of an opaque module. A copy of the module has a copy of the hooks."""
+    """The two hooks of an opaque module. A copy of the module gets a copy of the hooks."""
 
     def __init__(self, name: str):
         self._name = name
@@ -131,7 +131,7 @@ def _signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
     try:
         return inspect.signature(function)
     except ValueError:
-        return None  # functions of C++ have no signature
+        return None  # C++ functions have no signature
 
 
 def _name_of(function: Any) -> str:
@@ -139,7 +139,7 @@ def _name_of(function: Any) -> str:
 
 
 def _argument_of(function: Callable[..., Any], signature: inspect.Signature | None, argument: str | int) -> str | int:
-    """Returns the name of an argument that calls may give by position or by name. Returns its position if it has no
+    """Returns the name of the argument that is given by name or position. Returns the position if the argument has no
     name."""
     parameters = {} if signature is None else signature.parameters
     by_position = [each for each in parameters.values() if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]

@@ -18,16 +18,16 @@ from rematch._differences import ReportedDifferences
 from rematch._hidden import HiddenEffects
 from rematch._library import LIBRARY, PlanError, call, call_for_json
 
-# A trace and a plan of a compiled model's joint graph have this dimension. No eager trace has it.
+# The dimension that marks traces and plans of a compiled model's joint graph.
 COMPILED = "compiled_graph"
 
 _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "KB": 10**3, "MB": 10**6, "GB": 10**9,
           "TB": 10**12}
 
 
-_asked_by_engine: list[Any] = []  # callbacks of C, which a graph may still call after its Checkpoint is gone
+_asked_by_engine: list[Any] = []  # C callbacks, which a graph may call even after its Checkpoint is deleted
 _ON_MISMATCH = ("follow", "refuse")
-_OF_PROCESS = ("handle", "_gathered", "_hidden", "_reported")  # members of a Checkpoint that pickle must not store
+_OF_PROCESS = ("handle", "_gathered", "_hidden", "_reported")  # attributes of a Checkpoint that pickle must not store
 
 
 _verified: weakref.WeakSet[Checkpoint] = weakref.WeakSet()
@@ -41,12 +41,12 @@ def _warn_at_exit() -> None:
 
 class Report(list[dict[str, Any]]):
     """Says how often steps left the plan: a list with one dict for each type of region that ran. Prints as a table. The
-    table names shapes only if another shape than the first ran.
+    table contains column shape only if a shape other than the first ran.
 
-      - `shape`: 0 for the plan's own types, i for the types of its i-th other shape; `type`: the index of the type.
+      - `shape`: 0 for the plan's first shape, i for its i-th other shape; `type`: the index of the region type.
       - `passes`: number of passes through such regions; `left`: how many of them left the plan.
       - `region`: the first region that left the plan; `first_difference`: why it left.
-      - `extra_ops`, `missing_ops`: numbers over all passes; `kept_beyond_plan_bytes`: maximum over all passes."""
+      - `extra_ops`, `missing_ops`: totals over all passes; `kept_beyond_plan_bytes`: maximum over all passes."""
 
     def __str__(self) -> str:
         has_shapes = any(row["shape"] > 0 for row in self)
@@ -63,23 +63,23 @@ class Report(list[dict[str, Any]]):
 class Checkpoint:
     """A plan that is ready to run. A Checkpoint serves any number of recordings.
 
-    `plan` is a dict of schema rematch.plan, or the file of one; "front.json#3" is a point of a front, and
-    "front.json#simple" its simple plan, which was made for schedule "whole_region". `schedule` is
-    "on_demand", which recomputes a value when backward needs it, or "whole_region", which recomputes as
-    torch.utils.checkpoint does.
+    `plan` is a dict of schema rematch.plan, or the file of such a dict. "front.json#3" is a point of a front, and
+    "front.json#simple" its simple plan, which was made for schedule "whole_region". `schedule` is "on_demand", which
+    recomputes a value when backward needs it, or "whole_region", which recomputes a whole region like
+    torch.utils.checkpoint.
 
     A step may run different ops than the plan was made for: a padded batch, another branch, a layer left out.
-    `on_mismatch` says what happens then. With "follow" such a layer leaves the plan. Planned ops are treated as
-    planned, others are recomputed, and the bits equal the bits of the step without a plan. recording() warns once for
-    each kind of layer, and report() counts. With "refuse" the step raises PlanError.
+    `on_mismatch` says what happens then. With "follow" the affected layer leaves the plan: its planned ops are treated
+    as planned, and its other ops are recomputed. The results still equal those of the step without a plan, bit for bit.
+    recording() warns once for each kind of layer, and report() counts. With "refuse" the step raises PlanError.
 
-    A plan of combine() has several shapes of a step. The step follows the shape whose ops it runs. The step leaves the
-    plan only if it runs the ops of no shape.
+    A plan of combine() contains a plan for each of several shapes of a step. A step follows the shape whose ops it
+    runs, and leaves the plan only if its ops fit no shape.
 
-    A checkpoint never changes, so copy and deepcopy return the checkpoint itself. Pickle stores the plan, and prepares it
-    again when it is loaded."""
+    A checkpoint is immutable, so copy and deepcopy return the checkpoint itself. Pickle stores the plan and its
+    settings; loading prepares the plan again."""
 
-    handle: int | None = None  # a default, for objects whose __init__ failed
+    handle: int | None = None  # for __del__, if __init__ failed
 
     def __init__(self, plan: dict[str, Any] | str | pathlib.Path, schedule: str = "on_demand", *, on_mismatch: str = "follow"):
         if on_mismatch not in _ON_MISMATCH:
@@ -104,7 +104,7 @@ class Checkpoint:
         return [self.plan, *self.plan.get("other_shapes", [])]
 
     def scope_names(self) -> list[str]:
-        """Returns the scopes where regions of the plan begin or end."""
+        """Returns the first and the last scope of each region of the plan."""
         return list(dict.fromkeys(region[end] for shape in self.shapes() for region in shape["regions"]
                                   for end in ("first_scope", "last_scope")))
 
@@ -116,9 +116,9 @@ class Checkpoint:
         return Report(json.loads(call("departures", self.handle)))
 
     def recompute_differences(self) -> list[dict[str, Any]]:
-        """Returns a dict for each verified region whose recomputed results differed from the results in forward.
-        check() and recording(verify_every=N) verify. `op` is the first op that differed, `index` its index among the
-        region's ops, and `scope` its module ("" if the region left its plan)."""
+        """Returns a dict for each region whose recomputed results differed from the results in forward, in steps
+        verified by check() or recording(verify_every=N). `op` is the first op that differed, `index` its index among
+        the region's ops, and `scope` its module ("" if the region left its plan)."""
         require_checkpoint(self)
         found: list[dict[str, Any]] = json.loads(call("recompute_differences", self.handle))
         for each in found:
@@ -126,22 +126,22 @@ class Checkpoint:
         return found
 
     def warn_of_missing_names(self) -> None:
-        """Warns once of each function or op of the plan's hidden effects that an imported module does not have."""
+        """Warns once of each function or op in the plan's hidden effects that an imported module lacks."""
         self._hidden.warn_of_missing_names()
 
     def expect_differences(self) -> None:
-        """Call this when a verified step begins. Its backward runs later, so differences are also read at the end of the
-        program."""
+        """Call this when a verified step begins. Its backward runs later, possibly after the last call, so differences
+        are also read at the end of the program."""
         self._reported.is_expected = True
         _verified.add(self)
 
     def warn_of_differences(self, *, stacklevel: int) -> None:
-        """Warns once of each op that steps under verify_every found to differ."""
+        """Warns once of each op whose recomputed results differed in a step under verify_every."""
         if self._reported.is_expected:
             self._reported.warn(self.recompute_differences(), stacklevel)
 
     def take_differences(self) -> list[dict[str, Any]]:
-        """Returns recompute_differences() to a caller that reports them itself, so that no warning follows."""
+        """Returns recompute_differences() and suppresses the warning, because the caller reports them."""
         self._reported.is_expected = False
         return self.recompute_differences()
 
@@ -154,12 +154,12 @@ class Checkpoint:
         return ""
 
     def gathered_by(self, is_back: Callable[[torch.Tensor], bool], parameters: Iterable[torch.Tensor]) -> None:
-        """Names parameters whose content may be missing between forward and backward: DeepSpeed ZeRO-3, block swap, one
-        buffer for several layers.
+        """Names parameters whose content may be missing between forward and backward, as in DeepSpeed ZeRO-3, block
+        swap, or with one buffer for several layers.
 
-        Before backward reads such a parameter, `is_back(parameter)` must return whether the parameter has the content
-        of forward again. It may also bring the content back and return True. The engine does not check the answer. If
-        it is False, backward raises an error.
+        Before backward reads such a parameter, the engine calls `is_back(parameter)`. It must return whether the
+        parameter has the same content as in forward, or restore the content and return True. The engine trusts the
+        answer. If the answer is False, backward raises an error.
 
             checkpoint.gathered_by(lambda p: p.ds_status.name == "AVAILABLE", model.parameters())"""
         require_checkpoint(self)
@@ -185,8 +185,8 @@ class Checkpoint:
                 self.warn_of_differences(stacklevel=2)
             LIBRARY.rematch_free_checkpoint(self.handle)
 
-    # A second object with the same handle would free the handle twice. So copying returns the object itself, and
-    # unpickling makes a new handle.
+    # Two objects with the same handle would free it twice. So copying returns the object itself, and unpickling makes a
+    # new handle.
     def __copy__(self) -> Checkpoint:
         return self
 
@@ -202,7 +202,8 @@ class Checkpoint:
 
 
 def _whole_scope(first: str, scope: str) -> str:
-    """Returns the full scope of an op. "+2.attention" in a region whose first scope is layers.3 is layers.5.attention."""
+    """Returns the full scope of an op, such as layers.5.attention for "+2.attention" in a region that begins at
+    layers.3."""
     match = re.fullmatch(r"\+([0-9]+)(?:\.(.*))?", scope)
     layers, _, number = first.rpartition(".")
     if match and number.isdecimal():
@@ -211,8 +212,8 @@ def _whole_scope(first: str, scope: str) -> str:
 
 
 class SearchedCheckpoint(Checkpoint):
-    """The checkpoint that auto() makes. `fronts` has the searched front of each step, as dicts of schema rematch.front;
-    `front` is the first of these fronts."""
+    """The result of auto(). `fronts` contains the searched front of each step, as a dict of schema rematch.front;
+    `front` is the first of them."""
 
     def __init__(self, front: dict[str, Any], plan: dict[str, Any], schedule: str,
                  fronts: list[dict[str, Any]] | None = None):
@@ -222,7 +223,7 @@ class SearchedCheckpoint(Checkpoint):
 
 
 def require_checkpoint(checkpoint: object) -> None:
-    """Raises TypeError for anything except an initialized Checkpoint."""
+    """Raises TypeError unless the argument is an initialized Checkpoint."""
     if not isinstance(checkpoint, Checkpoint):
         raise TypeError(f"a rematch.Checkpoint is needed, this is a {type(checkpoint).__name__}; make one of a plan: "
                         "rematch.Checkpoint(plan)")
@@ -244,7 +245,7 @@ def require_for_compiled(plan: dict[str, Any]) -> None:
 
 
 def read_plan(name: str) -> Any:
-    """Returns the plan of a file, or of a point of a front ("front.json#3")."""
+    """Returns the plan in a file, or the plan of a front's point ("front.json#3")."""
     path, _, number = name.partition("#")
     try:
         document = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
@@ -263,7 +264,7 @@ def read_plan(name: str) -> Any:
 
 
 Traces = Sequence[dict[str, Any]]
-Links = dict[str, Any] | str | pathlib.Path  # the document of rematch profile --links, or its file
+Links = dict[str, Any] | str | pathlib.Path  # what rematch profile --links writes: the document or its file
 
 
 def resolve(trace: dict[str, Any] | Traces, policy: str) -> dict[str, Any]:
@@ -271,20 +272,21 @@ def resolve(trace: dict[str, Any] | Traces, policy: str) -> dict[str, Any]:
 
     "full" recomputes every layer, "none" no layer, "nth_first(2)" every second layer, and "segments(2)" two layers at a
     time. "save_mm" keeps the results of matmuls, and "attn_only" keeps the results of attention. `rematch list` names
-    all policies. The traces of several steps give one plan of several shapes, as combine() does. Raises PlanError if
-    the policy does not apply to the model."""
+    all policies. For the traces of several steps, returns one plan with several shapes, as combine() does. Raises
+    PlanError if the policy does not apply to the model."""
     if isinstance(trace, list | tuple):
         return combine(trace, [resolve(each, policy) for each in trace])
     return call_for_json("resolve", trace, policy)
 
 
 def combine(traces: Traces, plans: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Returns one plan for steps that run different ops, such as padded and unpadded batches. Plan i belongs to trace i.
+    """Returns one plan for steps that run different ops, such as padded and unpadded batches. Each such step is a
+    shape, with one trace and one plan.
 
-    The engine follows the shape whose ops the step runs. If one shape has a region at some scope, all shapes get a region
-    there. In a shape that recomputes nothing there, the region keeps what backward needs. Shapes that run the same ops
-    cannot be told apart. They get the plan of the shape that needs the most bytes without checkpointing. predict(traces,
-    plan) returns what each shape needs under the combined plan.
+    The engine follows the shape whose ops the step runs. If one shape has a region at some scope, all shapes get a
+    region there. In a shape that recomputes nothing there, the region keeps what backward needs. Shapes that run the
+    same ops cannot be distinguished, so all get the plan of the shape that needs the most memory without checkpointing.
+    predict(traces, plan) returns the bytes of each shape under the combined plan.
 
     Raises PlanError for plans that do not belong to the traces, and for shapes that would issue different collectives in
     backward."""
@@ -306,13 +308,13 @@ def predict(trace: dict[str, Any] | Traces, plan: dict[str, Any], schedule: str 
     """Predicts a step under a plan, without running it. Several traces give a list of results.
 
       - `before_bytes`, `after_forward_bytes`: bytes at the beginning of the step and after forward.
-      - `peak_bytes`, and its place: `peak_phase`, and `peak_scope`, the layer. `peak_bytes_by_phase` has the peak of each
-        phase.
+      - `peak_bytes`: the peak; `peak_phase` and `peak_scope`: its phase and its layer; `peak_bytes_by_phase`: the peak
+        of each phase.
       - `holders_at_peak_bytes`: the bytes at the peak by holder ("parameters", "saved_activations", ...).
       - `recomputed_ops`: the number of recomputed ops.
 
-    Bytes are counted at op boundaries, and include parameters and the state of `optimizer` ("adamw"). A plan of several
-    shapes is predicted for the shape of the trace. Raises PlanError if the plan belongs to another trace."""
+    Bytes are counted between ops, and include parameters and the state of `optimizer` ("adamw"). If the plan has
+    several shapes, the shape of the trace is predicted. Raises PlanError if the plan belongs to another trace."""
     if isinstance(trace, list | tuple):
         return [predict(each, plan, schedule, optimizer=optimizer) for each in trace]
     return call_for_json("predict", trace, plan, schedule, optimizer)
@@ -340,38 +342,38 @@ def search(trace: dict[str, Any] | Traces, *, device: str | None = None,
     """Searches for plans. Returns the front, from the smallest peak to the fastest step, as a dict of schema
     rematch.front.
 
-    The front's `points`, at most `points` of them, have a `plan` for Checkpoint, `predicted_peak_allocated_bytes`,
-    `predicted_step_time_ns` of forward and backward, and `predicted_recomputed_ops`. `saves` says in words what the plan
-    keeps. Op times come from `profile`, or from the data sheet of `device` ("h100").
+    The front contains at most `points` points. Each has a `plan` for Checkpoint, `predicted_peak_allocated_bytes`,
+    `predicted_step_time_ns` of forward and backward, and `predicted_recomputed_ops`. `saves` describes in words what
+    the plan keeps. Op times come from `profile`, or from the data sheet of `device` ("h100").
 
-    With a budget ("24GiB", or bytes), "answer" is the fastest plan whose peak fits, or None. `free` is a budget for the
-    bytes that are left after parameters and the state of `optimizer`.
+    With a budget ("24GiB", or bytes), "answer" is the fastest plan whose peak fits, or None. Instead of a budget,
+    `free` gives the bytes that are left after parameters and the state of `optimizer`.
 
-    With `offload` plans may move to the host what layers hold for backward. Step times then include the copies, at
-    `link_rate` ("25GB/s", or bytes per second), at the rates of `links`, or at the rates of the data sheet. `links` is
-    a document of `rematch profile --links`, or its file. With `device`, the times of collectives also come from
+    With `offload`, plans may move values that layers keep for backward to the host. Step times then include the copies,
+    at `link_rate` ("25GB/s", or bytes per second), at the rates of `links`, or at the rates of the data sheet. `links`
+    is a document of `rematch profile --links`, or its file. With `device`, the times of collectives also come from
     `links`.
 
-    With `simple` the front also has "simple", the best plan of a simple form. Its regions are whole layers or modules,
-    with one save list for all layers or for each of two groups of layers, under schedule "whole_region". It is the
-    fastest such plan that fits into the budget, or else into the device's memory, or else into the peak of the front's
-    knee. If no simple plan fits, it is the simple plan with the lowest peak. `more_peak_bytes` and `more_step_time_ns`
-    are its distances from the front.
+    With `simple`, the front also contains "simple", the best plan of a simple form for schedule "whole_region". The
+    regions of a simple plan are whole layers or modules, with one save list for all layers or for each of two groups of
+    layers. "simple" is the fastest such plan that fits into the budget, or without a budget into the device's memory,
+    or else into the peak of the front's knee. If no simple plan fits, "simple" is the one with the lowest peak.
+    `more_peak_bytes` and `more_step_time_ns` are its distances from the front.
 
-    `baselines` are policies to compare with; a policy that does not apply to the model is left out. By default they are
-    those of `rematch search`. No baseline is better than the answer. `rematch search --trace` gives the same front.
+    `baselines` are policies to compare with, by default those of `rematch search`. Policies that do not apply to the
+    model are skipped. No baseline is better than the answer. `rematch search --trace` gives the same front.
 
-    For several traces, with a list of profiles or one device, returns a list of fronts, each with the same budget.
-    combine() makes one plan of the fronts' answers. Raises PlanError or ValueError for an unknown name or a malformed
+    For several traces, with a list of profiles or one device, returns a list of fronts, all for the same budget.
+    combine() combines their answers into one plan. Raises PlanError or ValueError for an unknown name or a malformed
     file."""
     if (device is None) == (profile is None):
-        raise ValueError("search needs one of device='h100' and profile=...")
+        raise ValueError("search needs either device='h100' or profile=...")
     if points < 1:
-        raise ValueError(f"points is {points}; a front has at least 1")
+        raise ValueError(f"points is {points}; it must be at least 1")
     request: dict[str, Any] = {"schedule": schedule, "optimizer": optimizer, "points": points, "simple": simple,
                                "baselines": None if baselines is None else list(baselines)}
     if budget is not None and free is not None:
-        raise ValueError("search got budget and free; give one")
+        raise ValueError("search got both budget and free; give only one")
     if budget is not None or free is not None:
         request["budget_bytes" if free is None else "free_bytes"] = bytes_of(budget if budget is not None else free or 0)
     request |= _link_request(offload, link_rate, links, device)
@@ -380,7 +382,7 @@ def search(trace: dict[str, Any] | Traces, *, device: str | None = None,
     if profile is None:
         return [call_for_json("search", each, request | {"device": device}) for each in trace]
     if isinstance(profile, dict) or len(profile) != len(trace):
-        raise ValueError(f"search got {len(trace)} traces; profile must be a list of as many profiles")
+        raise ValueError(f"search got {len(trace)} traces; profile must be a list with one profile for each")
     return [call_for_json("search", each, request | {"profile": times}) for each, times in zip(trace, profile, strict=True)]
 
 
@@ -388,8 +390,8 @@ def _link_request(offload: bool, link_rate: str | int | None, links: Links | Non
     if link_rate is not None and (links is not None or not offload):
         raise ValueError("link_rate is the rate of offloaded copies; give it with offload=True, and without links")
     if links is not None and device is None and not offload:
-        raise ValueError("links replaces the link of a data sheet, and these times are measured; give it with device='h100', or "
-                         "with offload=True for the rates of copies")
+        raise ValueError("links has no effect on measured times; give it with device='h100', or with offload=True for the "
+                         "rates of copies")
     request: dict[str, Any] = {"offload": offload}
     if link_rate is not None:
         is_text = isinstance(link_rate, str)
@@ -402,14 +404,15 @@ def _link_request(offload: bool, link_rate: str | int | None, links: Links | Non
 
 
 def render(front: dict[str, Any], path: str | pathlib.Path) -> None:
-    """Writes a searched front as one HTML file: plans by peak and step time, what each plan keeps, and the baselines."""
+    """Writes a searched front as an HTML file that shows the plans by peak and step time, what each plan keeps, and the
+    baselines."""
     path = pathlib.Path(path)
     path.write_bytes(call("render_front", path.name, json.dumps(front)))
 
 
 def bytes_of(size: str | int) -> int:
-    """Returns the bytes of "24GiB" or "500MB"; a whole number is bytes. Raises ValueError unless the text or number is
-    a size of at least 1 B."""
+    """Converts "24GiB", "500MB" or a whole number to bytes. Raises ValueError for anything else, and for less than 1
+    B."""
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT]?i?B)", size) if isinstance(size, str) else None
     if type(size) is int:
         found = size
@@ -423,7 +426,7 @@ def bytes_of(size: str | int) -> int:
 
 
 def size_text(size: int) -> str:
-    """Formats bytes for people: "24.00 GiB"."""
+    """Formats bytes, for example as "24.00 GiB"."""
     for unit in ("GiB", "MiB", "KiB"):
         if size >= _UNITS[unit]:
             return f"{size / _UNITS[unit]:.2f} {unit}"

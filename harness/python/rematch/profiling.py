@@ -22,8 +22,8 @@ def profile(model: torch.nn.Module, step: Callable[[], torch.Tensor], trace: dic
             num_steps: int = 5) -> dict[str, Any]:
     """Measures the time of every op of the traced step, as a dict of schema rematch.profile for search().
 
-    `step()` must be the traced step. Steps in which each op is timed alternate with steps without observers, which show
-    the time between ops. On a GPU, CUDA events around each op give its time. Clears gradients before and after, and
+    `step()` must be the traced step. Steps in which each op is timed alternate with steps without observers, which
+    reveal the time between ops. On a GPU, each op is timed by CUDA events. Clears gradients before and after, and
     restores generators and buffers. The model must have no scopes, and no recording may be open.
 
     Raises RematchError if the model is neither on the CPU nor on a GPU, or if the step does not run the ops of the
@@ -52,7 +52,7 @@ def profile(model: torch.nn.Module, step: Callable[[], torch.Tensor], trace: dic
 def _watched_step(model: torch.nn.Module, step: Callable[[], torch.Tensor], handle: int) -> None:
     model.zero_grad(set_to_none=True)
     with left_as_it_was(model):  # restores buffers, because the ops of the next step may depend on them
-        open_steps.append(None)  # so that an opaque call is one op, as in the trace
+        open_steps.append(None)  # makes an opaque call one op, as in the trace
         try:
             call("watch_part", handle, FORWARD)
             loss = step()

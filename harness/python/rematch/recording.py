@@ -24,14 +24,14 @@ SOME_REGIONS, NO_REGION, NO_REGION_WITHOUT_GRAD = range(3)  # the values of Regi
 
 
 class _Notes:
-    """Notes about the steps of a checkpoint, so that each fault is reported once."""
+    """State of a checkpoint's steps, so that each fault is reported only once."""
 
-    num_changes = -1  # num_changes() when the scopes were last compared with the plan
+    num_changes = -1  # value of num_changes() at the last comparison of scopes and plan
     is_told = False
     has_run = False
-    num_without_region = 0  # steps that called the model and none of the modules that the plan governs
-    num_left = 0  # number of passes that had left the plan when it was last read
-    types_told: frozenset[tuple[int, int]] = frozenset()  # pairs of shape and type that a warning has named
+    num_without_region = 0  # steps that called the model but no module of the plan
+    num_left = 0  # value of rematch_num_left() at its last call
+    types_told: frozenset[tuple[int, int]] = frozenset()  # (shape, type) pairs that a warning has already named
     num_steps = 0  # number of steps recorded under verify_every
 
 
@@ -47,8 +47,8 @@ _thread = _Thread()
 
 
 class _Step:
-    """A recorded step. The engine's recordings of a thread must end from the innermost to the outermost, on that thread.
-    A program that holds a recording in a generator may end it on another thread, or in another order."""
+    """A recorded step. The engine's recordings on a thread must end on that thread, the innermost first. But a program
+    that holds a recording in a generator may end it on another thread, or in another order."""
 
     def __init__(self, checkpoint: Checkpoint, *, verifies: bool):
         self._steps = _thread.steps
@@ -60,8 +60,8 @@ class _Step:
         set_recorded(checkpoint)
 
     def end(self, *, is_whole: bool) -> int:
-        """Ends the step. Returns which regions ran. Returns NO_REGION_WITHOUT_GRAD if the engine's recording must wait
-        for recordings inside it."""
+        """Ends the step. Returns whether regions ran. Returns NO_REGION_WITHOUT_GRAD if the engine's recording cannot
+        end yet, because recordings inside it are still open."""
         if self._steps is not _thread.steps:
             self._is_ended = True
             if is_whole:
@@ -86,24 +86,24 @@ class _Step:
 
 
 def is_recorded(checkpoint: Checkpoint) -> bool:
-    """Returns whether this thread's forward passes are recorded with this checkpoint."""
+    """Returns whether this thread is recording with this checkpoint."""
     return bool(_thread.steps) and _thread.steps[-1]._checkpoint is checkpoint
 
 
 @contextlib.contextmanager
 def recording(checkpoint: Checkpoint, *, verify_every: int = 0) -> Iterator[None]:
-    """Runs the forward passes in the `with` block, on this thread, as the plan says. Backward may run in the block or
+    """Makes the forward passes in the `with` block, on this thread, follow the plan. Backward may run in the block or
     afterwards.
 
-    The model needs rematch.scopes(model, checkpoint). Warns once if the scopes are missing or never open; a step may
-    leave out all layers that the plan governs. Without grad mode, as in an evaluation, nothing is recorded.
+    The model needs rematch.scopes(model, checkpoint). Warns once if the scopes are missing, or if steps never open
+    them. A single step may skip all layers of the plan. Without grad mode, as in an evaluation, nothing is recorded.
 
-    If the model runs different ops than the plan was made for, the checkpoint's `on_mismatch` says what happens. One
-    warning follows for each type of region that left the plan.
+    If the model runs different ops than planned, the checkpoint's `on_mismatch` decides what happens. With "follow",
+    warns once for each type of region that left the plan.
 
-    With `verify_every=N` the first of every N steps hashes the results of ops, and compares recomputed results. The next
-    step, checkpoint.report() or the end of the program warns once for each op that gave different results than in forward.
-    Such a step is slow.
+    With `verify_every=N`, the first of every N steps hashes the results of ops and compares the hashes of recomputed
+    results. Such a step is slow. The next step, checkpoint.report() or the end of the program warns once for each op
+    that gave different results than in forward.
 
     Raises Refused where saved-tensor hooks are disabled, for regions in several units of fully_shard, and for code that
     cannot be recorded. Raises PlanError under "refuse"."""
@@ -133,8 +133,7 @@ def recording(checkpoint: Checkpoint, *, verify_every: int = 0) -> Iterator[None
 
 
 def _is_to_be_verified(checkpoint: Checkpoint, notes: _Notes, every: int) -> bool:
-    """Returns whether the step that begins must be verified. Warns of the differences that the last verified step
-    found."""
+    """Returns whether to verify the step that begins. Warns of the differences in the last verified step."""
     if every < 0:
         raise ValueError(f"verify_every is {every}; it must be N, to verify one of N steps, or 0, to verify no step")
     if every == 0 or not torch.is_grad_enabled():
@@ -161,7 +160,7 @@ def _say_what_left(checkpoint: Checkpoint, notes: _Notes) -> None:
 
 
 def _missing_scopes(checkpoint: Checkpoint, notes: _Notes) -> list[str]:
-    """Returns the scopes that the plan needs and no module has. Warns if all scopes belong to another plan."""
+    """Returns the plan's scopes that no module has. Warns if all scopes belong to another plan."""
     names = names_of_scopes()
     missing = [name for name in checkpoint.scope_names() if name not in names]
     if names and missing:
@@ -174,7 +173,7 @@ def _missing_scopes(checkpoint: Checkpoint, notes: _Notes) -> list[str]:
 def _check_step(checkpoint: Checkpoint, notes: _Notes, missing: list[str], ran: int) -> None:
     notes.has_run = notes.has_run or ran == SOME_REGIONS or not checkpoint.scope_names()
     if not notes.has_run and not notes.is_told and not missing and has_model_run(checkpoint):
-        notes.num_without_region += 1  # for example a text batch, if the plan governs only a vision tower
+        notes.num_without_region += 1  # such as a text batch, if the plan covers only a vision tower
         if notes.num_without_region < MAX_STEPS_WITHOUT_REGION:
             return
     notes.num_changes = num_changes()

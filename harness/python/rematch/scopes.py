@@ -20,8 +20,8 @@ NO_INDEX = -1
 class BlockScopes:
     """Opens a scope for each call of a block and of the modules in it, until remove().
 
-    Modules that contain a list of blocks open no scope, so that blocks are top-level. With a checkpoint only the scopes
-    that its plan names are opened, because each scope costs two hooks per call."""
+    Modules that contain a list of blocks open no scope, so that the scopes of blocks are top-level. With a checkpoint,
+    only the scopes of its plan are opened, because each scope costs two hooks per call."""
 
     def __init__(self, model: torch.nn.Module, blocks: Blocks, checkpoint: Checkpoint | None = None):
         self.blocks = blocks
@@ -38,7 +38,7 @@ class BlockScopes:
                           for path, modules in blocks.items() for index, block in enumerate(modules)}
         self._block_names = {f"{path}.{index}" for path, index in self._index_of.values()}
         self._visited: set[int] = set()
-        self._scope: Scope | None = None  # one of the opened scopes
+        self._scope: Scope | None = None  # any of the scopes, to reach their group
         self._visit(model, "", "", None)
         if self._scope is not None:
             watch_model(model, self._scope)
@@ -64,8 +64,8 @@ class BlockScopes:
 
     def _visit(self, module: torch.nn.Module, scope: str, name: str, parent: Scope | None) -> None:
         """Sets hooks on the module and on the modules in it. `scope` is the path of the innermost scope around the
-        module; `parent` is the object of that scope, or None if that scope is not opened. `name` is the path of the
-        module within that scope."""
+        module, and `parent` its Scope, or None if the scope is not opened. `name` is the path from that scope to the
+        module."""
         is_block = id(module) in self._index_of
         block, index = self._index_of.get(id(module), ("", NO_INDEX))
         if is_block:
@@ -73,7 +73,7 @@ class BlockScopes:
         whole = _joined(scope, name)
         if self._is_scope(module, whole) and (self._only is None or whole in self._only):
             self._opened.add(whole)
-            if id(module) not in self._visited:  # a module that belongs to two layers opens one scope
+            if id(module) not in self._visited:  # a module that two layers share opens only one scope
                 parent = Scope(whole, block if is_block else name, index, self.group, None if is_block else parent)
                 self._hook(module, parent, is_block)
             scope, name = whole, ""
@@ -85,13 +85,13 @@ class BlockScopes:
         if id(module) in self._index_of:
             return True
         if isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict)) or whole in self._block_names:
-            return False  # A list is never called. A module between the layers of a list may have the name of a layer.
+            return False  # lists are never called; another module between layers may have the name of a layer
         return not any(id(each) in self._index_of for each in module.modules())
 
     def _hook(self, module: torch.nn.Module, scope: Scope, is_block: bool) -> None:
         self._scope = scope
         self.group.module_of[scope.whole] = module
-        # The hooks run inside FSDP's hooks: after FSDP's gather, and before it frees parameters.
+        # Our hooks must run inside FSDP's hooks: after FSDP has gathered parameters, and before it frees them.
         self._handles.append(module.register_forward_pre_hook(scope.enter))
         self._handles.append(module.register_forward_hook(scope.leave, prepend=True, always_call=True))
         if is_block or self._only is not None:
@@ -99,8 +99,8 @@ class BlockScopes:
 
 
 def remove_scopes(model: torch.nn.Module) -> None:
-    """Removes all scopes from the model, and everything that apply() has set. Also works on a copy of a model, whose
-    scopes BlockScopes does not remove."""
+    """Removes all scopes from the model, and the hooks of apply(). Also works on a copy of a model, whose scopes
+    BlockScopes.remove() does not reach."""
     remove_recorders(model)
     for module in model.modules():
         for hooks in (module._forward_pre_hooks, module._forward_hooks):
@@ -113,7 +113,7 @@ def remove_scopes(model: torch.nn.Module) -> None:
 
 
 def _refuse_scopes_on(model: torch.nn.Module) -> None:
-    """Raises ValueError if the model has scopes, because a second set would name each layer twice."""
+    """Raises ValueError if the model already has scopes, because each call would open two scopes."""
     for name, module in model.named_modules():
         if any(scope_of(hook) for hook in module._forward_pre_hooks.values()):
             raise ValueError(f"{name or type(model).__name__} has scopes already; call "
@@ -149,16 +149,18 @@ def _joined(path: str, name: str) -> str:
 
 def scopes(model: torch.nn.Module, checkpoint: Checkpoint | None = None, *,
            blocks: Blocks | None = None) -> BlockScopes:
-    """Names the parts of the model's forward pass to which a plan refers: `layers.3`, `layers.3.attention`.
+    """Opens scopes around the parts of the model's forward pass to which plans refer, such as `layers.3` or
+    `layers.3.attention`.
 
-    Call it once per model. The scopes stay until remove(), or until the end of a `with` block. A model that has scopes is
-    refused. `blocks` names the lists of layers if find_blocks() does not find them.
+    Call this once per model. The scopes stay until remove(), or until the end of a `with` block. `blocks` names the
+    lists of layers, if find_blocks() does not find them.
 
-    With a checkpoint, only the scopes where its plan's regions begin or end are opened, which costs less. Other plans
-    then need their own scopes. While that checkpoint is recorded, scopes that other models have for other checkpoints
-    stay closed, even if layers have the same names.
+    With a checkpoint, only the scopes where its plan's regions begin or end are opened, which costs less. Another plan
+    then needs new scopes. Other models may have scopes for other checkpoints. Those stay closed while this checkpoint
+    is recorded, even if layers have the same names.
 
-    Raises PlanError if the plan does not belong to this model. Raises ValueError if the layers do not belong to it."""
+    Raises PlanError if the plan does not belong to this model. Raises ValueError if the layers do not belong to it, or
+    if the model already has scopes."""
     model = unwrapped(model)
     blocks = find_blocks(model) if blocks is None else blocks
     if not blocks:

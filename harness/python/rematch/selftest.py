@@ -1,5 +1,5 @@
-"""`python -m rematch.selftest`: traces a small model, runs every schedule, and compares bits, counts and peaks with the
-prediction. Prints a line for each run. The exit code is 0 if all agree."""
+"""`python -m rematch.selftest` traces a small model, runs plans under every schedule, and compares bits, counts and
+peaks with the prediction. Prints a line for each run. The exit code is 0 if all agree."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 import rematch
 
-rematch.count_memory()  # replaces allocators, so it must precede the first tensor
+rematch.count_memory()  # replaces allocators, so it must run before the first tensor exists
 
 import torch  # noqa: E402
 

@@ -24,7 +24,7 @@ MAX_TRACES = 4
 
 
 def steps_of(name: str, step: Any) -> list[Callable[[], torch.Tensor]]:
-    """Returns one step or several steps as a list. `name` is the function that was called, for errors."""
+    """Returns one step or several steps as a list. `name` is the name of the calling function, for errors."""
     steps = [step] if callable(step) else step
     if not isinstance(steps, list | tuple) or not all(callable(each) for each in steps):
         raise TypeError(f"rematch.{name} takes a function that runs forward and returns the loss, or a list of such functions; "
@@ -49,11 +49,11 @@ def trace(model: torch.nn.Module, step: Callable[[], torch.Tensor] | Sequence[Ca
           blocks: dict[str, list[torch.nn.Module]] | None = None) -> dict[str, Any] | list[dict[str, Any]]:
     """Records one training step without checkpointing, as a dict of schema rematch.trace.
 
-    `step()` runs forward and returns the loss; trace() runs backward. Several steps that run different ops, such as one
-    with a padded batch, give a list of traces. Clears gradients before and after, and restores generators and buffers.
-    If the traced step fills a cache of the model, as a model's first step may, the cache counts as made by the step.
-    `blocks` is as for scopes(). The model must have no scopes, and no recording may be open. Raises RematchError if
-    step() runs no layer."""
+    `step()` runs forward and returns the loss; trace() runs backward. For a list of steps that run different ops, such
+    as one with a padded batch, returns a list of traces. Clears gradients before and after, and restores generators and
+    buffers. A cache that the traced step fills, as a model's first step may, counts as allocated by the step. `blocks`
+    is as for scopes(). The model must have no scopes, and no recording may be open. Raises RematchError if step() runs
+    no layer."""
     if not callable(step):
         return [trace(model, each, name=name, dimensions=dimensions, blocks=blocks) for each in steps_of("trace", step)]
     refuse_in_recorded_step("trace")
@@ -76,18 +76,18 @@ def trace(model: torch.nn.Module, step: Callable[[], torch.Tensor] | Sequence[Ca
 
 
 def distributed_parameter(model: torch.nn.Module) -> str | None:
-    """Returns the name of a parameter that is a DTensor, or None if no parameter is."""
+    """Returns the name of the first parameter that is a DTensor, or None."""
     return next((name for name, parameter in model.named_parameters() if hasattr(parameter, "to_local")), None)
 
 
 def _held(tensor: torch.Tensor) -> torch.Tensor:
-    """Returns the part of the tensor that this rank holds."""
+    """Returns the local tensor of a DTensor; any other tensor itself."""
     return tensor._local_tensor if hasattr(tensor, "_local_tensor") else tensor
 
 
 def _traced(model: torch.nn.Module, step: Callable[[], torch.Tensor], head: dict[str, Any]) -> bytes:
-    """Traces the step. Traces it again if a trace found kernels that hide their writes, because their calls are recorded
-    differently from then on."""
+    """Traces the step. If the trace discovered kernels that hide their writes, traces the step again, because their
+    calls are recorded differently from then on."""
     for _ in range(MAX_TRACES):
         num_writers = LIBRARY.rematch_num_silent_writers()
         with _trace_begun() as handle:
@@ -119,7 +119,7 @@ def _run_step(handle: Any, model: torch.nn.Module, step: Callable[[], torch.Tens
 
 @contextlib.contextmanager
 def _missing_meta_kernels_named() -> Iterator[None]:
-    """Names the op that has no meta kernel, if a model on meta runs an op of another library."""
+    """If a model on device meta runs an op without a meta kernel, raises an error that names the op."""
     try:
         yield
     except (NotImplementedError, RuntimeError) as error:
@@ -140,7 +140,7 @@ def _most_common_dtype(model: torch.nn.Module) -> str:
 
 
 def parameters_of(model: torch.nn.Module) -> dict[str, Any]:
-    """Returns the fields of a trace that describe the trained parameters."""
+    """Returns the trace's fields that describe the trained parameters."""
     trained = [_held(parameter) for parameter in model.parameters() if parameter.requires_grad]
     kinds = Counter((parameter.numel(), _dtype_name(parameter)) for parameter in trained)
     return {"parameter_bytes": sum(parameter.numel() * parameter.element_size() for parameter in trained),

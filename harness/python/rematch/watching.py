@@ -1,4 +1,4 @@
-"""Counts the ops that a step executes and the bytes that it holds, and compares a checkpointed step with a plain
+"""Counts the ops that a step executes and the memory that it uses, and compares a checkpointed step with a plain
 step."""
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ MAX_PLAIN_STEPS = 3
 
 @contextlib.contextmanager
 def watch(model: torch.nn.Module | None = None, *, device: str | None = None) -> Iterator[dict[str, Any]]:
-    """Counts the ops that all threads execute in the `with` block, and the bytes that tensors hold. Fills the dict at
-    the end.
+    """Counts the ops that all threads execute in the `with` block, and the memory that tensors use. Fills the dict at
+    the end of the block.
 
       - `ops`: counts by phase ("forward", "recompute", "backward", and "optimizer" for step() of torch.optim) and op
         name.
-      - `before_bytes`; `peak_bytes`: the peak of each phase, at op boundaries.
+      - `before_bytes`: the bytes at the beginning; `peak_bytes`: the peak of each phase, measured between ops.
       - `holders_bytes`: by phase and holder ("parameters", "gradients", "saved_activations", ...);
         `holders_at_peak_bytes`: by holder, at the highest peak.
 
-    Bytes of the CPU and of meta are None without rematch.count_memory(). On a GPU, the bytes come from torch's
-    allocator, whose peak statistics are reset. `model` gives the parameters and the device. Without a model the device
-    is `device` or "cpu", and bytes of parameters count as "other"."""
+    Bytes on the CPU and on meta are None without rematch.count_memory(). On a GPU, the bytes come from torch's
+    allocator, whose peak statistics are reset. The parameters and the device are those of `model`. Without a model, the
+    device is `device` or "cpu", and parameters count as "other"."""
     figures: dict[str, Any] = {}
     handle = call("begin_watch", device or _device_of(model), *_tensors_of(model))
     try:
@@ -57,8 +57,8 @@ def _device_of(model: torch.nn.Module | None) -> str:
 
 
 def _tensors_of(model: torch.nn.Module | None) -> list[Any]:
-    """Returns the addresses of trained parameters and of frozen parameters, each list with its length, as arguments of
-    rematch_begin_watch."""
+    """Returns the last four arguments of rematch_begin_watch: the addresses of trained and of frozen parameters, each
+    with their number."""
     learning = [] if model is None else [p for p in model.parameters() if p.requires_grad]
     frozen = [] if model is None else [p for p in model.parameters() if not p.requires_grad]
     arguments: list[Any] = []
@@ -69,7 +69,7 @@ def _tensors_of(model: torch.nn.Module | None) -> list[Any]:
 
 @contextlib.contextmanager
 def _optimizers_named() -> Iterator[None]:
-    """Assigns ops of a step() of torch.optim to the optimizer."""
+    """Makes the ops in step() of torch.optim count as ops of the optimizer."""
     def enter(*_: object) -> None:
         LIBRARY.rematch_set_in_optimizer(1)
 
@@ -80,7 +80,7 @@ def _optimizers_named() -> Iterator[None]:
     try:
         yield
     finally:
-        leave()  # a step() that failed has not left its phase
+        leave()  # needed if step() has raised an exception
         for handle in handles:
             handle.remove()
 
@@ -90,7 +90,7 @@ def _bits(tensor: torch.Tensor | None) -> bytes:
         return b"none"
     local = tensor.to_local() if hasattr(tensor, "to_local") else tensor
     content = local.detach().cpu().contiguous()
-    return ctypes.string_at(content.data_ptr(), content.numel() * content.element_size())  # not numpy(), because torch may lack numpy
+    return ctypes.string_at(content.data_ptr(), content.numel() * content.element_size())  # numpy may be missing
 
 
 def _hashes_of(model: torch.nn.Module, loss: torch.Tensor) -> dict[str, bytes]:
@@ -142,22 +142,23 @@ class Comparison(dict[str, Any]):
 
 def check(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoint: Checkpoint, *,
           blocks: dict[str, list[torch.nn.Module]] | None = None, verify: bool = True) -> Comparison:
-    """Runs a step without the checkpoint and one with it, from the same seed and buffers, which are restored. Prints as a
-    table.
+    """Compares a step without the checkpoint and a step with it, from the same seed and buffers. Restores generators
+    and buffers. The result prints as a table.
 
-      - `bits_equal`: whether the loss and every gradient have equal bits. None, with a warning, if two steps without the
-        checkpoint differ too, because then bits cannot be compared; `repeatable` is False.
-      - `first_difference`: what differs first, "the loss" or "the gradient of layers.0.weight"; else None.
+      - `bits_equal`: whether the loss and every gradient have equal bits. If two steps without the checkpoint differ
+        too, bits cannot be compared: `bits_equal` is None, `repeatable` is False, and check() warns.
+      - `first_difference`: what differs first, such as "the loss" or "the gradient of layers.0.weight"; None if nothing
+        differs.
       - `plain`, `checkpointed`: dicts with `executed_ops`, counts by phase ("forward", "recompute", "backward"), and
-        `peak_bytes`, the rise of bytes during the step. None without rematch.count_memory().
-      - `recompute_differences`: for each region, the first recomputed op that gave different results than in forward; see
-        Checkpoint. One more step hashes what ops compute. None without `verify`.
+        `peak_bytes`, the peak minus the bytes before the step. `peak_bytes` is None without rematch.count_memory().
+      - `recompute_differences`: for each region, the first recomputed op that gave different results than in forward;
+        see Checkpoint. Needs one more step, which hashes the results of ops; None without `verify`.
 
     `blocks` is as for scopes(). The model must have no scopes, and no recording may be open. Raises PlanError if the
-    step runs different ops than the plan was made for, regardless of the checkpoint's `on_mismatch`."""
+    step runs different ops than planned, regardless of the checkpoint's `on_mismatch`."""
     refuse_in_recorded_step("check")
     require_checkpoint(checkpoint)
-    _run(model, step, contextlib.nullcontext())  # the first step may make caches and buffers that stay
+    _run(model, step, contextlib.nullcontext())  # the first step may allocate caches and buffers that stay
     plain = _run(model, step, contextlib.nullcontext())
     strict = Checkpoint(checkpoint.plan, checkpoint.schedule, on_mismatch="refuse")
     with scopes(model, strict, blocks=blocks):
@@ -188,8 +189,8 @@ def unrepeatable_ops(model: torch.nn.Module, step: Callable[[], torch.Tensor], p
 
 def _difference_of_plain_steps(model: torch.nn.Module, step: Callable[[], torch.Tensor],
                                expected: dict[str, bytes]) -> str | None:
-    """Returns the first difference between steps without a plan, or None if all steps are equal. A race seldom shows in
-    one step."""
+    """Returns the first difference between steps without a plan, or None if all are equal. Runs several steps, because
+    a race rarely shows in a single one."""
     for _ in range(MAX_PLAIN_STEPS):
         hashes = _run(model, step, contextlib.nullcontext())["hashes"]
         if difference := _first_difference(expected, hashes):

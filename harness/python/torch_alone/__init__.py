@@ -1,1 +1,1 @@
-"""Modules that work on a model with torch alone, without the library of package rematch."""
+"""Modules that need only torch, not the library of package rematch."""

@@ -1,17 +1,17 @@
-"""Makes steps on fake tensors run the same ops as steps with data."""
+"""Makes steps on fake tensors run the same ops as steps on real tensors."""
 
 import contextlib
 import sys
 
-# transformers cannot read a fake tensor to see whether a mask is needed, so it builds an explicit attention mask. A
-# batch that is not packed and has no padding needs no mask.
+# On fake tensors, transformers cannot see whether an attention mask is needed, so it builds one. A batch that is not
+# packed and has no padding needs no mask.
 WITHOUT_DATA = {"transformers.masking_utils": {"is_tracing": lambda *_: False, "is_torchdynamo_exporting": lambda: False,
                                                "find_packed_sequence_indices": lambda *_: None}}
 
 
 @contextlib.contextmanager
 def as_with_data():
-    """Call this after the model was made, because making the model imports the packages."""
+    """A context manager. Enter it after making the model, because making the model imports the packages."""
     replaced = []
     for name, functions in WITHOUT_DATA.items():
         module = sys.modules.get(name)

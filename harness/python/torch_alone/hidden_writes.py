@@ -1,5 +1,5 @@
-"""Refuses steps with code that writes to its arguments without telling torch. Tracing such a step requires the rematch
-package, whose plans store the hidden writes."""
+"""Rejects steps whose code writes to its arguments without torch's knowledge. Only package rematch can trace such a
+step, because its plans store the hidden writes."""
 
 import contextlib
 
@@ -8,12 +8,13 @@ from torch.autograd import function as function_module
 
 from torch_alone.model_file import Refused
 
-# Libraries whose autograd functions write through raw pointers. Comparing content finds such writes only in tensors with data.
+# Libraries whose autograd functions write through raw pointers. Without data, comparing content cannot reveal such
+# writes.
 KNOWN_LIBRARIES = ("bitsandbytes", "flash_attn", "liger_kernel", "transformer_engine", "unsloth", "xformers")
 # torch's own op libraries, whose schemas mark every write.
 KNOWN_NAMESPACES = ("aten", "prim", "prims", "c10d", "_c10d_functional", "c10d_functional")
 
-_watchers = []  # the watchers of open functions_watched(), the innermost last
+_watchers = []  # arguments of the active functions_watched(), the innermost last
 
 
 def refuse_silent_write(name, before, after):
@@ -31,7 +32,7 @@ def contents_of(arguments):
 
 @contextlib.contextmanager
 def functions_watched(unrecorded):
-    """Watches every autograd function. Inside `unrecorded()` ops are not recorded."""
+    """Watches every autograd function. `unrecorded()` is a context manager under which ops are not recorded."""
     _watchers.append(unrecorded)
     try:
         yield
@@ -40,14 +41,14 @@ def functions_watched(unrecorded):
 
 
 def _hook_functions():
-    """Hooks the apply of autograd functions, for the process.
+    """Hooks Function.apply for the whole process.
 
-    Up to torch 2.13 Function.apply looks up the apply of its base class, so a hook there also sees calls through an `apply`
-    that was bound earlier. From 2.14 on Function.apply is a method of C. A hook there does not see such calls, so this
-    module must be imported before the model's modules."""
+    Up to torch 2.13, Function.apply looks up apply in its base class, so a hook there also sees calls through an
+    `apply` that was bound before the hook. From 2.14 on, Function.apply is implemented in C, and a hook misses such
+    calls, so this module must be imported before the model's modules."""
     calls_base = getattr(torch.autograd.Function.apply, "__module__", "") == function_module.__name__
     holder = function_module._SingleLevelFunction if calls_base else torch.autograd.Function
-    own = vars(holder).get("apply")  # None in torch itself, where the base class inherits it
+    own = vars(holder).get("apply")  # None if nobody else has hooked the class; it then inherits apply
 
     def apply(function, *arguments, **keywords):
         run = super(holder, function).apply if own is None else own.__get__(None, function)

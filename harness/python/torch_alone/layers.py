@@ -1,5 +1,5 @@
-"""Finds the modules that are the model's layers, and opens scopes around their calls. The scopes have the same names as
-in package rematch."""
+"""Finds the model's layers, and opens scopes around their calls. The scopes have the same names as in package
+rematch."""
 
 import torch
 
@@ -30,9 +30,9 @@ def _is_block_list(modules):
 
 
 class ModuleScopes:
-    """A context manager. While it is active, it calls enter(name, index) before and leave() after every call of a block,
-    of a module inside a block, and of any other module. `index` is a block's position in its list; for other modules it
-    is NO_INDEX. A module that contains a list of blocks opens no scope, so that blocks are top-level."""
+    """A context manager. While it is active, it calls enter(name, index) before and leave() after every call of a
+    module. `index` is a block's position in its list, and NO_INDEX for other modules. A module that contains a list of
+    blocks opens no scope, so that the scopes of blocks are top-level."""
 
     def __init__(self, model, blocks, enter, leave):
         self._enter, self._leave = enter, leave
@@ -62,7 +62,7 @@ class ModuleScopes:
             self._visit(child, f"{path}.{name}" if path else name, f"{name_in_scope}.{name}" if name_in_scope else name)
 
     def _hook(self, module, name, index):
-        entered = []  # leave() does nothing if the module failed before enter()
+        entered = []  # empty if the module failed before enter()
 
         def enter(*_):
             self._enter(name, index)

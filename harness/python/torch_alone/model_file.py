@@ -9,11 +9,11 @@ CONTRACT = ("MODEL_FILE is a Python file that defines make(): it returns the mod
 
 
 class Refused(Exception):
-    """A user's input is invalid. The message says what is allowed."""
+    """Raised if a user's input is invalid. The message says what is allowed."""
 
 
 def load_make(path):
-    """Returns the file's make(). The file can import modules beside it."""
+    """Returns the file's make(). The file may import modules from its own folder."""
     path = pathlib.Path(path).resolve()
     if not path.is_file():
         raise Refused(f"{path} is not a file; {CONTRACT}")
@@ -25,7 +25,7 @@ def load_make(path):
 
 
 def load_exported(path):
-    """Loads a file of `rematch export --to torch` as a module with apply(model)."""
+    """Loads a file that `rematch export --to torch` has written, as a module with apply(model)."""
     path = pathlib.Path(path).resolve()
     if not path.is_file():
         raise Refused(f"{path} is not a file; create it with rematch export PLAN --to torch")
@@ -36,7 +36,7 @@ def load_exported(path):
 
 
 def _module_of(path, name):
-    """Loads the module from its source. Python's bytecode cache may not notice that a file was just rewritten."""
+    """Loads the module from its source, because Python's bytecode cache may miss that a file was just rewritten."""
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     exec(compile(path.read_text(encoding="utf-8"), path, "exec"), module.__dict__)

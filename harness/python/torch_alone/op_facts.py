@@ -1,4 +1,4 @@
-"""Facts from an operator's schema, under the names that traces and plans use."""
+"""Facts from an op's schema, and the op's name as in traces and plans."""
 
 import dataclasses
 import functools
@@ -7,24 +7,24 @@ import torch
 
 aten = torch.ops.aten
 
-# Under a dispatch mode autograd treats every tensor as a subclass. Autograd then adds gradients and the biases of
-# linears out of place. Maps these ops to the in-place ops that autograd runs without a mode.
+# Maps ops to the in-place ops that autograd runs without a dispatch mode. Under a mode, autograd treats every tensor as
+# a subclass, so it adds gradients, and biases of linear layers, out of place.
 IN_PLACE = {aten.add.Tensor: aten.add_.Tensor, aten.scatter_add.default: aten.scatter_add_.default,
             aten.scatter.src: aten.scatter_.src, aten.index_add.default: aten.index_add_.default}
-# The largest use counts that a mode's handler sees for a tensor that nothing else holds. Its owners are then a
-# Python variable of the handler, the op's arguments, autograd's buffer and the Python object.
+# The largest use counts of a tensor that only autograd holds, as seen inside a mode's handler. The handler's variable,
+# the op's arguments, autograd's buffer and the Python object each hold a reference.
 MOST_USES = 4
 MOST_STORAGE_USES = 2
 
 
 @dataclasses.dataclass(frozen=True)
 class OpFacts:
-    name: str  # "aten::add.Tensor": overload after a dot, default omitted
+    name: str  # such as "aten::add.Tensor"; overload `default` is omitted
     arguments: tuple
     written: frozenset  # positions of the arguments that the op writes to
     returns_view: bool
     may_draw: bool
-    probability: int | None  # position of the argument that disables drawing if it is 0
+    probability: int | None  # position of the dropout probability; 0 disables drawing
     probability_by_default: float | None
 
 
@@ -69,8 +69,8 @@ def tensors_in(value):
 
 
 def in_backward_without_mode(func, args):
-    """Returns the op that autograd runs in place of `func` without a mode. The caller must hold no other reference to
-    args[0]."""
+    """Returns the op that autograd would run without a mode instead of `func`. The caller must hold no other reference
+    to args[0]."""
     inplace = IN_PLACE.get(func)
     if inplace is None or torch.is_grad_enabled() or not isinstance(args[0], torch.Tensor):
         return func

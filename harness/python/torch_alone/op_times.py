@@ -14,7 +14,7 @@ PASSES = ("forward", "backward")
 
 
 class Clock:
-    """The CPU's clock, or the clock of a GPU's stream through events, which are read after the step."""
+    """The CPU's clock, or CUDA events on a GPU's stream, which are read after the step."""
 
     def __init__(self, device_type):
         self.is_cuda = device_type == "cuda"
@@ -27,7 +27,7 @@ class Clock:
         return event
 
     def between(self, start, end):
-        """Returns nanoseconds. Call wait() first."""
+        """Returns the nanoseconds between two results of now(). Call wait() first."""
         return int(start.elapsed_time(end) * 1e6) if self.is_cuda else end - start
 
     def wait(self):
@@ -36,7 +36,7 @@ class Clock:
 
 
 class OpTimer(TorchDispatchMode):
-    """Records the clock around every op of a step."""
+    """Records the times before and after every op of a step."""
 
     def __init__(self, clock):
         super().__init__()
@@ -55,8 +55,8 @@ class OpTimer(TorchDispatchMode):
         return result
 
     def alias(self, tensor):
-        """Runs detach without timing it. Saving an output under a mode dispatches a detach that a step without a mode
-        does not run."""
+        """A saved-tensor hook that runs detach untimed. Under a mode, saving an output dispatches a detach that does
+        not run without a mode."""
         self._is_off = True
         try:
             return tensor.detach()
@@ -69,7 +69,7 @@ class OpTimer(TorchDispatchMode):
 
 def measure_profile(model, step, trace, num_steps, optimizer=None):
     """Returns medians over `num_steps` steps: the time of every op, and the times of whole steps without a mode. With
-    an optimizer also measures its update, which changes the parameters."""
+    an optimizer, also measures its update, which changes the parameters."""
     device = next(model.parameters()).device.type
     clock = Clock(device)
     _watched_step(model, step, clock)  # a warm-up, because the first step fills caches and compiles kernels
@@ -93,7 +93,7 @@ def measure_profile(model, step, trace, num_steps, optimizer=None):
             "forward": _in_one_piece(times["forward"]), "backward": _in_one_piece(times["backward"])}
 
 
-# Does not state the attention kernel, because torch chooses it for each op and does not report it.
+# Leaves out the attention kernel, because torch chooses it for each op and does not report it.
 def _card_and_determinism(device):
     if device != "cuda":
         return {}

@@ -1,5 +1,5 @@
-"""Records one training step without checkpointing, as a dispatch mode sees it: ops, values, scopes, saved tensors, and
-what backward demands and allocates."""
+"""Records one training step without checkpointing through a dispatch mode: ops, values, scopes, saved tensors, and what
+backward unpacks and allocates."""
 
 import bisect
 import contextlib
@@ -15,11 +15,11 @@ from torch_alone.op_facts import (IN_PLACE, MOST_USES, arguments_of, aten, draws
                                   in_backward_without_mode, is_of_the_mode, tensors_in)
 from torch_alone.step_tables import BytesBorn, StepTables
 
-NO_SEQUENCE_NUMBER = 1 << 63  # this number and higher numbers belong to nodes that accumulate gradients
+NO_SEQUENCE_NUMBER = 1 << 63  # nodes that accumulate gradients have this number or a higher one
 
 
 class InLinear(TorchFunctionMode):
-    """Whether F.linear is running. Without a dispatch mode, F.linear adds its bias in place."""
+    """Tracks whether F.linear is running, because F.linear adds its bias in place if there is no dispatch mode."""
 
     def __init__(self):
         super().__init__()
@@ -62,8 +62,8 @@ class OpenScopes:
             self._since.append((torch.autograd._get_sequence_nr(), self._open[-1]))
 
     def at_work(self):
-        """Returns the scope that was open when autograd made the running node. A node without a sequence number gets
-        the scope of the node before it."""
+        """Returns the scope that was open when forward made the running node. For a node without a sequence number,
+        returns the scope of the node before it."""
         node = torch._C._current_autograd_node()
         if node is not None and node._sequence_nr() < NO_SEQUENCE_NUMBER:
             after = bisect.bisect_right(self._since, node._sequence_nr(), key=lambda interval: interval[0])
@@ -72,7 +72,8 @@ class OpenScopes:
 
 
 class SavedTensor:
-    """Autograd holds this object in place of a tensor. Destroying it is the release."""
+    """Autograd holds this object in place of a saved tensor. Its destruction means that autograd has released the
+    tensor."""
 
     __slots__ = ("recorder", "pack", "tensor", "version", "__weakref__")
 
@@ -85,7 +86,7 @@ class SavedTensor:
 
 
 class Recorder(TorchDispatchMode):
-    """Records the ops that run while the mode is active. Backward begins at end_forward()."""
+    """Records the ops that run while the mode is active. Ops after end_forward() count as backward."""
 
     def __init__(self):
         super().__init__()
@@ -93,13 +94,13 @@ class Recorder(TorchDispatchMode):
         self.ops, self.packs, self.events = [], [], []
         self.in_linear = InLinear()
         self._in_backward = False
-        self._is_off = False  # runs the recorder's own ops unrecorded
-        self._unpacked = []  # packs that a backward formula may hold
+        self._is_off = False  # True while the recorder's own ops run
+        self._unpacked = []  # packs whose tensor a backward formula may still hold
         self._saved = []  # weak references, by pack
         self._hooks = []
 
     def record(self, model, blocks, step):
-        """Runs `step` and then backward of the loss that it returns."""
+        """Runs `step`, and backward of the loss that it returns."""
         with functions_watched(self._unrecorded), ModuleScopes(model, blocks, self.enter, self.leave), self, self.in_linear:
             with torch.autograd.graph.saved_tensors_hooks(self.pack, self.unpack):
                 loss = step()
@@ -195,7 +196,7 @@ class Recorder(TorchDispatchMode):
 
     def pack(self, tensor):
         if self._in_backward:
-            return tensor  # a double backward's graph is not part of the trace
+            return tensor  # traces leave out the graph of a double backward
         self._is_off = True
         try:
             value = self.tables.value_of(tensor)
@@ -221,8 +222,8 @@ class Recorder(TorchDispatchMode):
             self._is_off = False
 
     def _note_last_versions(self):
-        """Sets each pack to the last version of its storage, which backward reads. If autograd knows of a write after
-        the pack, it rejects the backward, so that pack stays unchanged."""
+        """Sets each pack to the last version of its storage, because backward reads the last content. Leaves a pack
+        unchanged if autograd knows of a later write, because autograd then rejects the backward."""
         for pack, saved in zip(self.packs, (weak() for weak in self._saved)):
             storage = self.tables.storage_of(pack["value"])
             if saved is not None and not storage.is_outside and saved.tensor._version == saved.version:
@@ -243,13 +244,13 @@ class Recorder(TorchDispatchMode):
             untyped = tensor.untyped_storage()
             if not self.tables.knows(untyped):
                 self.born.add(untyped)
-        tensor = untyped = None  # names in this frame count as uses
+        tensor = untyped = None  # drops the references, which would count as uses
         self._note_put_away()
         self._note({"op": facts_of(func).name})
         return result
 
     def _note_put_away(self):
-        """Records the packs whose unpacked tensor a backward formula has dropped. A formula may drop a tensor before
+        """Notes the packs whose unpacked tensor the backward formula has dropped. A formula may drop a tensor before
         its last op."""
         for pack in list(self._unpacked):
             value = self.packs[pack]["value"]

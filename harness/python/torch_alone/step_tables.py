@@ -1,4 +1,4 @@
-"""The values and storages of a step, identified by address, and how long the program holds them."""
+"""The values and storages of a step, identified by address, and when the program frees them."""
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -9,14 +9,14 @@ def dtype_name(tensor):
 
 
 class Storage:
-    """Bytes that several values may share."""
+    """Memory that several values may share."""
 
     def __init__(self, untyped, is_outside):
         self.nbytes = untyped.nbytes()
-        self.is_outside = is_outside  # True: no op of the step made the storage
+        self.is_outside = is_outside  # True if no op of the step allocated the storage
         self.version = 0  # number of in-place writes so far
-        self.freed_at = None  # the op after which the program no longer holds the storage
-        self.own_references = 0  # how many of the recorder's saved tensors refer to the storage
+        self.freed_at = None  # the op after which the program has dropped the storage
+        self.own_references = 0  # number of the recorder's saved tensors on the storage
         self._address = untyped._cdata
         self._weak = StorageWeakRef(untyped)
 
@@ -24,12 +24,12 @@ class Storage:
         return not self._weak.expired()
 
     def is_held(self):
-        # Reading a tensor's storage makes a Python object that holds one reference, so 1 is subtracted.
+        # Subtracts 1, because reading a tensor's storage makes a Python object that holds a reference.
         return self.is_alive() and torch._C._storage_Use_Count(self._address) - 1 > self.own_references
 
 
 class StepTables:
-    """Lists of values and storages. An address identifies its owner for as long as the owner lives."""
+    """Lists of values and storages. Addresses identify tensors and storages as long as these are alive."""
 
     def __init__(self):
         self.values, self.storages, self.parameters = [], [], []
@@ -37,7 +37,7 @@ class StepTables:
         self._watched = []
 
     def value_of(self, tensor, producer=None):
-        """Returns the value's index. A new value is recorded as made by `producer`, or as coming from outside if
+        """Returns the index of the tensor's value. Adds a new value, made by op `producer`, or from outside the step if
         `producer` is None."""
         known = self._value_at.get(tensor._cdata)
         if known is not None and not known[1].expired():
@@ -58,12 +58,12 @@ class StepTables:
         return self.storages[self.values[value]["storage"]]
 
     def knows(self, untyped):
-        """Whether the storage belongs to the forward pass."""
+        """Returns whether forward has used the storage."""
         index = self._storage_at.get(untyped._cdata)
         return index is not None and self.storages[index].is_alive()
 
     def note_freed(self, op):
-        """Sets freed_at of the storages that the program no longer holds after `op`."""
+        """Sets freed_at of the storages that the program has dropped by the end of `op`."""
         still_held = []
         for index in self._watched:
             if self.storages[index].is_held():
@@ -83,7 +83,7 @@ class StepTables:
 
 
 class BytesBorn:
-    """Counts the bytes of live storages that backward made. Gradients of parameters are counted separately."""
+    """Counts the live bytes that backward has allocated, and the part that belongs to gradients of parameters."""
 
     def __init__(self):
         self.others = self.gradients = 0

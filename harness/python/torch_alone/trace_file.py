@@ -1,5 +1,4 @@
-"""Writes a recorded step as a file of schema rematch.trace/1.1. Omits op classes and flops, which a reader can
-derive."""
+"""Converts a recorded step to schema rematch.trace/1.1. Omits op classes and flops, which readers derive themselves."""
 
 from collections import Counter
 
@@ -30,13 +29,13 @@ def record_trace(model, step, name=None, blocks=None, dimensions=None):
 
 
 def _step(recorder):
-    """Returns a single span that covers the whole step. A reader splits it at the blocks."""
+    """Returns the step as a single span, which readers split at the blocks."""
     num_ops = len(recorder.ops)
     freed_at = [storage.freed_at for storage in recorder.tables.storages]
     span = {"ops": recorder.ops, "values": recorder.tables.values,
             "storage_bytes": [storage.nbytes for storage in recorder.tables.storages],
-            # -1: held to the end of forward. This position lies beyond the span's ops, so it is the first entry of the
-            # list of outside ops.
+            # Negative numbers refer to entries of outside_ops. Here -1 refers to the position after the last op: the
+            # storage is held to the end of forward.
             "storage_freed_at": [-1 if op == num_ops else op for op in freed_at],
             "scopes": recorder.scopes.scopes, "packs": recorder.packs}
     return {"types": [span], "spans": [{"type": 0, "outside_ops": [num_ops]}], "blocks": recorder.scopes.blocks,

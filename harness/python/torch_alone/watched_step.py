@@ -1,4 +1,5 @@
-"""Measures what a step executes and holds. Its dispatch mode is outside the modes of selective checkpointing."""
+"""Measures the ops that a step executes and its peak memory. The dispatch mode must be active outside the modes of
+selective checkpointing."""
 
 import ctypes
 import hashlib
@@ -12,14 +13,14 @@ from torch_alone.op_facts import IN_PLACE, MOST_USES, aten, in_backward_without_
 from torch_alone.recorder import InLinear
 from torch_alone.step_tables import BytesBorn
 
-# These ops do not belong to the model. Under a mode, saving a tensor dispatches an additional detach.
-# torch.utils.checkpoint makes a tensor for the generator's state.
+# Ops that do not belong to the model: under a mode, saving a tensor dispatches an additional detach, and
+# torch.utils.checkpoint allocates a tensor for the generator's state.
 NOT_COUNTED = ("aten::detach", "aten::empty.memory_format")
 
 
 class StepWatch(TorchDispatchMode):
-    """Counts executed ops by name, and the peak bytes of tensors that ops made. Runs in-place ops where autograd would
-    without a mode, so that bytes equal those of a step without the mode."""
+    """Counts executed ops by name, and the peak bytes of tensors that ops made. Runs the in-place ops that autograd
+    would run without a mode, so that bytes are as without the mode."""
 
     def __init__(self):
         super().__init__()
@@ -44,13 +45,13 @@ class StepWatch(TorchDispatchMode):
             untyped = tensor.untyped_storage()
             if untyped._cdata not in read:
                 self._born.add(untyped)
-        tensor = untyped = None  # names in this frame count as uses
+        tensor = untyped = None  # drops the references, which would count as uses
         self.peak_bytes = max(self.peak_bytes, self._born.total())
         return result
 
 
 def watch_step(model, step):
-    """Returns executed ops by name, and the peak bytes minus the bytes held before the step."""
+    """Returns executed ops by name, and the peak minus the bytes in use before the step."""
     model.zero_grad(set_to_none=True)
     is_cuda = next(model.parameters()).is_cuda
     with StepWatch() as watch, watch.in_linear:
@@ -60,7 +61,7 @@ def watch_step(model, step):
 
 
 def _cuda_peak(model, step):
-    """Measures the caching allocator's peak without a mode, which includes the workspaces of kernels."""
+    """Measures the peak of CUDA's caching allocator, without a mode. It includes workspaces of kernels."""
     torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()

@@ -160,7 +160,7 @@ class SearchOptionsTest(Case):
         front = self.search(free="1MiB")
         self.assertEqual(front["budget_bytes"], held + 2**20)
         self.assertEqual(front["answer"], self.search(budget=held + 2**20)["answer"])
-        with self.assertRaisesRegex(ValueError, "give one"):
+        with self.assertRaisesRegex(ValueError, "give only one"):
             self.search(free="1MiB", budget="1MiB")
 
     def test_plans_that_offload(self):
@@ -200,7 +200,7 @@ class SearchOptionsTest(Case):
         self.assertEqual(checkpoint.plan, lowest["plan"])
         self.assertGreater(free.front["budget_bytes"], 2**30)
         for options in ({}, {"free": "1GiB", "budget": "1GiB"}):
-            with self.assertRaisesRegex(ValueError, "auto needs one of budget='24GiB' and free='16GiB'"):
+            with self.assertRaisesRegex(ValueError, "auto needs either budget='24GiB' or free='16GiB'"):
                 rematch.auto(self.model, self.step, **options)
 
 

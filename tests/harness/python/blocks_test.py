@@ -303,7 +303,7 @@ class PackagesTest(BesideTorch):
         self.compare_step(model, step)
         with contextlib.redirect_stderr(io.StringIO()) as words:
             rematch.auto(model, step, budget="1GiB", device="h100")
-        self.assertIn("the layers are swin.encoder.layers (2); also found, and not taken: swin.encoder.layers.0.blocks", words.getvalue())
+        self.assertIn("the layers are swin.encoder.layers (2); other lists: swin.encoder.layers.0.blocks", words.getvalue())
 
     def test_lists_of_other_models(self):
         self.assert_found(whisper, {"model.encoder.layers": 2, "model.decoder.layers": 3})
@@ -385,7 +385,7 @@ class AutoTest(Case):
 
     def test_names_the_chosen_lists_if_there_are_others(self):
         words = self.said_by_auto(u_net())
-        self.assertIn("the layers are down (2), up (2), middle (1); also found, and not taken: down.0.resnets, down.1.resnets "
+        self.assertIn("the layers are down (2), up (2), middle (1); other lists: down.0.resnets, down.1.resnets "
                       "and 3 more.", words)
         self.assertIn("blocks={name: list(model.get_submodule(name).children()) for name in ['down.0.resnets']}", words)
 

@@ -99,7 +99,7 @@ class ExportTest(unittest.TestCase):
                 torch._dynamo.graph_break()
                 return super().forward(x)
         model = Stack(Breaks, 2)
-        with self.assertRaisesRegex(rematch.RematchError, r"step\(\) runs \d compiled graphs, and a file has one: "), \
+        with self.assertRaisesRegex(rematch.RematchError, r"step\(\) runs \d compiled graphs, but a file holds only one: "), \
                 contextlib.redirect_stderr(io.StringIO()):
             rematch.export_joint(model, lambda: model(batch()), self.folder / "broken.json", backend="aot_eager")
         self.assertFalse((self.folder / "broken.json").exists())

@@ -1,2 +1,2 @@
-"""Plans for compiled models: reads AOTAutograd's joint graph as a trace, searches for a plan, and partitions the graph
-as the plan says."""
+"""Plans for compiled models: converts AOTAutograd's joint graph to a trace, searches for a plan, and partitions the
+graph according to the plan."""

@@ -1,4 +1,4 @@
-"""The backends of torch.compile that a plan can serve, and the names of torch that the package needs for them."""
+"""The backends of torch.compile that plans support, and the private names of torch that plans need there."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _NAMES = ("choose_saved_values_set", "reordering_to_mimic_autograd_engine", "min
 
 
 def require_backend(backend: object) -> str:
-    """Returns the backend. Raises ValueError for a backend whose graphs no plan can split."""
+    """Returns the backend. Raises ValueError if plans do not support it."""
     if not isinstance(backend, str) or backend not in BACKENDS:
-        raise ValueError(f"backend is {backend!r}; a plan can split the graphs of 'inductor' and of 'aot_eager'")
+        raise ValueError(f"backend is {backend!r}; plans support 'inductor' and 'aot_eager'")
     return backend
 
 
 def require_torch() -> None:
-    """Raises Refused if torch lacks a name that splitting graphs needs."""
+    """Raises Refused if torch lacks a name that partitioning graphs needs."""
     from torch._functorch import partitioners
     from torch._inductor import config
 

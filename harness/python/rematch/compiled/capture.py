@@ -1,6 +1,6 @@
-"""Reads the joint graphs of a step and the order of their calls, before anything is compiled.
+"""Captures the joint graphs of a step and the order of their calls, before compiling anything.
 
-The step runs its forward once, op by op. Only inputs are saved, so this run needs less memory than training."""
+Runs the step's forward once, op by op. Saves little besides inputs, so this run needs less memory than training."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from rematch.compiled.peak import PhasePeaks
 
 @dataclasses.dataclass
 class Call:
-    """A call of a captured graph in forward. `outputs` refer to the storages that the call returned; `inputs` identify
-    the storages that it received."""
+    """A call of a captured graph in forward. `inputs` are ids of the storages that the call received; `outputs` are
+    weak references to the storages that it returned."""
 
     graph: str
     inputs: set[int]
@@ -31,12 +31,12 @@ class Call:
 
 
 class Capture:
-    """The joint graphs of a step by fingerprint, and the calls in order."""
+    """The joint graphs of a step by fingerprint, and the calls of the graphs in order."""
 
     def __init__(self, backend: str):
         self.graphs: dict[str, JointGraph] = {}
         self.calls: list[Call] = []
-        self._last: str | None = None  # the graph whose forward is compiled next
+        self._last: str | None = None  # the partitioned graph whose forward is compiled next
         self._partitioner = Partitioner(self._choose, "capture")
         self.backend = self._inductor if backend == "inductor" else aot_eager(self._partitioner, self._forward_compiler)
 
@@ -59,7 +59,7 @@ class Capture:
 
         run = boxed_nop(module, list(inputs))
         name, self._last = self._last, None
-        if name is None:  # a graph of backward, or a graph without gradients
+        if name is None:  # a backward graph, or a graph without gradients
             return run
         num_outputs = len(self.graphs[name].forward_outputs)
 
@@ -73,9 +73,9 @@ class Capture:
         return note_call
 
     def note_dropped_outputs(self) -> None:
-        """Finds the outputs that the program does not hold after forward, or that it passes to another graph. That
-        graph saves such an output itself if needed. Call this method while the loss is alive."""
-        gc.collect()  # a cycle of objects may hold an output that the program dropped
+        """Finds the outputs of graphs that need no memory after forward: the program has dropped them, or has passed
+        them to another graph, which saves them itself if needed. Call this while the loss is alive."""
+        gc.collect()  # a reference cycle may keep a dropped output alive
         held: dict[str, set[int]] = {}
         for position, call in enumerate(self.calls):
             later = set().union(*(other.inputs for other in self.calls[position + 1:]))

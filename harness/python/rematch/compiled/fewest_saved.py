@@ -1,10 +1,10 @@
-"""The fewest bytes that forward has to save if backward may run elementwise ops again.
+"""Finds the fewest bytes that forward must save, if backward may recompute elementwise ops.
 
-Inductor computes an elementwise op inside the kernels that read its result, so running it again in backward starts no
-kernel and takes no memory. A value need not be saved if such ops make it from smaller values, or from values that are
-saved anyway. The fewest bytes are a minimum cut between the values that forward makes and those that backward reads.
-PyTorch's partitioner cuts the whole graph (torch._functorch.partitioners.solve_min_cut). Here each layer has a cut of its
-own, because no op runs again outside of its layer."""
+Inductor computes an elementwise op inside the kernels that read its result, so recomputing it in backward launches no
+kernel and takes no memory. A value need not be saved if such ops can compute it from smaller values, or from values
+that are saved anyway. The fewest bytes are a minimum cut between the values that forward makes and the values that
+backward reads. PyTorch's partitioner computes one cut of the whole graph (torch._functorch.partitioners.solve_min_cut).
+Here each layer has its own cut, because ops are recomputed only within their layer."""
 
 from __future__ import annotations
 
@@ -16,37 +16,38 @@ from torch import fx
 from rematch.compiled.joint_graph import JointGraph, is_tensor, must_be_kept, op_of
 from rematch.compiled.op_costs import is_elementwise, is_inside_kernel
 
-# The weight of a value is its bytes. If saving the value is the only reason to hold it in memory, the weight is changed
-# by one sixteenth, up in one cut and down in the other. So two cuts that save almost the same bytes are both found.
-# Which cut has the lower peak depends on the graph. Saving a value that is in memory anyway takes no additional memory
-# in forward. But if the value is an output of forward, Inductor cannot reuse its memory in backward.
+# The weight of a value is its bytes. Two cuts are computed: for a value that is in memory only if it is saved, the
+# weight is one sixteenth higher in the first cut and one sixteenth lower in the second. So if two cuts save almost the
+# same bytes, both are found, and the cut with the lower peak is chosen. Saving a value that is in memory anyway takes
+# no additional memory in forward. But if the value is an output of forward, Inductor cannot reuse its memory in
+# backward.
 SHIFTS = (1, -1)
 PARTS = 16
 
-# For each value: its weight, whether backward reads it, whether its op may run again, and the indices of the values from
-# which that op makes it.
+# For each value: its weight, whether backward reads it, whether its op may be recomputed, and the indices of the values
+# that its op reads.
 _Network = tuple[tuple[int, bool, bool, tuple[int, ...]], ...]
 
 
 @dataclasses.dataclass(frozen=True)
 class _Value:
-    """A value of forward that is no input. `reads` are the values from which its op makes it."""
+    """A value that an op of forward makes. `reads` are the values that this op reads."""
 
     root: fx.Node
     reads: tuple[fx.Node, ...]
-    num_bytes: int  # 0 if the program holds the value anyway
+    num_bytes: int  # 0 if the program keeps the value in memory anyway
     is_in_kernel: bool
     is_wanted: bool  # an op of backward reads it
-    can_run_again: bool  # no layer boundary, and its op may run again
-    is_free: bool  # its op costs no kernel
+    can_run_again: bool  # False if another layer reads it, or if its op must not be recomputed
+    is_free: bool  # recomputing its op launches no kernel
 
 
 class FewestSaved:
-    """Finds the values that have to be saved, for one joint graph and any set of recomputed ops."""
+    """Finds the values to save, for one joint graph and any set of recomputed ops."""
 
     def __init__(self, joint: JointGraph):
         self._joint = joint
-        self._solved: dict[_Network, frozenset[int]] = {}  # layers are often equal
+        self._solved: dict[_Network, frozenset[int]] = {}  # a cache, because layers are often equal
         number_of = _numbers_of_layers(joint)
         at_boundaries = _read_in_other_layers(joint, number_of)
         held = {joint.root(node) for node in joint.forward_outputs if node not in joint.dropped_outputs}
@@ -65,7 +66,8 @@ class FewestSaved:
         self._value_of = made
 
     def values(self, recomputed: set[fx.Node], shift: int) -> list[fx.Node]:
-        """Returns the values to save, without inputs. `recomputed` are the ops that may run again at a cost."""
+        """Returns the values to save, without inputs. `recomputed` are the ops that may be recomputed in addition to
+        elementwise ops."""
         found: set[fx.Node] = set()
         for values in self._layers.values():
             members = self._with_reads(values)
@@ -80,19 +82,20 @@ class FewestSaved:
         network = []
         for value in members:
             runs_again = value in own and value.can_run_again and (value.is_free or op_of(value.root) in recomputed)
-            weight = value.num_bytes * (PARTS + shift * value.is_in_kernel) + 1  # above 0, so that no value is saved in vain
+            # Above 0, so that no value is saved without need.
+            weight = value.num_bytes * (PARTS + shift * value.is_in_kernel) + 1
             network.append((weight, value.is_wanted, runs_again, tuple(map(index_of.__getitem__, value.reads if runs_again else ()))))
         return tuple(network)
 
     def _with_reads(self, values: list[_Value]) -> list[_Value]:
-        """Returns the values of other layers that these values are made from, and then these values."""
+        """Returns `values`, preceded by the values of other layers from which they are computed."""
         own = {value.root for value in values}
         others = dict.fromkeys(read for value in values for read in value.reads if read not in own)
         return [dataclasses.replace(self._value_of[read], is_wanted=False) for read in others] + values
 
 
 def _numbers_of_layers(joint: JointGraph) -> dict[fx.Node, int]:
-    """Numbers the layers, and the ops between two layers, in forward's order."""
+    """Numbers the layers in forward's order. The ops between two layers get a number of their own."""
     found: dict[fx.Node, int] = {}
     before = None
     for op in joint.forward:
@@ -108,8 +111,8 @@ def _read_in_other_layers(joint: JointGraph, number_of: dict[fx.Node, int]) -> s
 
 
 def _minimum_cut(network: _Network) -> frozenset[int]:
-    """Returns the indices of the values in the cut. Each value is a pair of nodes, and the edge between them has its
-    weight."""
+    """Returns the indices of the values in the cut. In the network, each value is a pair of nodes, joined by an edge
+    with the value's weight."""
     import networkx
 
     graph = networkx.DiGraph()
@@ -117,7 +120,7 @@ def _minimum_cut(network: _Network) -> frozenset[int]:
     for index, (weight, is_wanted, runs_again, reads) in enumerate(network):
         graph.add_edge((index, "made"), (index, "read"), capacity=weight)
         if is_wanted:
-            graph.add_edge((index, "read"), "sink")  # an edge without a capacity is unlimited
+            graph.add_edge((index, "read"), "sink")  # without `capacity`, an edge is unlimited
         if not runs_again:
             graph.add_edge("source", (index, "made"))
         for read in reads:
@@ -127,5 +130,5 @@ def _minimum_cut(network: _Network) -> frozenset[int]:
 
 
 def inputs_and_sizes(saved: Iterable[fx.Node]) -> list[fx.Node]:
-    """Returns the saved values that cost nothing: inputs and symbolic sizes."""
+    """Returns the saved values that need no memory of their own: inputs and symbolic sizes."""
     return [node for node in saved if node.op == "placeholder" or not is_tensor(node)]

@@ -1,6 +1,6 @@
-"""AOTAutograd's joint graph as the rest of this folder sees it: the ops of forward and of backward, which node
-allocates which bytes, and the layers. Forward is all nodes that the outputs of forward need. Backward is everything
-else: the nodes that depend on tangents, and the nodes that only such nodes read."""
+"""A view of AOTAutograd's joint graph for the rest of this folder: the ops of forward and of backward, which node
+allocates which bytes, and the layers. Forward consists of all nodes that the outputs of forward need. All other nodes
+are backward: they depend on tangents, or are read only by nodes that do."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import torch
 from torch import fx
 from torch._functorch import partitioners
 
-RANDOM_ARGUMENTS = ("dropout_p", "p")  # an op that draws only if this argument is above 0
-MIN_COVERED_RATIO = 0.5  # if layers cover a smaller share of forward's ops, they are parts of layers
+RANDOM_ARGUMENTS = ("dropout_p", "p")  # an op with such an argument draws only if it is above 0
+MIN_COVERED_RATIO = 0.5  # if lists of modules cover less of forward's ops, the whole graph is one layer
 _ELEMENT = re.compile(r"(.+)\.(\d+)$")
 
 
@@ -31,9 +31,8 @@ class Layer:
 class JointGraph:
     """The nodes of a joint graph, sorted.
 
-    `forward` has the ops of forward in their order, and `backward` has the ops of backward in the order in which a
-    backward without recomputation runs them. Neither list has placeholders and the getitem nodes that unpack an op's
-    results."""
+    `forward` contains the ops of forward in their order. `backward` contains the ops of backward, in the order of a
+    backward without recomputation. Neither list contains placeholders, or getitem nodes that unpack an op's results."""
 
     def __init__(self, graph: fx.Graph, inputs: Iterable[fx.Node], required_forward: Iterable[fx.Node],
                  tangents_closure: Iterable[fx.Node], static_inputs: Iterable[fx.Node], num_forward_outputs: int):
@@ -53,7 +52,7 @@ class JointGraph:
         self.activation_inputs = [node for node, _ in with_gradient if node not in self.static_inputs]
         self.backward_outputs = [gradient for gradient in gradients if isinstance(gradient, fx.Node)]
         self.tangents = [node for node in self.nodes if node.op == "placeholder" and node in after_tangents]
-        self.dropped_outputs: set[fx.Node] = set()  # outputs of forward that the program does not hold
+        self.dropped_outputs: set[fx.Node] = set()  # outputs of forward that the program drops
         self._roots: dict[fx.Node, fx.Node] = {}
         self._bytes: dict[fx.Node, int] = {}
         self._results: dict[fx.Node, list[fx.Node]] = {}
@@ -66,7 +65,7 @@ class JointGraph:
         self.layer_of = _layers_of(self.forward)
 
     def is_forward(self, node: fx.Node) -> bool:
-        """Returns whether forward needs the node, or can compute it at no cost."""
+        """Returns whether the node belongs to forward."""
         return node in self._is_forward
 
     def readers_in_forward(self, node: fx.Node) -> list[fx.Node]:
@@ -77,8 +76,8 @@ class JointGraph:
         return node.target is operator.getitem and node.args[0] in required
 
     def demand_order(self, available: set[fx.Node]) -> list[fx.Node]:
-        """Returns the nodes of backward. Each node comes after its inputs, and as late as its first use allows.
-        `available` are the nodes that backward need not compute."""
+        """Returns the nodes of backward in execution order. Each node comes after its inputs, and as late as its first
+        use allows. Backward need not compute the nodes in `available`."""
         made: set[fx.Node] = set(available)
         found: list[fx.Node] = []
         for seed in self.backward_seeds:
@@ -89,7 +88,7 @@ class JointGraph:
         return found
 
     def root(self, node: fx.Node) -> fx.Node:
-        """Returns the node that allocates the node's bytes. A view shares the bytes of its input."""
+        """Returns the node that allocates the node's memory. A view shares the memory of its input."""
         found = self._roots.get(node)
         if found is None:
             found = node
@@ -101,8 +100,8 @@ class JointGraph:
         return found
 
     def results(self, op: fx.Node) -> list[fx.Node]:
-        """Returns the nodes that hold the op's tensors. An op with several results has a getitem node for each result
-        that is read."""
+        """Returns the nodes of the op's results. An op with several results has a getitem node for each result that is
+        read."""
         found = self._results.get(op)
         if found is None:
             found = [op] if is_tensor(op) else [user for user in op.users if user.target is operator.getitem and is_tensor(user)]
@@ -117,8 +116,8 @@ class JointGraph:
         return found
 
     def fingerprint(self) -> str:
-        """Returns a hash of the ops, their arguments and their shapes. Graphs that were traced from the same code and
-        shapes are equal."""
+        """Returns a hash of the ops, their arguments and their shapes. Graphs that were traced from the same code with
+        the same shapes have equal hashes."""
         digest = hashlib.sha256()
         for node in self.nodes:
             arguments = fx.node.map_arg((node.args, node.kwargs), lambda each: self.order[each])
@@ -128,7 +127,7 @@ class JointGraph:
         return digest.hexdigest()
 
     def unread_bytes(self, op: fx.Node) -> int:
-        """Returns the bytes of results that no node reads. They live while the op runs."""
+        """Returns the bytes of the op's unread results, which exist only while the op runs."""
         value = op.meta.get("val")
         if not isinstance(value, (list, tuple)) or is_view(op):
             return 0
@@ -137,13 +136,13 @@ class JointGraph:
                    if index not in read and isinstance(each, torch.Tensor))
 
     def reads(self, op: fx.Node) -> list[fx.Node]:
-        """Returns the tensors that the op reads."""
+        """Returns the nodes of the tensors that the op reads."""
         return [node for node in op.all_input_nodes if is_tensor(node)]
 
 
 def needed_for(wanted: Iterable[fx.Node], is_there: Callable[[fx.Node], bool] = lambda _: False) -> set[fx.Node]:
-    """Returns the wanted nodes and every node that they read, directly or not. Stops at nodes for which `is_there`
-    returns true, and leaves these nodes out."""
+    """Returns the wanted nodes and all nodes that they depend on. Leaves out nodes for which `is_there` returns true,
+    and what only such nodes depend on."""
     needed: set[fx.Node] = set()
     stack = list(wanted)
     while stack:
@@ -173,7 +172,7 @@ def op_of(node: fx.Node) -> fx.Node:
 
 
 def is_view(node: fx.Node) -> bool:
-    """Returns whether the op's results share the bytes of its first input."""
+    """Returns whether the op's results share the memory of its first input."""
     target = node.target
     if not isinstance(target, torch._ops.OpOverload):
         return False
@@ -195,7 +194,7 @@ def size_hint(size: Any) -> int:
 
 
 def op_name(node: fx.Node) -> str:
-    """Returns the op's name as traces have it: "aten::add.Tensor"; the overload `default` is omitted."""
+    """Returns the op's name as in traces, such as "aten::add.Tensor", without the overload `default`."""
     schema = getattr(node.target, "_schema", None)
     if schema is None:
         return f"higher_order::{getattr(node.target, '__name__', node.target)}"
@@ -203,8 +202,8 @@ def op_name(node: fx.Node) -> str:
 
 
 def is_random(node: fx.Node) -> bool:
-    """Returns whether the op draws from a generator, so that running it again gives other numbers. An op that takes the
-    generator's state as an input is deterministic."""
+    """Returns whether the op draws random numbers, so that recomputing it would give other results. An op that takes
+    the generator's state as an input is deterministic."""
     target = node.target
     if not isinstance(target, torch._ops.OpOverload) or torch.Tag.nondeterministic_seeded not in target.tags:
         return False
@@ -225,8 +224,8 @@ def writes(node: fx.Node) -> bool:
 
 
 def must_be_kept(node: fx.Node) -> bool:
-    """Returns whether running the op again would change the step: it draws, communicates or writes. torch itself marks
-    ops with other effects as saved."""
+    """Returns whether recomputing the op would change the step, because it draws random numbers, communicates or
+    writes. torch marks ops with other effects as MUST_SAVE."""
     mark = node.meta.get("recompute")
     return is_random(node) or is_collective(node) or writes(node) or getattr(mark, "name", "") == "MUST_SAVE"
 
@@ -249,15 +248,15 @@ def _leaves(arguments: Any) -> list[Any]:
 
 
 def _modules_of(node: fx.Node) -> Iterator[tuple[str, Any]]:
-    """Yields the path and the class of each module that was running when the node was traced, from the outermost."""
+    """Yields the path and the class of each module that was running when the node was traced, outermost first."""
     stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
     for path, module_class in stack.values():
         yield _plain(str(path)), module_class
 
 
 def _plain(path: str) -> str:
-    """Returns "model.layers.0" for any of torch's spellings of this path, such as
-    L['self']._modules['layers']._modules['0']."""
+    """Converts torch's spellings of a path, such as L['self']._modules['layers']._modules['0'], to the form
+    "layers.0"."""
     path = re.sub(r"\[['\"]?([^'\"\]]*)['\"]?\]", r".\1", path)
     path = re.sub(r"getattr\((.*?), ['\"](\w+)['\"]\)", r"\1.\2", path)
     names = [name for name in path.split(".") if name not in ("", "_modules", "_checkpoint_wrapped_module", "_orig_mod")]
@@ -265,7 +264,7 @@ def _plain(path: str) -> str:
 
 
 def _layers_of(forward: list[fx.Node]) -> dict[fx.Node, Layer]:
-    """Returns the layer of each op of forward. Ops of layers are consecutive: an op that runs between two ops of a
+    """Returns the layer of each op of forward. The ops of a layer are made consecutive: an op between two ops of a
     layer belongs to that layer, even if torch assigns it to an earlier layer or to no layer."""
     lists: dict[str, dict[int, Any]] = {}
     for node in forward:

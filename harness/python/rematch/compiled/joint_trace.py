@@ -1,7 +1,8 @@
-"""Writes a joint graph as a trace and its op times as a profile, so that one search serves eager and compiled models.
+"""Converts a joint graph to a trace, and its op times to a profile, so that one search serves eager and compiled
+models.
 
-Forward's ops are the trace's ops. A result of forward that an op of backward reads is a saved tensor. The bytes that
-backward allocates follow from the order of its ops."""
+The ops of forward become the ops of the trace. Each result of forward that backward reads becomes a saved tensor. The
+bytes that backward allocates are computed from the order of its ops."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from rematch.compiled.joint_graph import (JointGraph, Layer, is_tensor, is_view,
 from rematch.compiled.op_costs import OpCosts
 from rematch.planning import COMPILED, resolve
 
-KEPT_TIME_NS = 10**12  # no plan gains by recomputing an op with this time
+KEPT_TIME_NS = 10**12  # so long that no plan recomputes the op
 
 
 def trace_of(joint: JointGraph, model: str) -> dict[str, Any]:
@@ -56,8 +57,8 @@ class _TraceWriter:
         packs, events = self._packs_and_events()
         num_ops = len(ops)
         span = {"ops": ops, "values": self._values, "storage_bytes": self._storage_bytes,
-                # -1: held to the end of forward. Negative numbers stand for entries of outside_ops: -1 is the first
-                # entry, which is the position after the last op.
+                # Negative numbers refer to entries of outside_ops. Here -1 refers to the position after the last op:
+                # the storage is held to the end of forward.
                 "storage_freed_at": [-1 if op == num_ops else op for op in self._freed_at],
                 "scopes": scopes, "packs": packs}
         return {"schema": "rematch.trace/1.1", "model": model, "dimensions": {COMPILED: 1}, **self._parameters(),
@@ -122,7 +123,7 @@ class _TraceWriter:
     def _packs_and_events(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         joint = self._joint
         last_use: dict[fx.Node, int] = {}
-        alias_of: dict[fx.Node, fx.Node] = {}  # maps a view that backward makes of a saved tensor to the saved tensor
+        alias_of: dict[fx.Node, fx.Node] = {}  # maps each view that backward makes of a saved tensor to that tensor
         for index, op in enumerate(joint.backward):
             for node in joint.reads(op):
                 saved = alias_of.get(node, node)
@@ -151,7 +152,8 @@ class _TraceWriter:
         demanded: set[fx.Node] = set()
         scope: int | None = None
         told = [0, 0]
-        # All bytes that backward allocated, and the bytes of gradients. Autograd holds the tangents until backward returns.
+        # Live bytes of backward, and the part that belongs to gradients. The tangents are included, because autograd
+        # holds them until backward returns.
         live = [sum(joint.bytes_of(node) for node in joint.tangents if is_tensor(node)), 0]
 
         def note(event: dict[str, Any], extra: int = 0) -> None:
@@ -179,8 +181,8 @@ class _TraceWriter:
         return events
 
     def _scope_in_backward(self, op: fx.Node, before: int | None) -> int | None:
-        """Returns the layer whose results the op reads. An op that reads no layer's results belongs to the layer of the
-        op before it."""
+        """Returns the scope of the layer whose results the op reads. For an op that reads none, returns the scope of
+        the op before it."""
         layers = [self._joint.layer_of[made] for node in self._joint.reads(op)
                   if (made := op_of(node)) in self._joint.layer_of]
         return self._scope_of[layers[-1]] if layers else before

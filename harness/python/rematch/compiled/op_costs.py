@@ -1,8 +1,8 @@
-"""Times of a joint graph's ops, as kernels of a compiled step.
+"""Estimates the times of a joint graph's ops in a compiled step.
 
-The time of a matmul or of attention is the time of its arithmetic or of its bytes, whichever is longer. Inductor fuses
-elementwise ops with the ops that read them, so a fused op costs only the bytes that its kernel reads and writes. Views
-cost nothing."""
+The time of a matmul or of attention is the longer of the times for its arithmetic and for its memory traffic. Inductor
+fuses elementwise ops with the ops that read their results, so for a fused op only the memory traffic of its kernel
+counts. Views cost nothing."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ class DeviceRates:
     bytes_per_second: float
 
 
-# Only ratios matter to a choice of plans. A CPU core does about 50 GFLOP/s and moves about 10 GB/s.
+# A CPU core does about 50 GFLOP/s and moves about 10 GB/s. Only the ratio affects the choice of plans.
 CPU = DeviceRates("cpu", 5e10, 5e10, 1e10)
-# The cards' data sheets: dense bfloat16, float32 without TF32, memory bandwidth.
+# From the cards' data sheets: dense bfloat16, float32 without TF32, memory bandwidth.
 CARDS = (DeviceRates("h100", 989.5e12, 67e12, 3.35e12), DeviceRates("h200", 989.5e12, 67e12, 4.8e12),
          DeviceRates("l40s", 362.05e12, 91.6e12, 0.864e12), DeviceRates("a100", 312e12, 19.5e12, 2.039e12),
          DeviceRates("b200", 2250e12, 75e12, 8e12))
 
 
 def rates_of(device: str) -> DeviceRates:
-    """Returns the rates of "cpu", of a card ("h100"), or of "cuda", the card of this machine. Counts a card of this
-    machine that is not among CARDS as an h100, and prints so. Raises ValueError for any other unknown name."""
+    """Returns the rates of "cpu", of a card ("h100"), or of "cuda", the card of this machine. If this machine's card is
+    not among CARDS, prints a note and uses the rates of an h100. Raises ValueError for any other unknown name."""
     names = torch.cuda.get_device_name().lower() if device == "cuda" and torch.cuda.is_available() else device.lower()
     found = [rates for rates in (CPU, *CARDS) if rates.name in names]
     if found:
         return found[-1]
     if device == "cuda":
-        say(f"the rates of {names} are not known, so plans are compared at the rates of {CARDS[0].name}; name the closest of "
-            f"{', '.join(rates.name for rates in CARDS)} with device=")
+        say(f"the rates of {names} are unknown, so plans are compared at the rates of {CARDS[0].name}; to choose another card, "
+            f"pass device= one of {', '.join(rates.name for rates in CARDS)}")
         return CARDS[0]
     raise ValueError(f"device is {device!r}; known are {', '.join(rates.name for rates in (CPU, *CARDS))}")
 
@@ -54,7 +54,7 @@ def rates_of(device: str) -> DeviceRates:
 _REDUCTIONS = {torch.ops.aten.sum, torch.ops.aten.mean, torch.ops.aten.amax, torch.ops.aten.amin, torch.ops.aten.var_mean,
                torch.ops.aten.var, torch.ops.aten.max, torch.ops.aten.min, torch.ops.aten.prod, torch.ops.aten.argmax,
                torch.ops.aten._softmax, torch.ops.aten._log_softmax, torch.ops.aten.cumsum}
-# Inductor copies the first input unless nothing reads it later, and writes to the copy.
+# Inductor writes to the first input, or to a copy of it if the input is read later.
 _WRITES_FIRST_INPUT = {torch.ops.aten.index_put, torch.ops.aten._unsafe_index_put, torch.ops.aten.scatter,
                        torch.ops.aten.scatter_add, torch.ops.aten.scatter_reduce}
 if hasattr(torch.ops.aten, "_unsafe_masked_index_put_accumulate"):
@@ -71,7 +71,7 @@ class OpCosts:
         self._fuses = fuses
 
     def time_ns(self, op: fx.Node) -> int:
-        """Returns the time of running the op once more."""
+        """Returns the time of recomputing the op."""
         if is_view(op) or not self._joint.results(op):
             return 0
         moved = sum(self._joint.bytes_of(node) for node in self._joint.reads(op) if not self._is_inside_kernel(node))
@@ -80,7 +80,7 @@ class OpCosts:
         return max(MIN_TIME_NS, round(seconds * 1e9))
 
     def saving_ns(self, node: fx.Node) -> int:
-        """Returns the time that saving the value adds: none, if forward writes the value to memory anyway."""
+        """Returns the time that saving the value adds: 0 if forward writes the value to memory anyway."""
         root = self._joint.root(node)
         if not self._fuses or not is_tensor(root) or not is_inside_kernel(root, self._joint.readers_in_forward(root)):
             return 0
@@ -95,7 +95,7 @@ class OpCosts:
 
 
 def is_elementwise(node: fx.Node) -> bool:
-    """Returns whether Inductor computes each element of the result from elements of the inputs."""
+    """Returns whether Inductor treats the op as elementwise."""
     target = node.target
     return isinstance(target, torch._ops.OpOverload) and not is_reduction(node) and (
         torch.Tag.pointwise in target.tags or _op_list().is_fusible(node))
@@ -103,12 +103,13 @@ def is_elementwise(node: fx.Node) -> bool:
 
 @functools.cache
 def _op_list() -> partitioners.OpTypes:
-    """Returns PyTorch's lists of ops. Making them takes a millisecond."""
+    """Returns PyTorch's lists of ops. Cached, because making the lists takes a millisecond."""
     return partitioners.get_default_op_list()
 
 
 def can_overwrite(node: fx.Node) -> bool:
-    """Returns whether Inductor can write the result over an input of the same size that nothing reads later."""
+    """Returns whether Inductor can write the result into the memory of an input, if it has the same size and is not
+    read later."""
     return is_elementwise(node) or getattr(node.target, "overloadpacket", None) in _WRITES_FIRST_INPUT
 
 
@@ -119,7 +120,7 @@ def is_reduction(node: fx.Node) -> bool:
 
 
 def is_inside_kernel(node: fx.Node, users: list[fx.Node] | None = None) -> bool:
-    """Returns whether Inductor computes the value inside the kernels that read it, so that no memory holds it. `users`
+    """Returns whether Inductor computes the value inside the kernels that read it, so that it takes no memory. `users`
     are the nodes that read it in this graph."""
     if not is_elementwise(node) or is_view(node):
         return False
@@ -128,7 +129,7 @@ def is_inside_kernel(node: fx.Node, users: list[fx.Node] | None = None) -> bool:
 
 
 def _readers(node: fx.Node, users: list[fx.Node]) -> list[fx.Node]:
-    """Returns the ops that read the value, through views."""
+    """Returns the ops that read the value, directly or through views."""
     found = []
     for user in users:
         found += _readers(user, list(user.users)) if is_view(user) else [user]

@@ -1,6 +1,7 @@
-"""The plans of one joint graph, each with its peak and the time of its recomputation.
+"""The possible plans for one joint graph, each with its peak and its recompute time.
 
-Plans come from the search and from named policies. Each plan's figures are computed from the graphs that it makes."""
+Plans come from the search and from named policies. The figures of a plan are computed from the forward and backward
+graphs that it leads to."""
 
 from __future__ import annotations
 
@@ -24,9 +25,9 @@ POLICIES = ("none", "full", "attn_only", "save_mm")
 
 @dataclasses.dataclass(frozen=True)
 class Option:
-    """A plan for a joint graph. `saved` are indices of the graph's nodes. schedule_of(by_layer) gives the order of
-    recomputation. `added_ns` is the time of recomputation, and of writing and reading saved values that no memory would
-    hold otherwise."""
+    """A plan for a joint graph. `saved` contains indices of the graph's nodes. schedule_of() gives the order of
+    recomputation for `by_layer`. `added_ns` is the time of recomputation, plus the time of writing and reading values
+    that are in memory only because they are saved."""
 
     name: str
     saved: tuple[int, ...]
@@ -53,8 +54,7 @@ class Planner:
         return self._lowest(policy, resolve(self.trace, policy))
 
     def of_plan(self, plan: dict[str, Any]) -> Option:
-        """Returns the option of a plan that was made from the graph's exported trace. Raises PlanError for another
-        plan."""
+        """Returns the option of a plan for the graph's exported trace. Raises PlanError for a plan of another graph."""
         require_plan_of(self._joint, plan)
         return self._lowest(plan["policy"], plan)
 
@@ -62,8 +62,8 @@ class Planner:
         return min(self._options_of(name, plan), key=lambda option: (option.peaks.step(), option.added_ns))
 
     def _options_of(self, name: str, plan: dict[str, Any]) -> list[Option]:
-        """Returns an option for each choice of saved values that the plan allows, with the order that has the lower
-        peak."""
+        """Returns an option for each choice of saved values that the plan allows. Of the two orders of recomputation,
+        takes the order with the lower peak."""
         joint = self._joint
         recomputed = recomputed_ops(joint, plan)
         saved = saved_values(joint, recomputed, regions_of(joint, plan))
@@ -85,8 +85,8 @@ class Planner:
                       peaks_of(self._joint, schedule, fuses=self._fuses), added_ns, len(schedule.recomputed))
 
     def profile(self, trace: dict[str, Any]) -> dict[str, Any]:
-        """Returns the op times of the graph for its trace, which may have another name or other bytes outside of the
-        graph."""
+        """Returns the graph's op times as a profile of `trace`, the trace of the same graph, possibly with another name
+        or other parameter bytes."""
         return profile_of(self._joint, trace, self._costs)
 
     def options(self) -> list[Option]:

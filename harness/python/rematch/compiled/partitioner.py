@@ -1,6 +1,7 @@
-"""Splits a joint graph into forward and backward as a plan says, where Inductor would choose saved values itself.
+"""Splits a joint graph into forward and backward according to a plan, instead of Inductor's own choice of saved values.
 
-PyTorch's own partitioner does the work. It asks this class which values to save, and in which order backward runs."""
+PyTorch's own partitioner does the work. Class Partitioner only decides which values to save, and in which order
+backward runs."""
 
 from __future__ import annotations
 
@@ -29,20 +30,22 @@ Choose = Callable[[JointGraph], Option]
 
 class Partitioner(CustomPartitionerFn):
     """A partitioner for torch._inductor.config.custom_partitioner_fn. `choose` returns the option for a joint graph,
-    and `identity` names everything on which its answers depend. If `choose` raises an error other than RematchError,
-    warns once and uses PyTorch's choice. Raises Refused for a graph with checkpoint regions of its own."""
+    and `identity` is a text that describes everything on which its choice depends. If `choose` raises an error other
+    than RematchError, warns and uses PyTorch's choice. Raises Refused for a graph with checkpoint regions of its
+    own."""
 
     def __init__(self, choose: Choose, identity: str):
         self._choose = choose
         self._identity = identity
-        self.chosen: list[Option] = []  # one for each graph that was partitioned
+        self.chosen: list[Option] = []  # one entry for each partitioned graph
 
     def __getstate__(self) -> dict[str, Any]:
-        """Returns a picklable state, because Inductor's caches pickle the settings of a compilation for their keys."""
+        """Makes partitioners picklable, because Inductor's caches pickle all compile settings for their keys."""
         return {"_identity": self.uuid()}
 
     def uuid(self) -> str:
-        """Returns a hash of this folder's sources and of the plan. Inductor's caches use it as a part of their keys."""
+        """Returns a hash of this folder's sources and of the plan, which becomes part of the keys of Inductor's
+        caches."""
         return hashlib.sha256("\n".join((sources_sha256(), torch.__version__, self._identity)).encode()).hexdigest()
 
     def __call__(self, gm: fx.GraphModule, joint_inputs: Sequence[object],
@@ -61,7 +64,7 @@ class Partitioner(CustomPartitionerFn):
                 order = schedule_of(joint, saved, by_layer=option.by_layer).backward
             except RematchError:
                 raise
-            except Exception as error:  # a graph with an unsupported part must still compile
+            except Exception as error:  # an unsupported graph must still compile
                 warnings.warn(f"rematch: PyTorch chooses what this compiled graph saves, because its plan failed: "
                               f"{type(error).__name__}: {error}", stacklevel=2)
                 return list(original(graph, info, memory_budget=memory_budget))
@@ -75,7 +78,8 @@ class Partitioner(CustomPartitionerFn):
 
 @contextlib.contextmanager
 def _decisions_replaced(choose_saved: Callable[..., list[fx.Node]], ordered_names: list[str]) -> Iterator[None]:
-    """Replaces two decisions of PyTorch's partitioner. torch compiles one graph at a time, under its own lock."""
+    """Replaces two decisions of PyTorch's partitioner. This is safe, because torch compiles one graph at a time, under
+    a lock."""
     reorder = partitioners.reordering_to_mimic_autograd_engine
 
     def order(module: fx.GraphModule) -> fx.GraphModule:
@@ -87,7 +91,7 @@ def _decisions_replaced(choose_saved: Callable[..., list[fx.Node]], ordered_name
 
 
 def in_order(module: fx.GraphModule, names: Sequence[str]) -> fx.GraphModule:
-    """Returns the module with the named nodes in this order. Each node comes after the nodes that it reads. Other nodes
+    """Returns the module with the named nodes reordered, as far as each node still comes after its inputs. Other nodes
     keep their order."""
     graph = fx.Graph()
     copies: dict[fx.Node, fx.Node] = {}
@@ -119,7 +123,7 @@ def require_no_checkpoint(module: fx.GraphModule) -> None:
 
 
 def sources_sha256() -> str:
-    """Returns a hash of the Python sources that make a plan."""
+    """Returns a hash of the Python sources in this folder."""
     digest = hashlib.sha256()
     for path in sorted(pathlib.Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())

@@ -1,9 +1,9 @@
-"""The peak of a compiled step: the bytes of every tensor from the node that allocates it to the last node that reads it,
-over both graphs.
+"""Predicts the peak of a compiled step. Over both graphs, each tensor counts from the node that allocates it to the
+last node that reads it.
 
-Without fusion, the peak is exact for graphs that run op by op, as under aot_eager. With fusion, the computation follows
-Inductor: a value inside a kernel takes no memory, and a kernel writes over an input of the same size that nothing reads
-later."""
+Without fusion, the prediction is exact for graphs that run op by op, as under aot_eager. With fusion, it models
+Inductor: a value inside a kernel takes no memory, and a kernel may reuse the memory of an input of the same size that
+is not read later."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from rematch.compiled.joint_graph import JointGraph, is_op, is_tensor
 from rematch.compiled.op_costs import can_overwrite, is_inside_kernel, is_reduction
 from rematch.compiled.schedule import Schedule
 
-# Inductor delays sums that are gradients of weights until their kernels fuse with others, so backward holds activations
-# for longer than its order says. On transformers of two to four layers this delay raised peaks of backward by 6 to 27 %.
-# Before the first of these sums, the peak was exact.
+# Inductor delays the sums that compute gradients of weights, to fuse their kernels with others, so backward holds
+# activations for longer than its order implies. On transformers of two to four layers, this delay raised the peak of
+# backward by 6 to 27 %. Before the first such sum, the prediction was exact.
 DELAYED_RATIO = 0.2
 
 
 @dataclasses.dataclass(frozen=True)
 class PhasePeaks:
-    """Bytes of one call of a graph, without parameters, constants and the gradients that earlier calls made.
+    """Bytes of one call of a graph, without parameters, constants and gradients from earlier calls.
 
-    `forward` and `backward` are the peaks of the graphs. `held` lives from forward to backward, and `returned` is the
-    part of `held` that lives to the end of the step. `gradients` are the bytes of the parameters' gradients."""
+    `forward` and `backward` are the peaks of the two graphs. `held` is alive from forward to backward, and `returned`
+    is the part of it that stays alive to the end of the step. `gradients` are the bytes of the parameters'
+    gradients."""
 
     forward: int
     held: int
@@ -65,8 +66,7 @@ def _total(joint: JointGraph, roots: set[fx.Node]) -> int:
 
 
 class _Run:
-    """One run of a graph. `constants` are held outside of the graph, and `kept` are the roots that outlive the
-    graph."""
+    """One run of a graph. The memory of `constants` is not counted; the roots in `kept` stay alive after the run."""
 
     def __init__(self, joint: JointGraph, order: list[fx.Node], constants: set[fx.Node], kept: set[fx.Node], *, fuses: bool):
         self._joint = joint
@@ -74,7 +74,7 @@ class _Run:
         self._constants = constants
         self._kept = kept
         self._fuses = fuses
-        # Inductor reuses the memory of a saved tensor, but not the memory of an output of forward or of an incoming
+        # Inductor may reuse the memory of a saved tensor, but not that of an output of forward or of an incoming
         # gradient.
         self._not_donated = {joint.root(node) for node in joint.forward_outputs} | set(joint.tangents)
         self._in_kernel = self._inside_kernels() if fuses else set()
@@ -87,8 +87,8 @@ class _Run:
         return {node for node in self._order if node not in self._kept and is_inside_kernel(node, users[node])}
 
     def peak(self, alive: set[fx.Node], delayed: Collection[fx.Node] = ()) -> int:
-        """Returns the most bytes at once. `alive` are the roots that exist at the beginning. Fused sums among the
-        `delayed` roots raise what is held after them."""
+        """Returns the peak in bytes. `alive` are the roots that exist at the beginning. After a fused sum among the
+        `delayed` roots, all bytes are raised by DELAYED_RATIO."""
         size_of, last_use = self._joint.bytes_of, self._last_uses()
         ends = defaultdict(list)
         for root in {*last_use, *alive}:
@@ -117,17 +117,17 @@ class _Run:
                 and root not in self._in_kernel]
 
     def _overwritten(self, node: fx.Node, fresh: list[fx.Node], dying: list[fx.Node]) -> int:
-        """Returns the bytes of a result that Inductor writes over an input."""
+        """Returns the bytes of the node's result if Inductor writes it into the memory of an input, else 0."""
         if not self._fuses or len(fresh) != 1 or not can_overwrite(node):
             return 0
         size = self._joint.bytes_of(fresh[0])
         return size if any(self._joint.bytes_of(root) == size and root not in self._not_donated for root in dying) else 0
 
     def _last_uses(self) -> dict[fx.Node, int]:
-        """Returns the index of the last node that reads each root. A value inside a kernel is read where its kernel
-        runs, so the inputs of the value live until that kernel."""
+        """Returns the index of the last node that reads each root. A value inside a kernel is computed where that
+        kernel runs, so its inputs stay alive until then."""
         root_of = self._joint.root
-        read_by: dict[fx.Node, set[fx.Node]] = {}  # maps a value inside a kernel to the roots that it reads
+        read_by: dict[fx.Node, set[fx.Node]] = {}  # maps each value inside a kernel to the roots that it reads
         last: dict[fx.Node, int] = {}
         for index, node in enumerate(self._order):
             roots = {root_of(each) for each in node.all_input_nodes}

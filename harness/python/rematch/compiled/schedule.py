@@ -1,7 +1,7 @@
-"""Turns a plan into the values that forward saves, and the order in which backward recomputes.
+"""Converts a plan to the values that forward saves, and the order in which backward recomputes.
 
-Backward keeps the order of its own ops. A recomputed op runs as late as its first use allows, or with the other
-recomputed ops of its layer. Which of the two orders has the lower peak depends on the plan."""
+The ops of backward keep their order. A recomputed op runs as late as its first use allows, or together with the other
+recomputed ops of its layer. Which order has the lower peak depends on the plan."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from rematch.compiled.joint_graph import (JointGraph, Layer, is_op, is_symbolic_
 
 @dataclasses.dataclass(frozen=True)
 class Schedule:
-    """The order of both graphs. `forward` and `backward` also have the nodes that unpack results. `saved` are the
-    values that forward passes to backward, including inputs; `recomputed` are the ops that run in both graphs."""
+    """The order of nodes in both graphs. `forward` and `backward` include the nodes that unpack results. `saved` are
+    the values that forward passes to backward, including inputs; `recomputed` are the ops that run in both graphs."""
 
     forward: list[fx.Node]
     backward: list[fx.Node]
@@ -40,7 +40,7 @@ def require_plan_of(joint: JointGraph, plan: dict[str, Any]) -> None:
 
 
 def _ops_of_layers(joint: JointGraph) -> dict[str, range]:
-    """Returns the positions of each layer's ops in forward."""
+    """Returns the range of each layer's ops in forward."""
     found: dict[str, range] = {}
     for index, op in enumerate(joint.forward):
         layer = joint.layer_of.get(op)
@@ -62,8 +62,8 @@ def recomputed_ops(joint: JointGraph, plan: dict[str, Any]) -> set[fx.Node]:
 
 
 def saved_values(joint: JointGraph, recomputed: set[fx.Node], region_of: dict[fx.Node, Any]) -> list[fx.Node]:
-    """Returns what forward may save: inputs, symbolic sizes, results of kept ops, and results of recomputed ops that
-    another region reads. Views of saved values are made again, at no cost."""
+    """Returns the values that forward may save: inputs, symbolic sizes, results of kept ops, and results of recomputed
+    ops that another region reads. Views of saved values are left out, because remaking them costs nothing."""
     crossing = _read_by_other_regions(joint, region_of)
     saved: dict[fx.Node, None] = dict.fromkeys(joint.inputs)
     for node in joint.nodes:
@@ -77,7 +77,7 @@ def saved_values(joint: JointGraph, recomputed: set[fx.Node], region_of: dict[fx
 
 
 def regions_of(joint: JointGraph, plan: dict[str, Any]) -> dict[fx.Node, Any]:
-    """Returns the region of each op that is in a region."""
+    """Maps each op to its region. Ops outside of regions are left out."""
     layers = list(dict.fromkeys(joint.layer_of.values()))
     scopes = [f"{layer.name}.{layer.index}" for layer in layers]
     region_of_layer: dict[Layer, int] = {}
@@ -88,8 +88,8 @@ def regions_of(joint: JointGraph, plan: dict[str, Any]) -> dict[fx.Node, Any]:
 
 
 def _read_by_other_regions(joint: JointGraph, region_of: dict[fx.Node, Any]) -> set[fx.Node]:
-    """Returns the roots that an op outside their region reads. If these roots were not saved, backward would recompute
-    across regions."""
+    """Returns the roots that an op of another region reads. They must be saved, because recomputation stays within a
+    region."""
     found: set[fx.Node] = set()
     for op in joint.forward:
         if is_view(op):
@@ -103,8 +103,8 @@ def _read_by_other_regions(joint: JointGraph, region_of: dict[fx.Node, Any]) -> 
 
 
 def schedule_of(joint: JointGraph, saved: Iterable[fx.Node], *, by_layer: bool) -> Schedule:
-    """Returns the order of both graphs for these saved values. With `by_layer`, the first use of a recomputed value
-    makes backward recompute the whole layer. Without it, backward recomputes only what the use needs."""
+    """Returns the order of both graphs for these saved values. With `by_layer`, backward recomputes a whole layer at
+    the first use of a recomputed value. Otherwise it recomputes only the values that this use needs."""
     offered = list(saved)
     available = {node for node in joint.nodes if node.op == "placeholder"} | set(offered)
     backward = joint.demand_order(available)
@@ -119,7 +119,7 @@ def schedule_of(joint: JointGraph, saved: Iterable[fx.Node], *, by_layer: bool) 
 
 
 def _grouped_by_layer(joint: JointGraph, backward: list[fx.Node]) -> list[fx.Node]:
-    """Moves all recomputed nodes of a layer to the place of the layer's first node, in forward's order."""
+    """Moves all recomputed nodes of a layer to the position of the first of them, in forward's order."""
     groups: dict[Layer, list[fx.Node]] = {}
     for node in backward:
         layer = joint.layer_of.get(op_of(node)) if joint.is_forward(node) else None

@@ -1,7 +1,7 @@
 """Chooses one option for each graph of a step, so that the step fits a budget.
 
-A step calls graphs one after another in forward, and in the opposite order in backward. A graph that is called several
-times, such as a layer's graph, has one option for all calls."""
+A step calls graphs in some order in forward, and in the reverse order in backward. A graph that is called several
+times, such as the graph of a layer, uses the same option in all calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_COMBINATIONS = 50_000
 
 
 def step_peak(calls: Sequence[Option]) -> int:
-    """Returns the peak of a step that makes these calls, without the bytes that are held from before the step."""
+    """Returns the peak of a step that makes these calls, without the memory in use before the step."""
     held = list(itertools.accumulate((call.peaks.held for call in calls), initial=0))
     peak = max(before + call.peaks.forward for before, call in zip(held, calls, strict=False))
     gradients = returned = 0
@@ -31,8 +31,8 @@ def added_ns(calls: Sequence[Option]) -> int:
 
 
 def fastest_within(options: Mapping[str, Sequence[Option]], calls: Sequence[str], limit: int | None) -> dict[str, Option]:
-    """Returns one option for each graph, so that the step fits the limit with the shortest recompute time. Without a
-    limit, or if nothing fits, returns the options with the lowest peak. `calls` names the graph of each call."""
+    """Returns one option for each graph, with the shortest recompute time among all choices that fit the limit. Without
+    a limit, or if nothing fits, returns the options with the lowest peak. `calls` names the graph of each call."""
     thinned = _thinned(options)
     best: tuple[tuple[int, int], dict[str, Option]] | None = None
     for combination in itertools.product(*thinned.values()):
@@ -48,8 +48,8 @@ def fastest_within(options: Mapping[str, Sequence[Option]], calls: Sequence[str]
 
 
 def _thinned(options: Mapping[str, Sequence[Option]]) -> dict[str, list[Option]]:
-    """Returns the options that no other option of their graph dominates. Thins them until all combinations can be
-    tried."""
+    """Drops dominated options of each graph, and then further options until the number of combinations is small enough
+    to try all."""
     fronts = {name: _front(each) for name, each in options.items()}
     most = max(2, math.floor(MAX_COMBINATIONS ** (1 / max(1, len(fronts)))))
     return {name: front if len(front) <= most else
@@ -57,8 +57,8 @@ def _thinned(options: Mapping[str, Sequence[Option]]) -> dict[str, list[Option]]
 
 
 def _front(options: Sequence[Option]) -> list[Option]:
-    """Drops dominated options and returns the rest. An option is dominated if a faster option has no more held bytes
-    and no higher peak of either graph."""
+    """Drops dominated options and returns the rest. An option is dominated if a faster option holds no more bytes and
+    has no higher peak in either graph."""
     found: list[Option] = []
     for option in sorted(options, key=lambda each: (each.added_ns, each.peaks.step(), each.peaks.held)):
         if not any(other.peaks.held <= option.peaks.held and other.peaks.forward <= option.peaks.forward
