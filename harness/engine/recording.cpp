@@ -125,8 +125,8 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
       if (!frame->has_left_plan()) {
         std::string difference = describe_difference(index, op, *stack);
         if (refuses()) {
-          call_next(op, keys, stack,
-                    depth);  // so that the model gets the op's own error if the op fails
+          // If the op itself fails, the model must get the op's error.
+          call_next(op, keys, stack, depth);
           throw StreamMismatch("region " + frame->region_name() + ", " + difference +
                                ". Was the plan made for another model or other dimensions?");
         }
@@ -235,7 +235,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
         "rematch: region ", path,
         " runs while saved-tensor hooks are disabled (by torch.func or "
         "disable_saved_tensors_hooks), so it is not recorded and autograd keeps its tensors");
-    any_region_entered = true;  // so that finish() does not report the error again
+    any_region_entered = true;  // prevents a second report by finish()
   }
 
   void warn_that_hooks_decide() {
@@ -244,7 +244,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
         " runs inside torch.utils.checkpoint, or inside saved-tensor hooks that change bits. The "
         "checkpoint or the hooks decide what is kept, so the region does not follow the plan; turn "
         "them off to follow the plan");
-    any_region_entered = true;  // so that finish() does not report the error again
+    any_region_entered = true;  // prevents a second report by finish()
   }
 
   void open_region(std::size_t region) {

@@ -59,7 +59,7 @@ class PointerMap {
   };
 
   std::size_t mask() const { return entries_.size() - 1; }
-  // Heap addresses share their low bits; a multiplicative hash spreads the rest.
+  // Heap addresses have equal low bits, so a multiplicative hash mixes the other bits.
   std::size_t slot_of(const void* key) const {
     const auto address = reinterpret_cast<std::uintptr_t>(key) >> 4U;
     return (address * 0x9E3779B97F4A7C15ULL >> 32U) & mask();

@@ -430,7 +430,7 @@ class Recorder {
     std::uint32_t counter_before;
   };
 
-  // A linked part of a sparse tensor: Note [Parts of sparse tensors].
+  // A linked part of a sparse tensor: see Note [Parts of sparse tensors].
   struct LinkedPart {
     std::int32_t value;  // the sparse tensor
     std::int32_t part;   // index in parts_of()
@@ -473,7 +473,7 @@ class Recorder {
   };
 
   Record* record_ = nullptr;
-  Recorder* outer_ = nullptr;  // the recorder that was open on this thread before
+  Recorder* outer_ = nullptr;  // the enclosing recorder on this thread, or null
   const std::string* region_ = nullptr;
   RecordUse use_ = RecordUse::kReplay;
   std::vector<SuspectedTensor> suspected_;
@@ -488,7 +488,7 @@ class Recorder {
   std::vector<UnkeptResult> unkept_;
   std::vector<HeldWrite> held_writes_;  // writes of the op that is running
   bool has_aliases_ = false;     // an outside tensor shares a storage with a value of the region
-  KernelContext context_;        // context of the op that ran last
+  KernelContext context_;        // the context of the last op
   OptionalIndex context_index_;  // index in the record; absent if no op has run
   std::size_t next_tensor_ = 0;  // index of the next identity to check
   std::size_t next_storage_ = 0;

@@ -93,8 +93,8 @@ void Replay::check_constant(std::int32_t value) const {
   if (!record_.shares_kept(value) || version_of(constant.kept) == constant.kept_version) return;
   throw Refused("region " + region_ + ": " + describe_tensor(constant.kept) + ", a result of " +
                 record_.ops[*constant.op].facts->name +
-                " that recompute cannot make and the region keeps, was changed in place before "
-                "backward; change it after backward, or write to a copy");
+                " that the region keeps because it cannot be recomputed, was changed in place "
+                "before backward; change it after backward, or write to a copy");
 }
 
 void Replay::run_all() { run(planner_.list_planned()); }

@@ -518,7 +518,7 @@ TEST_CASE("a write to a constant after its region is refused") {
                    return at::cos((at::mm(x, w) + kept).sin());
                  },
                  [](const Network&, const at::Tensor&) { kept.mul_(2.0); }},
-                "that recompute cannot make");
+                "that the region keeps because it cannot be recomputed");
 }
 
 TEST_CASE("a second write through a pointer to a constant is refused") {
