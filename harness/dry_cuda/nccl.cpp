@@ -18,7 +18,7 @@ struct ncclComm {
 namespace dry_cuda {
 namespace {
 
-constexpr std::uint32_t kChannels = 24;  // NCCL's numbers of channels and threads within a node
+constexpr std::uint32_t kChannels = 24;  // as many channels and threads as NCCL uses within a node
 constexpr std::uint32_t kThreads = 544;
 
 const char* name_of(ncclDataType_t type) {

@@ -20,7 +20,7 @@
 #include "policies/trace/measured_profile.h"
 #include "policies/trace/profile_json.h"
 
-using namespace rematch;  // extern "C" functions need names without a namespace
+using namespace rematch;  // the C functions below are outside of any namespace
 using namespace rematch::c_call;
 
 // Measures op times. Shows its progress after two seconds.

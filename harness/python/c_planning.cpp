@@ -146,7 +146,7 @@ FrontRecord searched(const Trace& trace, const Json& request) {
 }  // namespace
 }  // namespace rematch::c_call
 
-using namespace rematch;  // extern "C" functions need names without a namespace
+using namespace rematch;  // the C functions below are outside of any namespace
 using namespace rematch::c_call;
 
 extern "C" {

@@ -82,7 +82,7 @@ void put_head(const Json& head, Trace& trace) {
 }  // namespace
 }  // namespace rematch::c_call
 
-using namespace rematch;  // extern "C" functions need names without a namespace
+using namespace rematch;  // the C functions below are outside of any namespace
 using namespace rematch::c_call;
 
 extern "C" {

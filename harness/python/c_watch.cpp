@@ -135,7 +135,7 @@ Json json_of(const CountsRecord& counts, const std::optional<MemoryRecord>& memo
 }  // namespace
 }  // namespace rematch::c_call
 
-using namespace rematch;  // extern "C" functions need names without a namespace
+using namespace rematch;  // the C functions below are outside of any namespace
 using namespace rematch::c_call;
 
 extern "C" {

@@ -15,8 +15,8 @@
 namespace rematch {
 namespace {
 
-// For each functional op that backward formulas run on meta tensors: the in-place op that they run
-// on tensors with data.
+// Maps each functional op that backward formulas run on meta tensors to the in-place op that they
+// run on tensors with data.
 struct Names {
   const char* functional;
   const char* in_place;

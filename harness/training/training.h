@@ -30,7 +30,7 @@ class StepListener {
   // Must return loss(), which runs forward, and may hold guards meanwhile. The step is being
   // recorded.
   virtual at::Tensor forward(const std::function<at::Tensor()>& loss) { return loss(); }
-  virtual void after_forward(const at::Tensor& /*loss*/) {}  // called after recording
+  virtual void after_forward(const at::Tensor& /*loss*/) {}  // called after recording has ended
   virtual void after_backward() {}
   virtual void after_optimizer() {}  // called before gradients are cleared
 };
@@ -107,7 +107,7 @@ struct LossNotFinite : std::runtime_error {
 // Throws LossNotFinite, which names the step, if the loss is not finite.
 void require_finite(double loss, std::int64_t step);
 
-// Where a measurement is: its pass, step and phase. The error of a failed point names this
+// The current pass, step and phase of a measurement. The error of a failed point names this
 // position.
 struct PassPosition {
   std::string pass = "building the model";

@@ -1,4 +1,5 @@
-// Declares what LibTorch's CUDA headers use of this NVIDIA header, which is not downloaded.
+// Stands in for NVIDIA's header, which is not downloaded. Declares only what LibTorch's CUDA
+// headers use.
 #pragma once
 
 enum cusolverStatus_t : int;

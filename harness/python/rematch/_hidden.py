@@ -56,7 +56,7 @@ def _fault_of_function(name: str) -> str | None:
     if found is None:
         return None
     if "<locals>" in path:
-        return ""  # The class is defined inside a function, so only a running function can be compared with the name.
+        return ""  # A class inside a function cannot be looked up by name. It is recognized when it runs.
     for part in path.split("."):
         found = getattr(found, part, None)
     if isinstance(found, type) and issubclass(found, torch.autograd.Function):

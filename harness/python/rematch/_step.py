@@ -19,7 +19,7 @@ def left_as_it_was(model: torch.nn.Module) -> Iterator[None]:
             yield
         finally:
             for buffer, before in buffers:
-                # Writes nothing unnecessarily, because a write can invalidate a graph.
+                # Restores only buffers that have changed, because a write can invalidate a graph.
                 if not torch.equal(buffer, before):
                     with torch.no_grad():
                         buffer.copy_(before)
