@@ -135,7 +135,7 @@ class Comparison(dict[str, Any]):
             peak = figures["peak_bytes"]
             return f"| {name} | {ops} | {'not counted' if peak is None else size_text(peak)} | {bits} |"
 
-        return "\n".join(["| step | ops forward/recompute/backward | bytes above the start | bits |", "| --- | --- | --- | --- |",
+        return "\n".join(["| step | ops forward/recompute/backward | peak above the start | bits |", "| --- | --- | --- | --- |",
                           row("without a plan", self["plain"], "reference"),
                           row("with the plan", self["checkpointed"], self._bits())])
 

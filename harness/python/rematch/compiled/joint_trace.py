@@ -16,7 +16,7 @@ from rematch.compiled.joint_graph import (JointGraph, Layer, is_tensor, is_view,
 from rematch.compiled.op_costs import OpCosts
 from rematch.planning import COMPILED, resolve
 
-KEPT_TIME_NS = 10**12  # so long that no plan recomputes the op
+KEPT_TIME_NS = 10**12  # an op time so long that no plan recomputes the op
 
 
 def trace_of(joint: JointGraph, model: str) -> dict[str, Any]:
