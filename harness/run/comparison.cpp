@@ -7,6 +7,7 @@
 #include "harness/progress/progress.h"
 #include "harness/run/children/point_store.h"
 #include "harness/run/parity.h"
+#include "harness/run/prediction/memory_fit.h"
 #include "harness/run/prediction/predicted_point.h"
 #include "harness/run/timing/timed_arms.h"
 #include "harness/training/device.h"
@@ -32,17 +33,18 @@ PointRecord without_times(PointRecord point) {
 // One comparison in progress. run() lists its steps.
 class ComparisonRun {
  public:
-  ComparisonRun(const ComparisonSettings& settings, const std::vector<Variant>& variants,
+  ComparisonRun(const RunSettings& settings, const std::vector<Variant>& variants,
                 const Provenance& provenance)
       : settings_(settings),
+        request_(settings.request),
         variants_(variants),
         provenance_(provenance),
-        store_(settings.points_folder, provenance, settings.fresh),
+        store_(settings.points_folder, provenance, settings.request.fresh),
         progress_(num_parts()),
         arms_(settings, variants, store_, progress_) {}
 
   Report run() {
-    if (settings_.times_only) {
+    if (request_.times_only) {
       list_points();
     } else {
       measure_exact();
@@ -72,15 +74,15 @@ class ComparisonRun {
   // If all points share one process, all their rounds are one part of the progress display, and the
   // control is another.
   int num_timed_parts(int num_points) const {
-    return settings_.in_process ? 2 : settings_.rounds.most * (num_points + 1);
+    return request_.in_process ? 2 : request_.rounds.most * (num_points + 1);
   }
-  bool computes() const { return computes_values(settings_.variants.device); }
-  bool has_values() const { return computes() && !settings_.variants.pretended_rank; }
-  int num_repeats() const { return has_values() ? settings_.num_repeats : 0; }
-  bool has_times() const { return computes() && settings_.rounds.most > 0; }
+  bool computes() const { return computes_values(request_.device); }
+  bool has_values() const { return computes() && !request_.pretended_rank; }
+  int num_repeats() const { return has_values() ? request_.num_repeats : 0; }
+  bool has_times() const { return computes() && request_.rounds.most > 0; }
 
   bool is_snapshot_of(const Variant& variant) const {
-    return !settings_.snapshot_file.empty() && &variant == &variants_.back();
+    return !request_.snapshot_file.empty() && &variant == &variants_.back();
   }
 
   void list_points();
@@ -95,7 +97,8 @@ class ComparisonRun {
   std::optional<PointRecord> skipped_point(const Variant& variant) const;
   PointRecord measure(const Variant& variant, Pass pass) const;
 
-  const ComparisonSettings& settings_;
+  const RunSettings& settings_;
+  const RunRequest& request_;
   const std::vector<Variant>& variants_;
   const Provenance& provenance_;
   PointStore store_;
@@ -135,7 +138,7 @@ void ComparisonRun::list_points() {
       point.emplace();
       point->identity = variant.identity;
       point->policy = variant.policy;
-      point->device = device_kind(settings_.variants.device);
+      point->device = device_kind(request_.device);
     }
     end_part(part, *point, /*is_reused=*/false);
     points_.push_back(std::move(*point));
@@ -149,7 +152,7 @@ void ComparisonRun::measure_exact() {
     progress_.start(part);
     std::optional<PointRecord> point = store_.load(name, PointStore::Figures::kExact);
     const bool has_its_steps =
-        point && point->counts && point->counts->counted_steps == settings_.num_steps;
+        point && point->counts && point->counts->counted_steps == request_.num_steps;
     if (!has_its_steps || is_snapshot_of(variant)) point.reset();
     const bool is_reused = point.has_value();
     if (!point) point = skipped_point(variant);
@@ -168,7 +171,7 @@ std::optional<PointRecord> ComparisonRun::skipped_point(const Variant& variant) 
   PointRecord point;
   point.identity = variant.identity;
   point.policy = variant.policy;
-  point.device = settings_.variants.device;
+  point.device = request_.device;
   point.status = PointStatus::kSkipped;
   point.reason = why;
   if (!settings_.how_to_lift_limit.empty()) point.reason += "; " + settings_.how_to_lift_limit;
@@ -183,12 +186,12 @@ void ComparisonRun::choose_reference() {
     }
     return std::nullopt;
   };
-  reference_ = find(settings_.reference);
+  reference_ = find(request_.reference);
   if (!reference_ || points_[*reference_].status == PointStatus::kOk) return;
-  const std::optional<std::size_t> full = find("full");
+  const std::optional<std::size_t> full = find(std::string(kFullPolicy));
   if (!full || points_[*full].status != PointStatus::kOk) return;
   reference_reason_ =
-      settings_.reference + " ended " + std::string(to_string(points_[*reference_].status));
+      request_.reference + " ended " + std::string(to_string(points_[*reference_].status));
   reference_ = full;
 }
 
@@ -205,7 +208,7 @@ void ComparisonRun::repeat_reference() {
         point_name(variant.identity, variant.policy) + ".repeat" + std::to_string(repeat);
     progress_.start(part);
     std::optional<PointRecord> point = store_.load(name, PointStore::Figures::kExact);
-    if (point && point->steps.size() != static_cast<std::size_t>(settings_.num_steps)) {
+    if (point && point->steps.size() != static_cast<std::size_t>(request_.num_steps)) {
       point.reset();
     }
     const bool is_reused = point.has_value();
@@ -223,13 +226,13 @@ void ComparisonRun::finish_point(std::size_t index) {
   PointRecord& point = points_[index];
   const Variant& variant = variants_[index];
   point.effect = variant.effect;
-  add_prediction(variant, settings_.num_steps, point);
-  check_counts(variant, settings_.num_steps, point);
-  if (reference_ && has_values() && !settings_.times_only) {
+  add_prediction(variant, request_.num_steps, point);
+  check_counts(variant, request_.num_steps, point);
+  if (reference_ && has_values() && !request_.times_only) {
     point.parity = compare_steps(point, points_[*reference_]);
     point.parity->reference_reason = reference_reason_;
   }
-  if (!settings_.times_only || has_times()) arms_.add_time(index, point);
+  if (!request_.times_only || has_times()) arms_.add_time(index, point);
   add_flops(variant, provenance_.environment, point);
 }
 
@@ -249,9 +252,9 @@ Report ComparisonRun::make_report() const {
 }
 
 PointRecord ComparisonRun::measure(const Variant& variant, Pass pass) const {
-  PointRequest request = request_for(settings_.variants, variant, pass, settings_.num_steps);
+  PointRequest request = request_for(settings_, variant, pass, request_.num_steps);
   if (pass == Pass::kExact && is_snapshot_of(variant)) {
-    request.snapshot_file = settings_.snapshot_file;
+    request.snapshot_file = request_.snapshot_file;
   }
   return measure_in_child(request, settings_.children, [&](const std::string& why) {
     progress_.say(describe_variant(variant) + ": " + why + "; measuring it again");
@@ -260,7 +263,7 @@ PointRecord ComparisonRun::measure(const Variant& variant, Pass pass) const {
 
 }  // namespace
 
-Report run_comparison(const ComparisonSettings& settings, const std::vector<Variant>& variants,
+Report run_comparison(const RunSettings& settings, const std::vector<Variant>& variants,
                       const Provenance& provenance) {
   const InterruptGuard interrupts;
   ComparisonRun comparison(settings, variants, provenance);
@@ -277,13 +280,13 @@ Report run_comparison(const ComparisonSettings& settings, const std::vector<Vari
   }
 }
 
-std::string what_is_kept(const ComparisonSettings& settings, bool keeps_any) {
+std::string what_is_kept(const RunSettings& settings, bool keeps_any) {
   if (settings.points_folder.empty()) {
     return "nothing is kept; use -o FILE to make a run resumable";
   }
   if (!keeps_any) return "nothing had finished";
   return "finished work is kept in " + settings.points_folder + "; rerun the command " +
-         (settings.fresh ? "without --fresh to resume" : "to resume");
+         (settings.request.fresh ? "without --fresh to resume" : "to resume");
 }
 
 }  // namespace rematch

@@ -16,9 +16,6 @@
 namespace rematch {
 namespace {
 
-constexpr std::string_view kNoneName = "none";
-constexpr std::string_view kFullName = "full";
-
 // A plan, under the name by which the report calls it.
 struct NamedPlan {
   Plan plan;
@@ -27,43 +24,44 @@ struct NamedPlan {
   std::vector<Schedule> schedules;
 };
 
-std::string data_identity(const VariantSettings& settings) {
-  if (settings.data_file.empty()) return "builtin";
-  std::ifstream file(settings.data_file, std::ios::binary);
+std::string data_identity(const RunRequest& request) {
+  if (request.data_file.empty()) return "builtin";
+  std::ifstream file(request.data_file, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   return "sha256:" + sha256_hex(bytes);
 }
 
-PointIdentity shared_identity(const VariantSettings& settings) {
+PointIdentity shared_identity(const RunSettings& settings) {
+  const RunRequest& request = settings.request;
   PointIdentity identity;
-  identity.model = settings.model.preset;
-  identity.dimensions = settings.model.dimensions;
-  identity.data = data_identity(settings);
-  identity.ops = settings.model.option("fused_ops") == 1 ? "fused" : "eager";
-  identity.seed = settings.seed;
+  identity.model = request.model.preset;
+  identity.dimensions = request.model.dimensions;
+  identity.data = data_identity(request);
+  identity.ops = request.model.option("fused_ops") == 1 ? "fused" : "eager";
+  identity.seed = request.seed;
   identity.attention_backend = settings.attention;
-  identity.dtype = settings.model.dtype;
-  identity.optimizer = to_string(settings.optimizer);
+  identity.dtype = request.model.dtype;
+  identity.optimizer = to_string(request.optimizer);
   identity.threads = settings.threads;
-  identity.world = static_cast<int>(world_size(settings.model));
-  identity.pretended_rank = settings.pretended_rank;
+  identity.world = static_cast<int>(world_size(request.model));
+  identity.pretended_rank = request.pretended_rank;
   identity.allocator = settings.allocator.empty()
-                           ? std::get<std::string>(allocator_of(settings.device, "", ""))
+                           ? std::get<std::string>(allocator_of(request.device, "", ""))
                            : settings.allocator;
   return identity;
 }
 
-std::vector<Schedule> schedules_of(const VariantSettings& settings, const GivenPlan& given) {
-  if (!settings.schedules.empty()) return settings.schedules;
+std::vector<Schedule> schedules_of(const RunRequest& request, const GivenPlan& given) {
+  if (!request.schedules.empty()) return request.schedules;
   return {given.schedule.value_or(usual_schedule(given.plan.policy))};
 }
 
-std::variant<NamedPlan, Rejected> resolved(const VariantSettings& settings, const Policy& policy,
+std::variant<NamedPlan, Rejected> resolved(const RunRequest& request, const Policy& policy,
                                            const Trace& trace, const Resolver& resolver) {
-  std::variant<Plan, Rejected> plan = resolver.resolve(policy, settings.no_effect);
+  std::variant<Plan, Rejected> plan = resolver.resolve(policy, request.no_effect);
   if (auto* rejected = std::get_if<Rejected>(&plan)) return *rejected;
   std::vector<std::string> warnings = plan_warnings(policy, std::get<Plan>(plan), trace);
-  std::vector<Schedule> schedules = schedules_of(settings, {std::get<Plan>(plan), std::nullopt});
+  std::vector<Schedule> schedules = schedules_of(request, {std::get<Plan>(plan), std::nullopt});
   return NamedPlan{std::get<Plan>(std::move(plan)), policy.no_effect_is_intended,
                    std::move(warnings), std::move(schedules)};
 }
@@ -76,52 +74,38 @@ Rejected made_for_another_model(const Plan& plan, const Trace& trace) {
                   difference + "; make the plan again with `rematch plan` and the same flags"};
 }
 
-std::variant<std::vector<NamedPlan>, Rejected> resolve_all(const VariantSettings& settings,
+std::variant<std::vector<NamedPlan>, Rejected> resolve_all(const RunRequest& request,
                                                            const Trace& trace,
                                                            const Resolver& resolver,
                                                            std::vector<RefusedPolicy>* refused) {
   std::vector<NamedPlan> plans;
-  for (const Policy& policy : settings.policies) {
-    auto plan = resolved(settings, policy, trace, resolver);
+  for (const Policy& policy : request.policies) {
+    auto plan = resolved(request, policy, trace, resolver);
     if (auto* rejected = std::get_if<Rejected>(&plan)) {
-      if (refused == nullptr || policy.name == settings.reference) return *rejected;
+      if (refused == nullptr || policy.name == request.reference) return *rejected;
       refused->push_back({policy.name, rejected->message});
       continue;
     }
     plans.push_back(std::get<NamedPlan>(std::move(plan)));
   }
-  for (const GivenPlan& given : settings.plans) {
+  for (const GivenPlan& given : request.plans) {
     const Plan& plan = given.plan;
     if (plan.trace_sha256 != resolver.trace_sha256()) return made_for_another_model(plan, trace);
     if (is_among(plans, plan)) continue;
-    plans.push_back({plan, /*no_effect_is_intended=*/true, {}, schedules_of(settings, given)});
+    plans.push_back({plan, /*no_effect_is_intended=*/true, {}, schedules_of(request, given)});
   }
-  const bool only_reference = plans.size() == 1 && plans.front().plan.policy == settings.reference;
+  const bool only_reference = plans.size() == 1 && plans.front().plan.policy == request.reference;
   if (refused != nullptr && !refused->empty() && (plans.empty() || only_reference)) {
     return Rejected{refused->front().reason};
   }
   return plans;
 }
 
-// Hashes of the plans of policies none and full. A plan with one of these hashes is equivalent to
-// that policy.
-struct Extremes {
-  std::string none;
-  std::string full;
-};
-
-std::string hash_of_named(std::string_view name, const Resolver& resolver) {
-  const auto policy = parse_policy(name);
-  if (!std::holds_alternative<Policy>(policy)) return "";
-  const auto plan = resolver.resolve(std::get<Policy>(policy), NoEffect::kAllow);
-  return std::holds_alternative<Plan>(plan) ? plan_sha256(std::get<Plan>(plan)) : "";
-}
-
-EffectRecord effect_of(const NamedPlan& named, const std::string& hash, const Extremes& extremes) {
+EffectRecord effect_of(const NamedPlan& named, const Resolver& resolver) {
   EffectRecord effect;
-  const bool is_extreme = named.plan.policy == kNoneName || named.plan.policy == kFullName;
-  if (hash == extremes.none) effect.same_as = kNoneName;
-  if (hash == extremes.full) effect.same_as = kFullName;
+  const std::string& name = named.plan.policy;
+  const bool is_extreme = name == kNonePolicy || name == kFullPolicy;
+  effect.same_as = resolver.same_as(named.plan);
   effect.inexact_store = inexact_store(named.plan);
   effect.intended = is_extreme || (!effect.same_as.empty() && named.no_effect_is_intended);
   return effect;
@@ -136,40 +120,34 @@ std::int64_t flops_without_recompute(const Trace& trace) {
 
 }  // namespace
 
-TracedModel trace_of_model(const VariantSettings& settings) {
-  return trace_model(settings.model, settings.optimizer, settings.data_file, settings.seed,
-                     settings.round);
+TracedModel trace_of_model(const RunSettings& settings) {
+  return trace_model(settings.request.model, settings.request.optimizer, settings.request.data_file,
+                     settings.request.seed, settings.round);
 }
 
 // Plans are resolved against the trace with unrounded sizes, so that they do not depend on a
 // device.
-std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings) {
+std::variant<std::vector<Variant>, Rejected> make_variants(const RunSettings& settings) {
   return make_variants(settings, trace_of_model(settings), nullptr);
 }
 
-std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings,
-                                                           std::vector<RefusedPolicy>& refused) {
-  return make_variants(settings, trace_of_model(settings), &refused);
-}
-
-PointIdentity refused_identity(const VariantSettings& settings, const std::string& policy) {
+PointIdentity refused_identity(const RunSettings& settings, const std::string& policy) {
   PointIdentity identity = shared_identity(settings);
   identity.plan_sha256 = sha256_hex(policy);
   identity.schedule = Schedule::kWholeRegion;
   return identity;
 }
 
-std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings,
+std::variant<std::vector<Variant>, Rejected> make_variants(const RunSettings& settings,
                                                            const TracedModel& model,
                                                            std::vector<RefusedPolicy>* refused) {
   const Trace& trace = model.trace;
   const Resolver resolver(trace);
-  auto plans = resolve_all(settings, trace, resolver, refused);
+  auto plans = resolve_all(settings.request, trace, resolver, refused);
   if (auto* rejected = std::get_if<Rejected>(&plans)) return *rejected;
 
-  StepPredictor predictor(model, {.optimizer = settings.optimizer.kind});
+  StepPredictor predictor(model, {.optimizer = settings.request.optimizer.kind});
   const PointIdentity shared = shared_identity(settings);
-  const Extremes extremes{hash_of_named(kNoneName, resolver), hash_of_named(kFullName, resolver)};
   std::vector<Variant> variants;
   std::size_t num_split = 0;
   for (const NamedPlan& named : std::get<std::vector<NamedPlan>>(plans)) {
@@ -181,9 +159,9 @@ std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings
       variant.identity.plan_sha256 = plan_sha256(named.plan);
       variant.identity.schedule = named.plan.regions.empty() ? Schedule::kWholeRegion : schedule;
       variant.warnings = named.warnings;
-      variant.effect = effect_of(named, variant.identity.plan_sha256, extremes);
-      if (named.plan.policy != settings.reference) {
-        variant.of_this_shard = takes(settings.shard, num_split++);
+      variant.effect = effect_of(named, resolver);
+      if (named.plan.policy != settings.request.reference) {
+        variant.of_this_shard = takes(settings.request.shard, num_split++);
       }
       if (variant.of_this_shard) {
         variant.prediction = predictor.predict(named.plan, schedule);

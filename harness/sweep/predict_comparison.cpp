@@ -1,12 +1,10 @@
 #include "harness/sweep/predict_comparison.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
-#include "harness/sweep/sweep_file.h"
 #include "policies/base/format.h"
-#include "policies/catalogue/catalogue.h"
+#include "policies/catalogue/resolve.h"
 #include "policies/catalogue/systems.h"
 #include "policies/predict/device/roofline.h"
 #include "policies/predict/step/step.h"
@@ -34,12 +32,6 @@ constexpr double kCudaStartSeconds =
 constexpr int kExactPasses = 2;  // one pass for parity and counts, and one pass for memory
 constexpr int kWarmUpSteps = 2;
 
-int first_number(const std::string& text, std::size_t start, int otherwise) {
-  int number = otherwise;
-  if (start < text.size()) std::from_chars(text.data() + start, text.data() + text.size(), number);
-  return number;
-}
-
 double seconds_of(const StepPrediction& step, const Trace& trace) {
   const double roofline =
       step.time ? std::chrono::duration<double>(step.time->total()).count() : 0.0;
@@ -48,29 +40,28 @@ double seconds_of(const StepPrediction& step, const Trace& trace) {
   return kOverRoofline * roofline + num_ops * kSecondsAnOp;
 }
 
-std::vector<Schedule> schedules_of(const std::string& text, const std::string& policy) {
-  if (text == "both") return {Schedule::kWholeRegion, Schedule::kOnDemand};
-  return {from_string<Schedule>(text).value_or(usual_schedule(policy))};
-}
-
 // Adds up the time of a run's child processes.
 class RunPredictor {
  public:
-  RunPredictor(const Trace& trace, const RunWords& run)
-      : trace_(trace),
-        run_(run),
-        profile_(roofline_profile(trace, run.sheet != nullptr ? *run.sheet : kSomeCpu)),
-        simulator_(trace, run.has_optimizer ? OptimizerKind::kAdamW : OptimizerKind::kNothing) {
+  RunPredictor(const RunRequest& request, const Trace& trace, const DeviceSheet* sheet)
+      : request_(request),
+        trace_(trace),
+        profile_(
+            roofline_profile(trace, is_on_cuda(request) && sheet != nullptr ? *sheet : kSomeCpu)),
+        simulator_(trace, request.optimizer.kind) {
     simulator_.use_profile(profile_);
   }
 
-  // Adds the child processes of a plan. `num_more` counts the reference's additional runs: its
-  // repeats and the A/A control. Returns the plan's peak.
-  Bytes add(const MeasuredPlan& measured, int num_more) {
+  // Adds the child processes of a plan. The reference also has its repeats and the A/A control.
+  // Returns the plan's peak.
+  Bytes add(const MeasuredPlan& measured, bool is_reference) {
     const StepPrediction step = simulator_.simulate(*measured.plan, measured.schedule);
-    const double start = run_.on_cuda ? kCudaStartSeconds : kCpuStartSeconds;
-    const int num_children = (run_.exact_passes ? kExactPasses : 0) + run_.num_rounds + num_more;
-    seconds_ += num_children * (start + (run_.num_steps + kWarmUpSteps) * seconds_of(step, trace_));
+    const double start = is_on_cuda(request_) ? kCudaStartSeconds : kCpuStartSeconds;
+    const int num_rounds = request_.rounds.most;
+    const int num_more = is_reference ? request_.num_repeats + num_rounds : 0;
+    const int num_children = (request_.times_only ? 0 : kExactPasses) + num_rounds + num_more;
+    const int num_steps = request_.num_steps + kWarmUpSteps;
+    seconds_ += num_children * (start + num_steps * seconds_of(step, trace_));
     return step.peak_bytes();
   }
 
@@ -79,8 +70,8 @@ class RunPredictor {
   }
 
  private:
+  const RunRequest& request_;
   const Trace& trace_;
-  const RunWords& run_;
   Profile profile_;
   StepSimulator simulator_;
   double seconds_ = 0;
@@ -88,37 +79,21 @@ class RunPredictor {
 
 }  // namespace
 
-RunWords run_words(const std::vector<std::string>& words, const DeviceSheet* sheet) {
-  RunWords run;
-  run.num_steps = std::max(1, first_number(flag_among(words, "--steps"), 0, run.num_steps));
-  const std::string rounds = flag_among(words, "--rounds");
-  const std::size_t colon = rounds.find(':');
-  run.num_rounds = first_number(rounds, colon == std::string::npos ? 0 : colon + 1, run.num_rounds);
-  run.has_optimizer = flag_among(words, "--optimizer") != "none";
-  run.on_cuda = flag_among(words, "--device").starts_with("cuda");
-  run.sheet = run.on_cuda ? sheet : nullptr;
-  const bool allows = std::find(words.begin(), words.end(), "--allow-no-effect") != words.end();
-  if (allows) run.no_effect = NoEffect::kAllow;
-  return run;
-}
-
-std::variant<ComparisonPrediction, Rejected> predict_comparison(const PlannedComparison& comparison,
+std::variant<ComparisonPrediction, Rejected> predict_comparison(const RunRequest& request,
                                                                 const Trace& trace,
-                                                                const RunWords& run) {
-  RunPredictor predictor(trace, run);
+                                                                const DeviceSheet* sheet) {
+  RunPredictor predictor(request, trace, sheet);
   ComparisonPrediction predicted;
   const Resolver resolver(trace);
-  for (const std::string& name : comparison.policies) {
-    const auto policy = parse_policy(name);
-    if (const auto* rejected = std::get_if<Rejected>(&policy)) return *rejected;
-    const auto plan = resolver.resolve(std::get<Policy>(policy), run.no_effect);
+  for (const Policy& policy : request.policies) {
+    const auto plan = resolver.resolve(policy, request.no_effect);
     if (const auto* rejected = std::get_if<Rejected>(&plan)) return *rejected;
-    const std::vector<Schedule> schedules = schedules_of(comparison.schedule, name);
+    std::vector<Schedule> schedules = request.schedules;
+    if (schedules.empty()) schedules = {usual_schedule(policy.name)};
     for (const Schedule schedule : schedules) {
       const bool is_reference =
-          name == comparison.policies.front() && schedule == schedules.front();
-      const Bytes peak = predictor.add({&std::get<Plan>(plan), schedule},
-                                       is_reference ? comparison.num_repeats + run.num_rounds : 0);
+          &policy == &request.policies.front() && schedule == schedules.front();
+      const Bytes peak = predictor.add({&std::get<Plan>(plan), schedule}, is_reference);
       predicted.least_peak = std::min(predicted.least_peak.value_or(peak), peak);
       predicted.most_peak = std::max(predicted.most_peak.value_or(peak), peak);
       if (std::get<Plan>(plan).regions.empty()) break;
@@ -128,11 +103,12 @@ std::variant<ComparisonPrediction, Rejected> predict_comparison(const PlannedCom
   return predicted;
 }
 
-std::chrono::milliseconds predict_run_time(const std::vector<MeasuredPlan>& plans, int num_repeats,
-                                           const Trace& trace, const RunWords& run) {
-  RunPredictor predictor(trace, run);
+std::chrono::milliseconds predict_run_time(const std::vector<MeasuredPlan>& plans,
+                                           const RunRequest& request, const Trace& trace,
+                                           const DeviceSheet* sheet) {
+  RunPredictor predictor(request, trace, sheet);
   for (std::size_t index = 0; index < plans.size(); ++index) {
-    predictor.add(plans[index], index == 0 ? num_repeats + run.num_rounds : 0);
+    predictor.add(plans[index], /*is_reference=*/index == 0);
   }
   return predictor.time();
 }

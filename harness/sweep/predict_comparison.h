@@ -8,24 +8,13 @@
 #include <variant>
 #include <vector>
 
+#include "harness/run/run_request.h"
 #include "harness/sweep/comparison_plan.h"
 #include "policies/base/rejected.h"
-#include "policies/catalogue/resolve.h"
 #include "policies/predict/device/device_sheet.h"
 #include "policies/trace/trace.h"
 
 namespace rematch {
-
-// The arguments of `rematch run` on which a prediction depends.
-struct RunWords {
-  int num_steps = 10;
-  int num_rounds = 8;  // maximum
-  bool has_optimizer = true;
-  bool on_cuda = false;
-  bool exact_passes = true;  // false for --times-only
-  NoEffect no_effect = NoEffect::kReject;
-  const DeviceSheet* sheet = nullptr;  // data sheet of the card; null for a CPU
-};
 
 // A plan that a comparison measures.
 struct MeasuredPlan {
@@ -33,18 +22,18 @@ struct MeasuredPlan {
   Schedule schedule = Schedule::kOnDemand;
 };
 
-// Never throws: the arguments are checked by other code.
-RunWords run_words(const std::vector<std::string>& words, const DeviceSheet* sheet);
-
-// Returns Rejected for a policy that does not apply to the model.
-std::variant<ComparisonPrediction, Rejected> predict_comparison(const PlannedComparison& comparison,
+// Predicts the comparison of this request. `sheet` is the data sheet of the card; it is ignored
+// unless the request's device is CUDA. Returns Rejected for a policy that does not apply to the
+// model.
+std::variant<ComparisonPrediction, Rejected> predict_comparison(const RunRequest& request,
                                                                 const Trace& trace,
-                                                                const RunWords& run);
+                                                                const DeviceSheet* sheet);
 
 // Returns the time of the whole `rematch run` command for these plans, of which the first is the
-// reference. The reference also runs `num_repeats` times to measure the noise of its loss.
-std::chrono::milliseconds predict_run_time(const std::vector<MeasuredPlan>& plans, int num_repeats,
-                                           const Trace& trace, const RunWords& run);
+// reference.
+std::chrono::milliseconds predict_run_time(const std::vector<MeasuredPlan>& plans,
+                                           const RunRequest& request, const Trace& trace,
+                                           const DeviceSheet* sheet);
 
 // Formats a duration in a unit that fits its length: "27 s", "12 min" or "30 h".
 std::string length_text(std::chrono::milliseconds time);

@@ -12,6 +12,7 @@
 #include "policies/base/json.h"
 #include "policies/base/rejected.h"
 #include "policies/base/text.h"
+#include "policies/catalogue/catalogue.h"
 
 namespace rematch {
 namespace {
@@ -37,6 +38,17 @@ std::vector<std::string> words_of(const JsonField& field) {
     words.push_back(word);
   }
   return words;
+}
+
+// Returns the reference policy of all comparisons: the last value of --reference, or `none`.
+std::string reference_among(const std::vector<std::string>& words) {
+  const std::string flag = "--reference";
+  std::string reference(kNonePolicy);
+  for (std::size_t index = 0; index < words.size(); ++index) {
+    if (words[index] == flag && index + 1 < words.size()) reference = words[index + 1];
+    if (words[index].starts_with(flag + "=")) reference = words[index].substr(flag.size() + 1);
+  }
+  return reference;
 }
 
 std::string describe(const std::string& model, const AxisValues& values) {
@@ -98,10 +110,7 @@ std::string identity_of(const PlannedComparison& comparison) {
 
 class Expansion {
  public:
-  explicit Expansion(SweepFile& sweep) : sweep_(sweep) {
-    const std::string reference = flag_among(sweep.run, "--reference");
-    reference_ = reference.empty() ? "none" : reference;
-  }
+  explicit Expansion(SweepFile& sweep) : sweep_(sweep), reference_(reference_among(sweep.run)) {}
 
   void add(const JsonField& field) {
     SweepGroup group = sweep_group_from_json(field);
@@ -125,7 +134,7 @@ class Expansion {
       comparison.arguments = arguments_of(comparison, values_[index], sweep_.run);
       const int num_schedules = comparison.schedule == "both" ? 2 : 1;
       for (const std::string& policy : comparison.policies) {
-        comparison.num_points += policy == "none" ? 1 : num_schedules;
+        comparison.num_points += policy == kNonePolicy ? 1 : num_schedules;
       }
       std::string text;
       for (const std::string& word : comparison.arguments) text.append(word).append("\n");
@@ -208,15 +217,6 @@ SweepFile sweep_from_json(const Json& json) {
   if (sweep.comparisons.empty()) groups.fail("contains no comparison");
   expansion.finish();
   return sweep;
-}
-
-std::string flag_among(const std::vector<std::string>& words, const std::string& flag) {
-  std::string value;
-  for (std::size_t index = 0; index < words.size(); ++index) {
-    if (words[index] == flag && index + 1 < words.size()) value = words[index + 1];
-    if (words[index].starts_with(flag + "=")) value = words[index].substr(flag.size() + 1);
-  }
-  return value;
 }
 
 }  // namespace rematch

@@ -22,7 +22,4 @@ struct SweepFile {
 // that matches no combination.
 SweepFile sweep_from_json(const Json& json);
 
-// Returns the value of a flag, given as "--steps 10" or "--steps=10". Empty if the flag is missing.
-std::string flag_among(const std::vector<std::string>& words, const std::string& flag);
-
 }  // namespace rematch

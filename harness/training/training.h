@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "harness/engine/recording.h"
+#include "harness/training/determinism.h"
 #include "harness/training/optimizer.h"
 #include "models/model.h"
 #include "policies/plan/plan.h"
@@ -34,10 +35,6 @@ class StepListener {
   virtual void after_backward() {}
   virtual void after_optimizer() {}  // called before gradients are cleared
 };
-
-// Whether repeated runs must give equal bits. On a GPU this excludes the fastest kernels of some
-// ops. CPU kernels are always deterministic.
-enum class Determinism : std::uint8_t { kRepeatableBits, kFastest };
 
 struct TrainingSettings {
   ModelSpec model;

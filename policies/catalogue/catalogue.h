@@ -41,6 +41,12 @@ struct CatalogueEntry {
 // Returns all entries in display order.
 const std::vector<CatalogueEntry>& catalogue();
 
+// The names of the two extreme policies.
+inline constexpr std::string_view kNonePolicy = "none";
+inline constexpr std::string_view kFullPolicy = "full";
+Policy none_policy();  // no checkpointing: keeps everything that backward needs
+Policy full_policy();  // recomputes every block
+
 // Parses one policy: a catalogue name with arguments, `nth_last(2)`, a system's spelling
 // (systems.h), or the path of a JSON policy file (which ends in .json). Rejects an unknown name and
 // suggests the nearest known name.

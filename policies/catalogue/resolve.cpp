@@ -55,31 +55,8 @@ Plan make_plan(const Policy& policy, const Trace& trace, const TraceIndex& index
   return plan;
 }
 
-// Returns whether the plan has the regions and treatments of the policy `full`. Ignores reasons,
-// which are for people.
-bool is_full(const Plan& plan, const std::vector<PlacedRegion>& placed, const Trace& trace) {
-  const Policy full;  // the default policy: every block is a region, and nothing is saved
-  const auto all = place_regions(full, trace);
-  const auto* blocks = std::get_if<std::vector<PlacedRegion>>(&all);
-  if (blocks == nullptr || blocks->size() != placed.size()) return false;
-  const OpTreater treater(full, trace);
-  if (std::any_of(plan.types.begin(), plan.types.end(), moves_anything)) return false;
-  for (std::size_t i = 0; i < placed.size(); ++i) {
-    const RegionType& type = plan.types[plan.regions[i].type];
-    if (placed[i].range != (*blocks)[i].range || !type.early_stop) return false;
-    const std::vector<PlannedOp> ops = treater.treat(placed[i]);
-    if (!std::equal(ops.begin(), ops.end(), type.ops.begin(), type.ops.end(),
-                    [](const PlannedOp& a, const PlannedOp& b) {
-                      return a.treatment == b.treatment && a.skipped == b.skipped;
-                    })) {
-      return false;
-    }
-  }
-  return true;
-}
-
 std::optional<Rejected> check_effect(const Policy& policy, const Plan& plan,
-                                     const std::vector<PlacedRegion>& placed, const Trace& trace) {
+                                     const Resolver& resolver, const Trace& trace) {
   if (const auto store = store_asked_for(policy); store && moved_bytes(plan, trace).count == 0) {
     return Rejected{policy.name + " " + traits_of(*store).verb + " nothing of " + trace.model +
                     ": " + explain_empty_move(policy, *store, plan) +
@@ -87,11 +64,12 @@ std::optional<Rejected> check_effect(const Policy& policy, const Plan& plan,
   }
   if (policy.no_effect_is_intended) return std::nullopt;
   const std::string advice = "; write that instead, or pass --allow-no-effect to keep it";
-  if (placed.empty()) {
+  const std::string_view same_as = resolver.same_as(plan);
+  if (same_as == kNonePolicy) {
     return Rejected{policy.name + " checkpoints nothing of " + trace.model +
                     ": the policy is the same as none" + advice};
   }
-  if (is_full(plan, placed, trace)) {
+  if (same_as == kFullPolicy) {
     return Rejected{policy.name + " recomputes every block of " + trace.model +
                     " whole: the policy is the same as full" + advice};
   }
@@ -131,9 +109,23 @@ std::variant<Plan, Rejected> Resolver::try_resolve(const Policy& policy, NoEffec
   Plan plan = make_plan(policy, trace_, index_, treater, regions);
   plan.trace_sha256 = trace_sha256_;
   if (no_effect == NoEffect::kReject) {
-    if (auto rejected = check_effect(policy, plan, regions, trace_)) return *rejected;
+    if (auto rejected = check_effect(policy, plan, *this, trace_)) return *rejected;
   }
   return plan;
+}
+
+std::string_view Resolver::same_as(const Plan& plan) const {
+  if (!extremes_) {
+    const auto hash_of = [this](const Policy& policy) {
+      const auto extreme = try_resolve(policy, NoEffect::kAllow);
+      return std::holds_alternative<Plan>(extreme) ? plan_sha256(std::get<Plan>(extreme)) : "";
+    };
+    extremes_ = {hash_of(none_policy()), hash_of(full_policy())};
+  }
+  const std::string hash = plan_sha256(plan);
+  if (hash == extremes_->full) return kFullPolicy;
+  if (hash == extremes_->none) return kNonePolicy;
+  return "";
 }
 
 std::variant<Plan, Rejected> resolve(const Policy& policy, const Trace& trace, NoEffect no_effect) {
@@ -149,7 +141,7 @@ std::optional<Plan> plan_if_possible(std::string_view spelling, const Resolver& 
 }
 
 Plan resolve_none(const Trace& trace) {
-  return std::get<Plan>(resolve(std::get<Policy>(parse_policy("none")), trace, NoEffect::kAllow));
+  return std::get<Plan>(resolve(none_policy(), trace, NoEffect::kAllow));
 }
 
 }  // namespace rematch

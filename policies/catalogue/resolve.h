@@ -34,12 +34,23 @@ class Resolver {
                                        NoEffect no_effect = NoEffect::kReject) const;
   const std::string& trace_sha256() const { return trace_sha256_; }
 
+  // Returns the name of the policy `none` or `full` if the plan has the same regions and treatments
+  // as the plan of that policy. Otherwise returns "".
+  std::string_view same_as(const Plan& plan) const;
+
  private:
+  // Hashes of the plans of `none` and `full`. A hash is empty if the model has no such plan.
+  struct Extremes {
+    std::string none;
+    std::string full;
+  };
+
   std::variant<Plan, Rejected> try_resolve(const Policy& policy, NoEffect no_effect) const;
 
   const Trace& trace_;
   TraceIndex index_;
   std::string trace_sha256_;
+  mutable std::optional<Extremes> extremes_;  // made when same_as() first needs them
 };
 
 // Returns the plan of the policy with this spelling, even if the plan has no effect. Returns

@@ -11,7 +11,7 @@
 namespace rematch {
 
 std::variant<BlockRegions, Rejected> block_regions(const Trace& trace) {
-  auto full = resolve(std::get<Policy>(parse_policy("full")), trace, NoEffect::kAllow);
+  auto full = resolve(full_policy(), trace, NoEffect::kAllow);
   if (auto* rejected = std::get_if<Rejected>(&full)) return std::move(*rejected);
   BlockRegions blocks{std::get<Plan>(std::move(full)), {}};
   blocks.ranges = region_ranges(trace, blocks.plan);

@@ -11,6 +11,7 @@
 
 #include "harness/cli/flags/flag_values.h"
 #include "harness/cli/flags/require.h"
+#include "harness/cli/flags/run_request.h"
 #include "harness/cli/libtorch/profile_here.h"
 #include "harness/cli/libtorch/run_setup.h"
 #include "harness/measure/memory.h"
@@ -51,29 +52,23 @@ std::vector<GivenPlan> plans_to_run(const Front& front, const std::vector<std::s
 
 }  // namespace
 
-ComparisonSettings settings_of(const SearchFlags& flags, const std::string& device,
-                               const Front& front, const std::vector<std::size_t>& chosen) {
-  ComparisonSettings settings;
-  VariantSettings& variants = settings.variants;
-  run_on(device, "", variants);
-  variants.model = flags.model.spec();
-  choose_kernels(flags, variants);
-  variants.policies = require(parse_policies(settings.reference));
-  variants.plans = plans_to_run(front, chosen);
-  variants.schedules = {front.schedule};
-  variants.optimizer = parse_optimizer(flags.optimizer);
-  if (flags.num_threads > 0) at::set_num_threads(flags.num_threads);
-  variants.threads = at::get_num_threads();
-  variants.reference = settings.reference;
-  measure_by(flags, settings);
-  if (settings.rounds.most == 0) {
+RunRequest request_of(const SearchFlags& flags, const std::string& device, const Front& front,
+                      const std::vector<std::size_t>& chosen) {
+  RunRequest request;
+  request.device = device;
+  request.model = flags.model.spec();
+  set_kernels(flags, request);
+  request.policies = {none_policy()};
+  request.reference = request.policies.front().name;
+  request.plans = plans_to_run(front, chosen);
+  request.schedules = {front.schedule};
+  request.optimizer = parse_optimizer(flags.optimizer);
+  set_measurement(flags, request);
+  if (request.rounds.most == 0) {
     throw UsageError(
         "--rounds 0 measures no times, and a measured front needs them; give 2 or more");
   }
-  if (variants.device == "cpu" && !flags.force)
-    settings.limit = available_memory_of(variants.device);
-  settings.points_folder = points_folder_of(flags.output);
-  return settings;
+  return request;
 }
 
 namespace {
@@ -166,19 +161,27 @@ ExitCode measure_front(const SearchFlags& flags, FrontRecord& record) {
   const std::vector<PlanePoint> plane = predicted(record.front);
   const std::vector<std::size_t> chosen =
       choose_measured(plane, static_cast<std::size_t>(flags.num_measured));
-  const ComparisonSettings settings = settings_of(flags, record.device, record.front, chosen);
-  const bool on_cuda = names_cuda(settings.variants.device);
-  use_allocator(settings.variants.allocator);
-  const std::vector<Variant> variants = require(make_variants(settings.variants));
-  if (!flags.force) {
-    const std::string why = why_none_fits(variants, available_memory_of(settings.variants.device));
+  RunSettings settings =
+      require(settings_here(request_of(flags, record.device, record.front, chosen)));
+  const RunRequest& request = settings.request;
+  if (request.num_threads > 0) at::set_num_threads(request.num_threads);
+  settings.threads = at::get_num_threads();
+  if (request.device == "cpu" && !request.force) {
+    settings.limit = available_memory_of(request.device);
+  }
+  settings.points_folder = points_folder_of(flags.output);
+  const bool on_cuda = names_cuda(request.device);
+  use_allocator(settings.allocator);
+  const std::vector<Variant> variants = require(make_variants(settings));
+  if (!request.force) {
+    const std::string why = why_none_fits(variants, available_memory_of(request.device));
     if (!why.empty()) {
       throw UsageError("no point can be run; the smallest, " + why +
                        "; choose a smaller model, or run it anyway with --force");
     }
   }
-  const Provenance provenance = make_provenance(
-      flags.command, settings.variants.device, settings.variants.allocator, settings.variants.seed);
+  const Provenance provenance =
+      make_provenance(flags.command, request.device, settings.allocator, request.seed);
   record.device_memory =
       on_cuda ? provenance.environment.device_memory : provenance.environment.host_memory;
   if (on_cuda && !record.reserve && record.device_memory) {

@@ -3,9 +3,11 @@
 #include <ATen/Parallel.h>
 
 #include "harness/cli/flags/require.h"
+#include "harness/cli/flags/run_request.h"
 #include "harness/cli/libtorch/run_setup.h"
 #include "harness/profile/device_profile.h"
 #include "harness/run/prediction/memory_fit.h"
+#include "harness/run/run_settings.h"
 #include "harness/training/device.h"
 #include "kernels/attention/backend.h"
 #include "models/preset/parallel.h"
@@ -43,17 +45,11 @@ void require_memory(const ProfileSettings& settings, const OptimizerChoice& opti
 
 // Uses the same kernels as the timed steps of `rematch run`, because times of other kernels would
 // not predict those steps.
-Determinism use_kernels(const ProfileSettings& settings) {
-  KernelFlags flags;
-  flags.attention = settings.attention;
-  flags.deterministic_times = settings.deterministic_times;
-  VariantSettings variants;
-  variants.model = settings.model;
-  variants.device = settings.device;
-  choose_kernels(flags, variants);
-  use_attention_backend(attention_backend_from_string(variants.attention).value());
-  if (variants.libtorch_chooses_attention) let_libtorch_choose_attention();
-  return variants.timed_as;
+void use_attention_of_run(const ProfileSettings& settings) {
+  const auto attention =
+      require(choose_attention(settings.attention, settings.device, settings.model.dtype));
+  use_attention_backend(attention_backend_from_string(attention.backend).value());
+  if (attention.libtorch_chooses) let_libtorch_choose_attention();
 }
 
 }  // namespace
@@ -74,7 +70,8 @@ Profile profile_here(const ProfileSettings& settings, const Trace& trace) {
   // a child process.
   prepare_children();
   if (settings.num_threads > 0) at::set_num_threads(settings.num_threads);
-  training.determinism = use_kernels(settings);
+  use_attention_of_run(settings);
+  if (!settings.deterministic_times) training.determinism = Determinism::kFastest;
   return profile_on_device(trace, training, settings.num_steps);
 }
 

@@ -5,17 +5,11 @@
 #include <unistd.h>
 #include <cstdlib>
 #include <filesystem>
-#include <optional>
-#include <string_view>
 
-#include "harness/cli/flags/flag_values.h"
-#include "harness/cli/flags/require.h"
 #include "harness/cli/libtorch/parts.h"
 #include "harness/measure/environment.h"
-#include "harness/measure/memory.h"
 #include "harness/measure/source_state.h"
 #include "harness/process/process.h"
-#include "harness/run/timing/turns.h"
 #include "harness/sweep/job_script.h"
 #include "harness/training/device.h"
 #include "policies/base/file.h"
@@ -26,59 +20,6 @@
 #include "reports/record/json/record_json.h"
 
 namespace rematch {
-namespace {
-
-const std::vector<std::string_view> kOptimizers = {"adamw", "adamw(learning_rate=1e-3)", "none"};
-constexpr int kMaxRounds = 1000;
-
-// Parses --rounds, "4" or "4:8", and the precision that may end the rounds within this range.
-// Throws UsageError.
-RoundRule parse_rounds(const std::string& rounds, const std::string& precision) {
-  const std::size_t colon = rounds.find(':');
-  const std::string_view text = rounds;
-  const auto least = parse_number<std::int64_t>(text.substr(0, colon));
-  const auto most =
-      colon == std::string::npos ? least : parse_number<std::int64_t>(text.substr(colon + 1));
-  if (!least || !most || *least < 0 || *most < *least || *most > kMaxRounds) {
-    throw UsageError("--rounds '" + rounds + "' is neither a number from 0 to " +
-                     std::to_string(kMaxRounds) + " nor a range of them such as 4:8");
-  }
-  return {.least = static_cast<int>(*least),
-          .most = static_cast<int>(*most),
-          .precision = parse_percent(precision)};
-}
-
-}  // namespace
-
-OptimizerChoice parse_optimizer(const std::string& text) {
-  if (const auto choice = optimizer_from_string(text)) return *choice;
-  throw UsageError("unknown optimizer " + in_quotes(text) + did_you_mean(text, kOptimizers));
-}
-
-void measure_by(const MeasureFlags& flags, ComparisonSettings& settings) {
-  settings.variants.seed = static_cast<std::uint64_t>(flags.seed);
-  settings.num_steps = flags.num_steps;
-  settings.num_timed_steps = flags.num_timed_steps;
-  settings.in_process = flags.in_process;
-  settings.rounds = parse_rounds(flags.rounds, flags.precision);
-  settings.children = {parse_duration(flags.timeout), flags.num_retries, nullptr};
-  settings.fresh = flags.fresh;
-}
-
-void run_on(const std::string& device, const std::string& allocator, VariantSettings& settings) {
-  settings.device = require(usable_device(device));
-  settings.allocator = require(allocator_of(settings.device, allocator, allocator_configuration()));
-  if (names_cuda(settings.device)) settings.round = kCudaRounding;
-}
-
-void choose_kernels(const KernelFlags& flags, VariantSettings& settings) {
-  settings.attention =
-      require(usable_attention(flags.attention, settings.device, settings.model.dtype));
-  settings.libtorch_chooses_attention =
-      flags.attention.empty() && device_named(settings.device).is_cuda();
-  settings.timed_as =
-      flags.deterministic_times ? Determinism::kRepeatableBits : Determinism::kFastest;
-}
 
 void prepare_children() { setenv("OMP_WAIT_POLICY", "passive", /*overwrite=*/0); }
 

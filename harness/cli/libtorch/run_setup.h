@@ -1,5 +1,5 @@
-// Code that all subcommands that run points share: the values of their flags, the environment of
-// child processes, the provenance of a report, and the exit code for its points.
+// Code that all subcommands that run points share: the environment of child processes, the
+// provenance of a report, and the exit code for its points.
 #pragma once
 
 #include <cstddef>
@@ -9,35 +9,16 @@
 
 #include "harness/cli/exit_code.h"
 #include "harness/cli/flags/shared_flags.h"
-#include "harness/run/comparison.h"
-#include "harness/training/optimizer.h"
+#include "harness/run/run_request.h"
 #include "policies/search/front/front.h"
 #include "reports/record/report.h"
 
 namespace rematch {
 
-// Throws UsageError.
-OptimizerChoice parse_optimizer(const std::string& text);
-
-// Sets steps, rounds, seed and child processes from the flags. Throws UsageError.
-void measure_by(const MeasureFlags& flags, ComparisonSettings& settings);
-
-// Sets the device, the rounding of sizes, and the allocator. If `allocator` is empty, the
-// environment decides the allocator. Throws UsageError.
-void run_on(const std::string& device, const std::string& allocator, VariantSettings& settings);
-
-// Chooses the attention backend, whether LibTorch selects the backend for timing, and the kernels
-// of timed steps. The settings must already have device and model. Throws UsageError.
-void choose_kernels(const KernelFlags& flags, VariantSettings& settings);
-
-// Returns what `rematch run` measures, without the policies that the model cannot have. Adds those
-// to `refused`. Throws UsageError.
-ComparisonSettings settings_of(const RunFlags& flags, std::vector<RefusedPolicy>& refused);
-
 // Returns what `rematch search --measure` measures: the `chosen` points of `front` and its
 // baselines, on the device of the front's times. Throws UsageError.
-ComparisonSettings settings_of(const SearchFlags& flags, const std::string& device,
-                               const Front& front, const std::vector<std::size_t>& chosen);
+RunRequest request_of(const SearchFlags& flags, const std::string& device, const Front& front,
+                      const std::vector<std::size_t>& chosen);
 
 // Sets variables that child processes inherit. Call this before LibTorch runs. Threads that spin
 // while they wait slow a step down several times on a machine with other work (seen: 0.35 s became

@@ -30,7 +30,7 @@ std::string fits_with(const std::string& flag, Bytes peak, int world) {
 
 // Returns the peak when every region is recomputed.
 std::optional<Bytes> peak_of(const ShardedStep& step, const FrontRecord& record) {
-  const auto plan = resolve(std::get<Policy>(parse_policy("full")), step.trace, NoEffect::kAllow);
+  const auto plan = resolve(full_policy(), step.trace, NoEffect::kAllow);
   if (!std::holds_alternative<Plan>(plan)) return std::nullopt;
   StepSimulator simulator(step.trace, record.optimizer);
   simulator.use_gathered(step.gathered);

@@ -9,7 +9,7 @@
 #include "harness/cli/flags/flag_values.h"
 #include "harness/cli/flags/model_flags.h"
 #include "harness/cli/flags/require.h"
-#include "harness/cli/flags/shared_flags.h"
+#include "harness/cli/flags/run_request.h"
 #include "harness/cli/libtorch/parts.h"
 #include "harness/cli/sweep/sweep_verbs.h"
 #include "harness/sweep/predict_comparison.h"
@@ -47,29 +47,10 @@ struct SweepPlanFlags {
   bool json = false;
 };
 
-// Describes the first flag that `rematch run` does not have. If there is none, describes the first
-// word that no flag takes.
-std::string unknown_among(const CLI::App& run) {
-  std::vector<std::string> left = run.remaining();
-  const auto flag = std::find_if(left.begin(), left.end(),
-                                 [](const std::string& word) { return word.starts_with("--"); });
-  if (flag == left.end()) return in_quotes(left.empty() ? "" : left.front()) + " is not a flag";
-  return "rematch run has no flag " + in_quotes(*flag) + did_you_mean(*flag, flags_of(run));
-}
-
-// Checks the words with the parser of `rematch run` itself, so that both accept the same words.
-void require_run_words(const std::string& file, const PlannedComparison& comparison) {
-  CLI::App app;
-  Action action;
-  add_run(app, action, {});
-  std::vector<std::string> words(comparison.arguments.rbegin(), comparison.arguments.rend());
-  words.emplace_back("run");
+// Parses the comparison's arguments as `rematch run` does, so that both accept the same words.
+RunRequest require_request(const std::string& file, const PlannedComparison& comparison) {
   try {
-    app.parse(words);
-  } catch (const CLI::ExtrasError&) {
-    throw UsageError(file + ": run: " + unknown_among(*app.get_subcommand("run")));
-  } catch (const CLI::ParseError& error) {
-    throw UsageError(file + ": run: " + error.what() + "; see rematch run --help");
+    return request_of_arguments(comparison.arguments);
   } catch (const UsageError& error) {
     throw UsageError(file + ": run: " + error.what());
   }
@@ -83,11 +64,10 @@ std::string key_of(const PlannedComparison& comparison) {
   return joined(words, "\n");
 }
 
-void predict(const SweepPlanFlags& flags, const SweepFile& sweep, ComparisonPlan& plan) {
+void predict(const SweepPlanFlags& flags, ComparisonPlan& plan) {
   const DeviceSheet* sheet = find_device_sheet(flags.card);
   if (sheet == nullptr) throw UsageError(unknown_device(flags.card).message);
   if (!has_libtorch()) return;
-  const RunWords run = run_words(sweep.run, sheet);
   std::map<std::string, ComparisonPrediction> known;
   // Only the last trace is kept, because comparisons of one shape are adjacent in the file.
   std::optional<Trace> trace;
@@ -100,7 +80,8 @@ void predict(const SweepPlanFlags& flags, const SweepFile& sweep, ComparisonPlan
     if (is_new) {
       if (!trace || shape(traced) != shape(comparison.spec)) trace = record_trace(comparison.spec);
       traced = comparison.spec;
-      auto predicted = predict_comparison(comparison, *trace, run);
+      const RunRequest request = require_request(flags.file, comparison);
+      auto predicted = predict_comparison(request, *trace, sheet);
       if (const auto* rejected = std::get_if<Rejected>(&predicted)) {
         throw UsageError(flags.file + ": " + comparison.path + ": " + comparison.spec.preset +
                          ": " + rejected->message);
@@ -192,16 +173,14 @@ void print_plan(const SweepPlanFlags& flags, const SweepFile& sweep, const Compa
 ExitCode make_plan(const SweepPlanFlags& flags) {
   const std::optional<Bytes> limit = memory_of_tensors(flags);
   SweepFile sweep = require_json_file(flags.file, sweep_from_json);
-  // It is enough to check one comparison, because the words that differ between comparisons are
-  // generated.
-  if (!sweep.comparisons.empty()) require_run_words(flags.file, sweep.comparisons.front());
   ComparisonPlan plan;
   plan.tool_version = REMATCH_VERSION;
-  const std::string device = flag_among(sweep.run, "--device");
-  plan.device = device.empty() ? "cpu" : device;
+  // It is enough to check one comparison, because the words that differ between comparisons are
+  // generated.
+  plan.device = require_request(flags.file, sweep.comparisons.front()).device;
   plan.stale_after = parse_duration(flags.stale_after);
   plan.comparisons = sweep.comparisons;
-  predict(flags, sweep, plan);
+  predict(flags, plan);
   plan.id = comparison_plan_id(plan);
   plan.id = write_plan(flags.folder, plan);
   if (!has_libtorch()) {

@@ -11,11 +11,11 @@
 #include "harness/cli/files/output.h"
 #include "harness/cli/flags/flag_values.h"
 #include "harness/cli/flags/require.h"
+#include "harness/cli/flags/run_request.h"
 #include "harness/cli/libtorch/parts.h"
 #include "harness/cli/sweep/sweep_verbs.h"
 #include "harness/process/process.h"
 #include "harness/sweep/child_measurer.h"
-#include "harness/sweep/sweep_file.h"
 #include "harness/sweep/this_worker.h"
 #include "policies/base/text.h"
 
@@ -59,8 +59,7 @@ std::string program_of(const SweepRunFlags& flags) {
 // time.
 bool times_on_cpu(const ComparisonPlan& plan) {
   if (plan.device != "cpu" || plan.comparisons.empty()) return false;
-  const std::string rounds = flag_among(plan.comparisons.front().arguments, "--rounds");
-  return rounds != "0" && rounds != "0:0";
+  return request_of_arguments(plan.comparisons.front().arguments).rounds.most > 0;
 }
 
 std::string describe(const WorkEnd& end) {

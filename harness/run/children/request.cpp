@@ -28,18 +28,18 @@ void visit_fields(Request& request, Visit visit) {
   visit("libtorch_chooses_attention", request.libtorch_chooses_attention);
 }
 
-PointRequest request_for(const VariantSettings& settings, const Variant& variant, Pass pass,
+PointRequest request_for(const RunSettings& settings, const Variant& variant, Pass pass,
                          int num_steps) {
   PointRequest request;
   request.pass = pass;
   request.identity = variant.identity;
   request.policy = variant.policy;
-  request.device = settings.device;
-  request.family = settings.model.family;
-  request.data_file = settings.data_file;
+  request.device = settings.request.device;
+  request.family = settings.request.model.family;
+  request.data_file = settings.request.data_file;
   request.plan = variant.plan;
   request.num_steps = num_steps;
-  request.timed_as = settings.timed_as;
+  request.timed_as = settings.request.timed_as;
   request.libtorch_chooses_attention = settings.libtorch_chooses_attention && pass == Pass::kTime;
   return request;
 }

@@ -15,7 +15,7 @@
 namespace rematch {
 
 struct Variant;
-struct VariantSettings;
+struct RunSettings;
 
 enum class Pass : std::uint8_t {
   kExact,   // parity, then counts, then memory; these figures repeat to the last bit
@@ -43,7 +43,7 @@ struct PointRequest {
 };
 
 // Returns the request for a pass over a variant that `settings` produced.
-PointRequest request_for(const VariantSettings& settings, const Variant& variant, Pass pass,
+PointRequest request_for(const RunSettings& settings, const Variant& variant, Pass pass,
                          int num_steps);
 
 // Returns a record in which only the identity of the point is filled in.

@@ -45,9 +45,10 @@ std::optional<ControlRecord> control_record(const std::optional<Estimate>& ratio
 
 }  // namespace
 
-TimedArms::TimedArms(const ComparisonSettings& settings, const std::vector<Variant>& variants,
+TimedArms::TimedArms(const RunSettings& settings, const std::vector<Variant>& variants,
                      const PointStore& store, Progress& progress)
     : settings_(settings),
+      request_(settings.request),
       variants_(variants),
       store_(store),
       progress_(progress),
@@ -59,7 +60,7 @@ void TimedArms::measure(std::vector<PointRecord>& points, std::optional<std::siz
     if (points[index].status == PointStatus::kOk) arms_.push_back({index, false, {}});
   }
   if (arms_.empty()) return;
-  if (settings_.in_process) {
+  if (request_.in_process) {
     measure_in_one_process(points);
     return;
   }
@@ -71,11 +72,11 @@ void TimedArms::measure(std::vector<PointRecord>& points, std::optional<std::siz
     if (arms_[index].point == reference_ && !arms_[index].control) reference_arm = index;
   }
   const int num_rounds = take_turns(
-      arms_, reference_arm, settings_.rounds, [this](int round) { return attempt_on_disk(round); },
+      arms_, reference_arm, request_.rounds, [this](int round) { return attempt_on_disk(round); },
       [&](const Arm& arm, const Turn& turn) { return measure_arm(arm, turn, points); });
-  if (num_rounds < settings_.rounds.most) {
+  if (num_rounds < request_.rounds.most) {
     progress_.leave_out("the later rounds: each ratio is known to within " +
-                        percent(settings_.rounds.precision));
+                        percent(request_.rounds.precision));
   }
 }
 
@@ -122,11 +123,11 @@ std::optional<std::vector<PointRecord>> TimedArms::turns_on_disk() const {
 
 std::vector<PointRecord> TimedArms::measure_turns() {
   TurnsRequest request;
-  request.rule = settings_.rounds;
+  request.rule = request_.rounds;
   for (std::size_t index = 0; index < arms_.size(); ++index) {
     if (arms_[index].point == reference_) request.reference = index;
     request.arms.push_back(
-        request_for(settings_.variants, variants_[arms_[index].point], Pass::kTime, num_steps()));
+        request_for(settings_, variants_[arms_[index].point], Pass::kTime, num_steps()));
   }
   std::vector<PointRecord> records =
       measure_turns_in_child(request, settings_.children, [this](const std::string& why) {
@@ -152,7 +153,7 @@ void TimedArms::add_fresh_control() {
     progress_.reuse(part, std::string(to_string(record->status)));
   } else {
     record = measure_in_child(
-        request_for(settings_.variants, variant, Pass::kTime, num_steps()), settings_.children,
+        request_for(settings_, variant, Pass::kTime, num_steps()), settings_.children,
         [&](const std::string& why) { progress_.say(part + ": " + why + "; measuring it again"); });
     store_.save(arm_name(control, ".fresh"), *record);
     progress_.finish(part, std::string(to_string(record->status)));
@@ -161,7 +162,7 @@ void TimedArms::add_fresh_control() {
   arms_.push_back(std::move(control));
 }
 
-int TimedArms::num_steps() const { return settings_.num_timed_steps.value_or(settings_.num_steps); }
+int TimedArms::num_steps() const { return request_.num_timed_steps.value_or(request_.num_steps); }
 
 // Returns nothing if the arms' files come from different measurements. A run that was killed during
 // a round leaves arms of two attempts. Two workers that share a folder leave arms of two runs.
@@ -197,7 +198,7 @@ PointRecord TimedArms::measure_arm(const Arm& arm, const Turn& turn,
     record = load_round(arm, turn.round).value();
   } else {
     record = measure_in_child(
-        request_for(settings_.variants, variant, Pass::kTime, num_steps()), settings_.children,
+        request_for(settings_, variant, Pass::kTime, num_steps()), settings_.children,
         [&](const std::string& why) { progress_.say(part + ": " + why + "; measuring it again"); });
     if (record.time) record.time->starts.assign(record.time->samples.size(), start_);
     if (record.time && record.time->device_state) {
@@ -238,7 +239,7 @@ std::optional<Estimate> TimedArms::control() const {
   const Arm* again = reference_ ? arm_of(*reference_, true) : nullptr;
   if (reference == nullptr || again == nullptr) return std::nullopt;
   if (again->rounds.size() != reference->rounds.size()) return std::nullopt;
-  if (settings_.in_process) {  // the control in the fresh process ran one round, so it has no pairs
+  if (request_.in_process) {  // the control in the fresh process ran one round, so it has no pairs
     const double fresh = median_over_rounds(rounds_of(again->rounds.front())).value;
     return Estimate{fresh / median_over_rounds(rounds_of(reference->rounds.front())).value, {}};
   }
@@ -260,7 +261,7 @@ void TimedArms::add_ratio(PointRecord& point, const Arm& own, const Arm& referen
   const double floor = same_twice ? floor_of_control(*same_twice) : kSmallestDifference;
   const std::string& name = variants_[reference.point].policy;
   point.time->ratio = ratio_to(name, *point.time, reference_time, floor);
-  const RoundRule& rule = settings_.rounds;
+  const RoundRule& rule = request_.rounds;
   if (&own == &reference || rule.least == rule.most || !point.time->ratio->interval) return;
   const auto [low, high] = *point.time->ratio->interval;
   const double known_to = (high - low) / 2 / point.time->ratio->ratio;
@@ -283,13 +284,12 @@ std::string TimedArms::arm_name(const Arm& arm, const std::string& part) const {
 // with another hash belong to another comparison.
 std::string TimedArms::arms_hash() const {
   std::string text = std::to_string(num_steps());
-  if (settings_.in_process) {
-    text += " in one process, rounds " + std::to_string(settings_.rounds.least) + " " +
-            std::to_string(settings_.rounds.most) + " " +
-            std::to_string(settings_.rounds.precision);
+  if (request_.in_process) {
+    text += " in one process, rounds " + std::to_string(request_.rounds.least) + " " +
+            std::to_string(request_.rounds.most) + " " + std::to_string(request_.rounds.precision);
   }
-  if (settings_.variants.timed_as == Determinism::kRepeatableBits) text += " repeatable";
-  if (settings_.variants.libtorch_chooses_attention) text += " chosen attention";
+  if (request_.timed_as == Determinism::kRepeatableBits) text += " repeatable";
+  if (settings_.libtorch_chooses_attention) text += " chosen attention";
   for (const Arm& arm : arms_) {
     text.append(" ").append(point_name(variants_[arm.point].identity, variants_[arm.point].policy));
   }

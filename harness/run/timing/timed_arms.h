@@ -22,7 +22,7 @@ namespace rematch {
 class TimedArms {
  public:
   // All arguments must outlive this object.
-  TimedArms(const ComparisonSettings& settings, const std::vector<Variant>& variants,
+  TimedArms(const RunSettings& settings, const std::vector<Variant>& variants,
             const PointStore& store, Progress& progress);
 
   // `points` must be in the order of the variants. If a round of a point fails, the point gets the
@@ -49,7 +49,8 @@ class TimedArms {
   std::string arm_name(const Arm& arm, const std::string& part) const;
   std::string arms_hash() const;
 
-  const ComparisonSettings& settings_;
+  const RunSettings& settings_;
+  const RunRequest& request_;
   const std::vector<Variant>& variants_;
   const PointStore& store_;
   Progress& progress_;

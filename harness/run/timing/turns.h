@@ -9,24 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "harness/run/timing/round_rule.h"
 #include "harness/run/timing/time_summary.h"
 #include "reports/record/point.h"
 #include "reports/statistics/statistics.h"
 
 namespace rematch {
-
-// The number of rounds. If `least` equals `most`, exactly that many rounds run. Otherwise the
-// rounds stop once the ratio of every arm to the reference arm is known to within `precision` (half
-// the 95 % interval divided by the ratio). These ratios include the A/A control.
-struct RoundRule {
-  int least = 4;
-  int most = 8;
-  double precision = 0.02;
-  // A round in which the GPU was throttled or shared is measured again, at most this many times.
-  // The last attempt is always kept. More attempts would seldom help: cooling down takes longer
-  // than a round, and another process usually stays.
-  int most_repeats = 2;
-};
 
 // A participant in a round: a point whose status is ok or, as the A/A control, the reference a
 // second time.

@@ -6,19 +6,6 @@ namespace {
 
 using Kind = BlockChoice::Kind;
 
-Policy none() {
-  Policy policy;
-  policy.blocks.kind = Kind::kNone;
-  policy.no_effect_is_intended = true;
-  return policy;
-}
-
-Policy full() {
-  Policy policy;
-  policy.no_effect_is_intended = true;
-  return policy;
-}
-
 Policy full_to_the_end() {
   Policy policy;
   policy.early_stop = false;
@@ -50,10 +37,27 @@ Policy listed(Kind kind, const std::vector<int>& layers) {
 
 }  // namespace
 
+Policy none_policy() {
+  Policy policy;
+  policy.name = kNonePolicy;
+  policy.blocks.kind = Kind::kNone;
+  policy.no_effect_is_intended = true;
+  return policy;
+}
+
+Policy full_policy() {
+  Policy policy;
+  policy.name = kFullPolicy;
+  policy.no_effect_is_intended = true;
+  return policy;
+}
+
 std::vector<CatalogueEntry> layer_policies() {
   return {
-      {"none", "no checkpointing: keep everything that backward needs; the reference", none},
-      {"full", "recompute every block, up to the last tensor that backward needs", full},
+      {kNonePolicy, "no checkpointing: keep everything that backward needs; the reference",
+       none_policy},
+      {kFullPolicy, "recompute every block, up to the last tensor that backward needs",
+       full_policy},
       {"full_reentrant", "recompute every block to its end, as reentrant checkpointing does",
        full_to_the_end},
       {"full_nostop", "recompute every block to its end, even the ops that backward does not need",

@@ -15,10 +15,10 @@ using std::chrono::nanoseconds;
 
 PointRequest class_request(Pass pass, const std::string& policy = "attn_only") {
   install_counting_allocators();  // must run before the first tensor is made
-  VariantSettings settings;
-  settings.model =
+  RunSettings settings;
+  settings.request.model =
       std::get<ModelSpec>(make_spec("llama_small", {{"layers", 2}, {"dim", 128}, {"tokens", 128}}));
-  settings.policies = std::get<std::vector<Policy>>(parse_policies(policy));
+  settings.request.policies = std::get<std::vector<Policy>>(parse_policies(policy));
   const Variant variant = std::get<std::vector<Variant>>(make_variants(settings)).front();
   PointRequest request;
   request.pass = pass;

@@ -20,10 +20,11 @@ namespace {
 const at::Device kDevice(at::kCUDA, 0);
 
 std::vector<Variant> variants_on(const std::string& device) {
-  VariantSettings settings;
-  settings.model = std::get<ModelSpec>(make_spec("llama_small", {{"layers", 3}, {"dim", 64}}));
-  settings.policies = std::get<std::vector<Policy>>(parse_policies("none,full,attn_only"));
-  settings.device = device;
+  RunSettings settings;
+  settings.request.model =
+      std::get<ModelSpec>(make_spec("llama_small", {{"layers", 3}, {"dim", 64}}));
+  settings.request.policies = std::get<std::vector<Policy>>(parse_policies("none,full,attn_only"));
+  settings.request.device = device;
   return std::get<std::vector<Variant>>(make_variants(settings));
 }
 

@@ -15,18 +15,18 @@ namespace {
 constexpr int kSteps = 10;
 constexpr std::int64_t kBlocks = 30;
 
-VariantSettings thirty_blocks(const std::string& dtype) {
-  VariantSettings settings;
-  settings.model = std::get<ModelSpec>(make_spec("wan_1_3b", {{"layers", kBlocks},
-                                                              {"dim", 64},
-                                                              {"heads", 4},
-                                                              {"ffn", 128},
-                                                              {"tokens", 64},
-                                                              {"batch", 1}}));
-  settings.model.dtype = dtype;
-  settings.policies = std::get<std::vector<Policy>>(parse_policies("none,full,attn_only"));
-  settings.schedules = {Schedule::kWholeRegion};
-  settings.device = "cuda";
+RunSettings thirty_blocks(const std::string& dtype) {
+  RunSettings settings;
+  settings.request.model = std::get<ModelSpec>(make_spec("wan_1_3b", {{"layers", kBlocks},
+                                                                      {"dim", 64},
+                                                                      {"heads", 4},
+                                                                      {"ffn", 128},
+                                                                      {"tokens", 64},
+                                                                      {"batch", 1}}));
+  settings.request.model.dtype = dtype;
+  settings.request.policies = std::get<std::vector<Policy>>(parse_policies("none,full,attn_only"));
+  settings.request.schedules = {Schedule::kWholeRegion};
+  settings.request.device = "cuda";
   return settings;
 }
 
@@ -58,9 +58,9 @@ std::int64_t count(const std::string& step, const std::string_view (&names)[kNum
   return sum;
 }
 
-Launches ten_steps(const VariantSettings& settings, const Variant& variant) {
+Launches ten_steps(const RunSettings& settings, const Variant& variant) {
   TrainingSettings training_settings;
-  training_settings.model = settings.model;
+  training_settings.model = settings.request.model;
   training_settings.device = at::Device(at::kCUDA, 0);
   training_settings.determinism = Determinism::kFastest;
   Training training(training_settings);
@@ -68,7 +68,7 @@ Launches ten_steps(const VariantSettings& settings, const Variant& variant) {
   StepListener nobody;
   dry_cuda_reset();
   for (int step = 0; step < kSteps; ++step) training.step(step, nobody);
-  const std::string step = settings.model.dtype + ", " + variant.policy;
+  const std::string step = settings.request.model.dtype + ", " + variant.policy;
   return {count(step, kForwardKernels), count(step, kBackwardKernels)};
 }
 
@@ -78,7 +78,7 @@ TEST_CASE(
     "[device]") {
   REMATCH_NEEDS_CUDA();
   for (const char* dtype : {"float32", "bfloat16"}) {
-    const VariantSettings settings = thirty_blocks(dtype);
+    const RunSettings settings = thirty_blocks(dtype);
     const auto variants = std::get<std::vector<Variant>>(make_variants(settings));
     for (const Variant& variant : variants) {
       const Launches launches = ten_steps(settings, variant);

@@ -95,11 +95,11 @@ TEST_CASE("at full size tensors request the predicted bytes, and libraries the r
   for (const Case& which : {Case{"wan_1_3b", {{"tokens", 31200}, {"batch", 1}}, "adamw"},
                             Case{"llama3_8b", {{"tokens", 8192}, {"batch", 1}}, "none"}}) {
     for (const char* policy : {"none", "full", "attn_only"}) {
-      Point point = point_of(which.model, full_size(which.dimensions), policy, "cuda",
-                             [&](VariantSettings& settings) {
-                               settings.model.dtype = "bfloat16";
-                               settings.optimizer = optimizer_from_string(which.optimizer).value();
-                             });
+      Point point = point_of(
+          which.model, full_size(which.dimensions), policy, "cuda", [&](RunSettings& settings) {
+            settings.request.model.dtype = "bfloat16";
+            settings.request.optimizer = optimizer_from_string(which.optimizer).value();
+          });
       c10::getDeviceAllocator(at::kCUDA)->emptyCache();
       PointRecord record = run(point, Pass::kExact, 1);
       CAPTURE(which.model, policy, record.reason);

@@ -75,8 +75,8 @@ TEST_CASE("kernels are counted by class and phase like the ops that launch them"
 
 std::optional<Point> point_if_not_refused(const std::string& policy) {
   Point point = point_of("llama_small", {{"layers", 4}, {"dim", 64}, {"tokens", 64}}, "none");
-  point.settings.policies = std::get<std::vector<Policy>>(parse_policies(policy));
-  point.settings.no_effect = NoEffect::kAllow;
+  point.settings.request.policies = std::get<std::vector<Policy>>(parse_policies(policy));
+  point.settings.request.no_effect = NoEffect::kAllow;
   auto variants = make_variants(point.settings);
   if (std::holds_alternative<Rejected>(variants)) return std::nullopt;
   point.variant = std::move(std::get<std::vector<Variant>>(variants).front());
@@ -150,7 +150,7 @@ TEST_CASE("the host never waits inside a step", "[device]") {
   for (const char* policy : {"none", "full"}) {
     const Point point = point_of("llama_small", kSmallLlama, policy);
     TrainingSettings settings;
-    settings.model = point.settings.model;
+    settings.model = point.settings.request.model;
     settings.device = c10::Device(c10::kCUDA, 0);
     settings.determinism = Determinism::kFastest;
     Training training(settings);
@@ -193,7 +193,7 @@ TEST_CASE("times are taken without deterministic mode unless requested, and reco
   REQUIRE(record.time.has_value());
   CHECK(record.time->repeatable_bits == false);
   CHECK_FALSE(at::globalContext().deterministicAlgorithms());
-  point.settings.timed_as = Determinism::kRepeatableBits;
+  point.settings.request.timed_as = Determinism::kRepeatableBits;
   record = run(point, Pass::kTime, 1);
   CHECK(record.time->repeatable_bits == true);
   CHECK(at::globalContext().deterministicAlgorithms());
@@ -203,7 +203,7 @@ TEST_CASE("timed steps report the allocator's peaks, which equal the peaks of th
           "[device]") {
   REMATCH_NEEDS_CUDA();
   Point point = point_of("llama_small", kSmallLlama, "full");
-  point.settings.timed_as =
+  point.settings.request.timed_as =
       Determinism::kRepeatableBits;  // times the same program as the memory pass
   const PointRecord timed = run(point, Pass::kTime, 2);
   const PointRecord exact = run(point);

@@ -27,21 +27,21 @@ inline const bool kSettingsMade = [] {
 }();
 
 struct Point {
-  VariantSettings settings;
+  RunSettings settings;
   Variant variant;
 };
 
 inline Point point_of(
     const std::string& model, const Dimensions& dimensions, const std::string& policy,
     const std::string& device = "cuda",
-    const std::function<void(VariantSettings&)>& change = [](VariantSettings&) {}) {
+    const std::function<void(RunSettings&)>& change = [](RunSettings&) {}) {
   Point point;
-  point.settings.model = std::get<ModelSpec>(make_spec(model, dimensions));
+  point.settings.request.model = std::get<ModelSpec>(make_spec(model, dimensions));
   change(point.settings);
-  point.settings.policies = std::get<std::vector<Policy>>(parse_policies(policy));
-  point.settings.device = device;
+  point.settings.request.policies = std::get<std::vector<Policy>>(parse_policies(policy));
+  point.settings.request.device = device;
   point.settings.attention =
-      std::get<std::string>(usable_attention("", device, point.settings.model.dtype));
+      std::get<std::string>(usable_attention("", device, point.settings.request.model.dtype));
   auto variants = make_variants(point.settings);
   point.variant = std::move(std::get<std::vector<Variant>>(variants).front());
   return point;

@@ -42,7 +42,7 @@ TEST_CASE("backward requested on another stream recomputes on forward's stream",
   REMATCH_NEEDS_CUDA();
   const Point point = point_of("llama_small", kSmallLlama, "full");
   TrainingSettings settings;
-  settings.model = point.settings.model;
+  settings.model = point.settings.request.model;
   settings.device = c10::Device(c10::kCUDA, 0);
   Training training(settings);
   training.use_plan(point.variant.plan, point.variant.identity.schedule);

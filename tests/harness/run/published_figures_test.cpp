@@ -24,17 +24,17 @@ struct Asked {
 
 // Returns variants by policy. Sizes are rounded as in CUDA's caching allocator.
 std::map<std::string, Variant> predict(const Asked& asked) {
-  VariantSettings settings;
+  RunSettings settings;
   std::map<std::string, std::int64_t> dimensions = asked.dimensions;
   if (asked.video != nullptr) {
     const auto family = std::get<ModelSpec>(make_spec(asked.preset, {})).family;
     dimensions = std::get<decltype(dimensions)>(video_dimensions(asked.video, family));
   }
-  settings.model = std::get<ModelSpec>(make_spec(asked.preset, dimensions, "bfloat16"));
-  settings.policies = std::get<std::vector<Policy>>(parse_policies(asked.policies));
-  settings.schedules = {asked.schedule};
-  settings.optimizer = asked.optimizer;
-  settings.device = "meta";
+  settings.request.model = std::get<ModelSpec>(make_spec(asked.preset, dimensions, "bfloat16"));
+  settings.request.policies = std::get<std::vector<Policy>>(parse_policies(asked.policies));
+  settings.request.schedules = {asked.schedule};
+  settings.request.optimizer = asked.optimizer;
+  settings.request.device = "meta";
   settings.round = kCudaRounding;
   std::map<std::string, Variant> by_policy;
   auto variants = make_variants(settings);

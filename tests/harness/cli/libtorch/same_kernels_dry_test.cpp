@@ -3,6 +3,7 @@
 // 256, so with a wider head LibTorch does not choose its first backend.
 #include <cstdlib>
 
+#include "harness/cli/flags/run_request.h"
 #include "harness/cli/libtorch/profile_here.h"
 #include "harness/cli/libtorch/run_setup.h"
 #include "harness/run/children/request.h"
@@ -30,10 +31,11 @@ struct Parsed {
 };
 
 // Returns the time record of the first point's time pass.
-TimeRecord timed(const ComparisonSettings& settings) {
-  auto variants = std::get<std::vector<Variant>>(make_variants(settings.variants));
+TimeRecord timed(const RunRequest& request) {
+  const auto settings = std::get<RunSettings>(settings_here(request));
+  auto variants = std::get<std::vector<Variant>>(make_variants(settings));
   const PointRecord record =
-      run_passes(request_for(settings.variants, variants.front(), Pass::kTime, /*num_steps=*/1));
+      run_passes(request_for(settings, variants.front(), Pass::kTime, /*num_steps=*/1));
   CAPTURE(record.reason);
   REQUIRE(record.time.has_value());
   return *record.time;
@@ -41,15 +43,12 @@ TimeRecord timed(const ComparisonSettings& settings) {
 
 TimeRecord timed_by_run(const std::string& flags) {
   const Parsed<RunFlags> run(flags + "--policy none --device cuda");
-  std::vector<RefusedPolicy> refused;
-  const ComparisonSettings settings = settings_of(run.flags, refused);
-  REQUIRE(refused.empty());
-  return timed(settings);
+  return timed(request_of(run.flags));
 }
 
 TimeRecord timed_by_front(const std::string& flags) {
   const Parsed<SearchFlags> search(flags + "--profile p.json --measure 3 --steps 1");
-  return timed(settings_of(search.flags, "cuda", Front(), {}));
+  return timed(request_of(search.flags, "cuda", Front(), {}));
 }
 
 Profile profiled(const std::string& flags) {

@@ -130,6 +130,7 @@ TEST_CASE("an unusable sweep file is refused in one line with the file and the p
   refuse("llama_small", "lama_small", "groups[0].model: unknown model");
   refuse("--steps", "--stepz", "run: rematch run has no flag '--stepz'; did you mean '--steps'?");
   refuse("\"2\", \"--rounds\"", "\"two\", \"--rounds\"", "run: ");
+  refuse("\"--steps\", \"2\"", "\"--optimizer\", \"adam\"", "run: unknown optimizer 'adam'");
   check_usage_error("sweep plan " + scratch.file("none.json") + folder, "none.json");
   check_usage_error("sweep plan " + write_sweep(scratch) + folder + " --card h10",
                     "unknown device");

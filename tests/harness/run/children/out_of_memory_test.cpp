@@ -20,9 +20,9 @@ using Dimensions = std::map<std::string, std::int64_t>;
 
 PointRequest request_for(const std::string& policy, const Dimensions& dimensions) {
   install_counting_allocators();  // must run before the first tensor is made
-  VariantSettings settings;
-  settings.model = std::get<ModelSpec>(make_spec("llama_small", dimensions));
-  settings.policies = std::get<std::vector<Policy>>(parse_policies(policy));
+  RunSettings settings;
+  settings.request.model = std::get<ModelSpec>(make_spec("llama_small", dimensions));
+  settings.request.policies = std::get<std::vector<Policy>>(parse_policies(policy));
   const Variant variant = std::get<std::vector<Variant>>(make_variants(settings)).front();
   PointRequest request;
   request.pass = Pass::kExact;

@@ -150,9 +150,9 @@ TEST_CASE("a step's share of its card's peak rate is given with and without reco
 // Returns the flops of a step without recompute, and the flops of a step with full recompute.
 std::pair<std::int64_t, std::int64_t> step_flops(
     const std::string& model, const std::map<std::string, std::int64_t>& dimensions) {
-  VariantSettings settings;
-  settings.model = std::get<ModelSpec>(make_spec(model, dimensions));
-  settings.policies = std::get<std::vector<Policy>>(parse_policies("none,full"));
+  RunSettings settings;
+  settings.request.model = std::get<ModelSpec>(make_spec(model, dimensions));
+  settings.request.policies = std::get<std::vector<Policy>>(parse_policies("none,full"));
   const auto variants = std::get<std::vector<Variant>>(make_variants(settings));
   CHECK(variants[0].step_flops == variants[1].step_flops - variants[1].prediction.recomputed_flops);
   return {variants[0].step_flops, variants[1].step_flops};

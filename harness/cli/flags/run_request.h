@@ -1,0 +1,30 @@
+// Turns the flags of `rematch run` into the request that everything below takes. No other code
+// parses them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "harness/cli/flags/shared_flags.h"
+#include "harness/run/run_request.h"
+
+namespace rematch {
+
+// Returns what `rematch run` measures. Reads the files of policies and plans, but does not check
+// whether this machine has the device. Throws UsageError, and what require_given_plans() throws.
+RunRequest request_of(const RunFlags& flags);
+
+// Parses the arguments of `rematch run`, such as those of a sweep's comparison. Throws UsageError.
+RunRequest request_of_arguments(const std::vector<std::string>& arguments);
+
+// Sets steps, rounds, seed, threads and the limits of child processes. Throws UsageError.
+void set_measurement(const MeasureFlags& flags, RunRequest& request);
+
+// Sets the attention backend and the kernels of timed steps.
+void set_kernels(const KernelFlags& flags, RunRequest& request);
+
+// Parses the optimizer of a run: adamw, with or without a learning rate, or none. Throws
+// UsageError.
+OptimizerChoice parse_optimizer(const std::string& text);
+
+}  // namespace rematch

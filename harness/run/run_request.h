@@ -1,0 +1,72 @@
+// Describes what a run measures, as typed values: the model, policies and rounds that a user asked
+// for. `rematch run` builds a request from its flags, `search --measure` from a front, and `sweep
+// plan` from the arguments in its file. Only the command line parses flags. A request needs no
+// LibTorch and says nothing about this machine: run_settings.h adds that.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/run/shard.h"
+#include "harness/run/timing/round_rule.h"
+#include "harness/training/determinism.h"
+#include "harness/training/optimizer_choice.h"
+#include "models/preset/preset.h"
+#include "policies/catalogue/catalogue.h"
+#include "policies/catalogue/resolve.h"
+#include "policies/plan/given_plan.h"
+#include "policies/plan/policy.h"
+
+namespace rematch {
+
+struct RunRequest {
+  ModelSpec model;
+  // The policies to measure, including the reference.
+  std::vector<Policy> policies;
+  // Requested modes of other systems that no policy here equals. They become rows of the report.
+  std::vector<RefusedPolicy> refused;
+  std::vector<GivenPlan> plans;  // plans read from files, used unchanged
+  // If empty, each plan has the schedule that it was searched for, or else usual_schedule() of its
+  // policy.
+  std::vector<Schedule> schedules;
+  // The policy to which all other points are compared. Every share of a split run measures it,
+  // because points are compared only with a reference that was timed in the same run.
+  std::string reference = "none";
+  int num_repeats = 0;  // repeats of the reference's steps, to measure the noise of its loss
+  NoEffect no_effect = NoEffect::kReject;
+
+  std::string device = "cpu";
+  std::string allocator;  // if empty, the environment decides
+  std::string attention;  // if empty, the first backend that the device has
+  Determinism timed_as = Determinism::kFastest;
+  OptimizerChoice optimizer;
+  std::string data_file;  // if empty, the data shipped with the project
+  std::uint64_t seed = 0;
+  int num_threads = 0;  // if 0, LibTorch's choice, divided by the ranks of this machine
+  // A rank of the model's layout that one process simulates. If absent, all ranks run.
+  std::optional<int> pretended_rank;
+  Shard shard;  // the share of a split run that this command measures
+
+  int num_steps = 10;                  // steps of each pass and each round
+  std::optional<int> num_timed_steps;  // timed steps of a round; if absent, num_steps
+  RoundRule rounds;                    // no times are measured if `most` is 0
+  bool times_only = false;  // skips the exact passes, so there are no op counts and no parity check
+  // Times all points alternately in one process. The reference runs again in a fresh process, as
+  // the control. Points must not be on several ranks.
+  bool in_process = false;
+  std::chrono::milliseconds timeout{std::chrono::minutes(10)};  // limit of each child process
+  int num_retries = 1;  // restarts of a child whose end says nothing about its point
+  bool fresh = false;   // measures again the points that an interrupted run has finished
+  bool force = false;   // runs points whose predicted peak exceeds the machine's memory
+  // File for an allocator snapshot of the last point, which is then measured again. If empty, no
+  // snapshot is taken.
+  std::string snapshot_file;
+};
+
+// Returns whether the device is a CUDA device by its name, such as "cuda:1" or "cuda-dry".
+inline bool is_on_cuda(const RunRequest& request) { return request.device.starts_with("cuda"); }
+
+}  // namespace rematch

@@ -1,0 +1,12 @@
+// Whether repeated runs must give equal bits. No LibTorch.
+#pragma once
+
+#include <cstdint>
+
+namespace rematch {
+
+// On a GPU, kRepeatableBits excludes the fastest kernels of some ops. CPU kernels are always
+// deterministic.
+enum class Determinism : std::uint8_t { kRepeatableBits, kFastest };
+
+}  // namespace rematch
