@@ -39,7 +39,7 @@ class Counters {
  public:
   std::int64_t rounded(std::size_t bytes) const {
     const std::int64_t round = round_.load(std::memory_order_relaxed);
-    return (static_cast<std::int64_t>(bytes) + round - 1) / round * round;
+    return round_up({static_cast<std::int64_t>(bytes)}, round).count;
   }
   void set_round(std::int64_t round) { round_.store(round, std::memory_order_relaxed); }
 

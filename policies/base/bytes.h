@@ -22,4 +22,9 @@ struct Bytes {
   friend Bytes operator-(Bytes a, Bytes b) { return a -= b; }
 };
 
+// Rounds up to a multiple of `multiple` bytes, as allocators do.
+constexpr Bytes round_up(Bytes bytes, std::int64_t multiple) {
+  return {(bytes.count + multiple - 1) / multiple * multiple};
+}
+
 }  // namespace rematch

@@ -65,7 +65,7 @@ Bytes bytes_of_storages(const std::vector<at::Tensor>& tensors, std::int64_t rou
   for (const at::Tensor& tensor : tensors) {
     if (!counted.insert(tensor.storage().unsafeGetStorageImpl()).second) continue;
     const auto size = static_cast<std::int64_t>(tensor.storage().nbytes());
-    bytes += Bytes{(size + round - 1) / round * round};
+    bytes += round_up({size}, round);
   }
   return bytes;
 }
@@ -120,7 +120,7 @@ RoundedTrace MetaModel::rounded_trace(std::int64_t round) {
   const Bytes before =
       trace.parameter_bytes + trace.constant_bytes + optimizer_bytes(trace, optimizer_).state;
   for (TracedStorage& storage : trace.storages) {
-    storage.bytes = Bytes{(storage.bytes.count + round - 1) / round * round};
+    storage.bytes = round_up(storage.bytes, round);
   }
   trace.parameter_bytes = bytes_of_storages(training_.parameter_tensors(), round);
   trace.constant_bytes =

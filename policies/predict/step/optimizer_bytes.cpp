@@ -25,10 +25,6 @@ constexpr std::array kOptimizerNames = {
     std::pair{OptimizerKind::kSgd, std::string_view("sgd")},
     std::pair{OptimizerKind::kSgdMomentum, std::string_view("sgd(momentum=0.9)")}};
 
-std::int64_t rounded(std::int64_t bytes, std::int64_t round) {
-  return (bytes + round - 1) / round * round;
-}
-
 // Returns the sizes of the tensors that the optimizer keeps for one parameter.
 std::vector<std::int64_t> state_of(const TracedParameters& kind, OptimizerKind optimizer) {
   const std::int64_t elements = kind.elements;
@@ -102,13 +98,12 @@ OptimizerBytes optimizer_bytes(const Trace& trace, OptimizerKind optimizer, std:
   Bytes momentum;
   for (const TracedParameters& kind : trace.parameters) {
     for (const std::int64_t tensor : state_of(kind, optimizer)) {
-      bytes.state += Bytes{kind.count * rounded(tensor, round)};
+      bytes.state += Bytes{kind.count * round_up({tensor}, round).count};
     }
     momentum += Bytes{kind.count * kind.elements * parameter_element_bytes(kind.dtype)};
     const bool casts_gradient = optimizer == OptimizerKind::kAdamW && kind.dtype != "float32";
     if (casts_gradient && kind.count > 0) {
-      bytes.temporary =
-          std::max(bytes.temporary, Bytes{rounded(kFloat32Bytes * kind.elements, round)});
+      bytes.temporary = std::max(bytes.temporary, round_up({kFloat32Bytes * kind.elements}, round));
     }
   }
   if (optimizer == OptimizerKind::kMuon) {
