@@ -66,14 +66,6 @@ std::variant<NamedPlan, Rejected> resolved(const RunRequest& request, const Poli
                    std::move(warnings), std::move(schedules)};
 }
 
-Rejected made_for_another_model(const Plan& plan, const Trace& trace) {
-  const std::string difference = plan.model == trace.model
-                                     ? " with different dimensions, dtype or ops than this run"
-                                     : ", this is " + trace.model;
-  return Rejected{"the plan of policy '" + plan.policy + "' was made for " + plan.model +
-                  difference + "; make the plan again with `rematch plan` and the same flags"};
-}
-
 std::variant<std::vector<NamedPlan>, Rejected> resolve_all(const RunRequest& request,
                                                            const Trace& trace,
                                                            const Resolver& resolver,
@@ -90,7 +82,8 @@ std::variant<std::vector<NamedPlan>, Rejected> resolve_all(const RunRequest& req
   }
   for (const GivenPlan& given : request.plans) {
     const Plan& plan = given.plan;
-    if (plan.trace_sha256 != resolver.trace_sha256()) return made_for_another_model(plan, trace);
+    const std::string name = "policy '" + plan.policy + "'";
+    if (auto problem = wrong_trace(plan, name, trace, resolver.trace_sha256())) return *problem;
     if (is_among(plans, plan)) continue;
     plans.push_back({plan, /*no_effect_is_intended=*/true, {}, schedules_of(request, given)});
   }

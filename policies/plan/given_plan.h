@@ -3,8 +3,12 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
+#include <string_view>
 
+#include "policies/base/rejected.h"
 #include "policies/plan/plan.h"
+#include "policies/trace/trace.h"
 
 namespace rematch {
 
@@ -22,5 +26,10 @@ bool is_among(const Plans& plans, const Plan& plan) {
     return other.plan.policy == plan.policy && plan_sha256(other.plan) == plan_sha256(plan);
   });
 }
+
+// Returns why the plan cannot be used, unless it was made for the trace with this hash. `name` is
+// what the user calls the plan, such as "front.json#3".
+std::optional<Rejected> wrong_trace(const Plan& plan, const std::string& name, const Trace& trace,
+                                    std::string_view trace_sha256);
 
 }  // namespace rematch

@@ -237,12 +237,9 @@ void require_same_model(const Plan& plan, const std::string& model,
 }
 
 void require_same_trace(const Plan& plan, const std::string& name, const Trace& trace) {
-  if (plan.trace_sha256 == trace_sha256(trace)) return;
-  const std::string difference = plan.model == trace.model
-                                     ? " with different dimensions, dtype or ops"
-                                     : ", and this is " + trace.model;
-  throw UsageError("the plan of " + name + " was made for " + plan.model + difference +
-                   "; make the plan again");
+  if (const auto problem = wrong_trace(plan, name, trace, trace_sha256(trace))) {
+    throw UsageError(problem->message);
+  }
 }
 
 }  // namespace rematch

@@ -185,7 +185,7 @@ TEST_CASE("a run of a plan file equals the run of its policy") {
 
   const Outcome other = rematch("run " + kTinyDit + "--plan " + plan + " --steps 1 --rounds 0");
   CHECK(other.code == 2);
-  CHECK_THAT(other.err, Catch::Contains("was made for llama_small, this is wan_small"));
+  CHECK_THAT(other.err, Catch::Contains("was made for llama_small, and this is wan_small"));
 }
 
 // The math kernel rounds differently than flash attention, so their bits differ. With either
