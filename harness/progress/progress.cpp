@@ -109,17 +109,38 @@ void LateWords::clear() {
 }
 
 std::optional<std::string> elapsed_progress_words(const std::string& what, const std::string& hint,
-                                                  std::chrono::nanoseconds elapsed) {
+                                                  std::chrono::nanoseconds elapsed,
+                                                  std::optional<std::chrono::nanoseconds> left) {
   if (elapsed < kSilentStart) return std::nullopt;
   const auto whole = std::chrono::duration_cast<std::chrono::seconds>(elapsed);
-  return what + " for " + describe_duration(whole) + "; " + hint;
+  std::string words = what + " for " + describe_duration(whole);
+  if (left) {
+    words +=
+        ", about " + describe_duration(std::chrono::ceil<std::chrono::seconds>(*left)) + " left";
+  }
+  return words + "; " + hint;
 }
 
 void ElapsedProgress::poll() {
   const auto elapsed = words_.due();
   if (!elapsed) return;
-  const auto words = elapsed_progress_words(what_, hint_, *elapsed);
+  std::optional<std::chrono::nanoseconds> left;
+  if (left_) {
+    const std::chrono::nanoseconds since = std::chrono::steady_clock::now() - last_piece_;
+    left = std::max(*left_ - since, std::chrono::nanoseconds(0));
+  }
+  const auto words = elapsed_progress_words(what_, hint_, *elapsed, left);
   if (words) words_.show(*words, "rematch:");
+}
+
+void ElapsedProgress::advance(int done, int total) {
+  last_piece_ = std::chrono::steady_clock::now();
+  if (done == 1 || !first_piece_) {
+    first_piece_ = last_piece_;
+    return;
+  }
+  left_.reset();
+  if (done < total) left_ = (last_piece_ - *first_piece_) * (total - done) / (done - 1);
 }
 
 std::optional<std::string> step_progress_words(const std::string& what, std::int64_t done,

@@ -67,10 +67,12 @@ class LateWords {
   std::chrono::nanoseconds next_;
 };
 
-// Returns a text such as "searching for 4 s; Ctrl-C shows the best so far". Absent in the first two
-// seconds. Pure. For a computation whose end cannot be predicted, such as a search.
-std::optional<std::string> elapsed_progress_words(const std::string& what, const std::string& hint,
-                                                  std::chrono::nanoseconds elapsed);
+// Returns a text such as "searching for 4 s, about 9 s left; Ctrl-C shows the best so far". Leaves
+// the estimate out if `left` is absent. Absent in the first two seconds. Pure. For a computation
+// whose parts differ in length, such as a search.
+std::optional<std::string> elapsed_progress_words(
+    const std::string& what, const std::string& hint, std::chrono::nanoseconds elapsed,
+    std::optional<std::chrono::nanoseconds> left = std::nullopt);
 
 class ElapsedProgress {
  public:
@@ -80,12 +82,20 @@ class ElapsedProgress {
 
   // The computation may call poll() as often as it likes.
   void poll();
+  // Reports that `done` of `total` equally long pieces of the longest part are done. From the
+  // second piece on, an estimate is shown.
+  void advance(int done, int total);
   // Clears the terminal's line for other output. A later poll() draws again.
   void clear() { words_.clear(); }
 
  private:
   std::string what_;
   std::string hint_;
+  // The end of the first piece, the end of the last piece, and how long the rest takes from then
+  // on.
+  std::optional<std::chrono::steady_clock::time_point> first_piece_;
+  std::chrono::steady_clock::time_point last_piece_;
+  std::optional<std::chrono::nanoseconds> left_;
   LateWords words_{/*redraw_every=*/std::chrono::milliseconds(500)};
 };
 

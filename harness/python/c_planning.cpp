@@ -132,6 +132,7 @@ FrontRecord searched(const Trace& trace, const Json& request) {
     progress.poll();
     return false;
   };
+  space.on_layer = [&progress](int done, int total) { progress.advance(done, total); };
   FrontRecord record = make_front_record(trace, profile, space.optimizer);
   record.host_link = space.offload;
   if (request.contains("device")) take_card_of(profile, trace, record);

@@ -383,6 +383,7 @@ ExitCode search(const SearchFlags& flags) {
     progress.poll();
     return InterruptGuard::signal().has_value();
   };
+  space.on_layer = [&progress](int done, int total) { progress.advance(done, total); };
   require_one_budget(flags);
   if (!flags.maximize.empty()) return maximize(flags, space, asked.device_memory);
   add_question(flags, asked);

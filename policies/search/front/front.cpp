@@ -44,7 +44,7 @@ struct FrontSearch::Plans {
                        space.offload ? Offloading::kAllowed : Offloading::kNever)),
         options(make_options({trace, map, profile.forward, space})),
         problem(mix_problem(map, options)),
-        mixed(mix_layers(problem, kMaxMixLabels, space.stop)),
+        mixed(mix_layers(problem, kMaxMixLabels, {space.stop, space.on_layer})),
         bound(mix_lower_bound(relaxed_mix_problem(map, options))),
         builder(whole_trace, profile.trace_sha256, map, options, space),
         none(std::move(plan_of_none)) {}

@@ -173,8 +173,8 @@ void sift(const MixJob& job, const MixLabels& rest, const Sieve& sieve, Runs& pa
 
 class Mixer {
  public:
-  Mixer(const MixProblem& problem, std::size_t max_labels, const std::function<bool()>& stop)
-      : problem_(problem), max_labels_(std::max<std::size_t>(max_labels, 2)), stop_(stop) {}
+  Mixer(const MixProblem& problem, std::size_t max_labels, const MixWatch& watch)
+      : problem_(problem), max_labels_(std::max<std::size_t>(max_labels, 2)), watch_(watch) {}
 
   MixFront run() {
     const int num_layers = static_cast<int>(problem_.list_of_layer.size());
@@ -182,7 +182,10 @@ class Mixer {
     // The plan's last region offloads nothing. After the last layer, therefore, only labels
     // without offloaded bytes are valid.
     labels_[num_layers][0] = {{problem_.head.count, 0, 0, 0}};
-    for (int layer = num_layers - 1; layer >= 0; --layer) add_layer(layer);
+    for (int layer = num_layers - 1; layer >= 0; --layer) {
+      add_layer(layer);
+      if (watch_.on_layer) watch_.on_layer(num_layers - layer, num_layers);
+    }
     MixFront front;
     front.time_gap = nanoseconds(gap_);
     for (MixLabel& label : labels_[0][0]) {
@@ -202,7 +205,7 @@ class Mixer {
   using Labels = std::map<std::int64_t, MixLabels>;
 
   void add_layer(int layer) {
-    if (stop_ && stop_()) {
+    if (watch_.stop && watch_.stop()) {
       max_labels_ = std::min(max_labels_, kLabelsOnceStopped);
       thin_to_limit(labels_[layer + 1]);
     }
@@ -296,7 +299,7 @@ class Mixer {
 
   const MixProblem& problem_;
   std::size_t max_labels_;
-  const std::function<bool()>& stop_;
+  const MixWatch& watch_;
   std::vector<Labels> labels_;  // indexed by the first layer that the labels cover
   Runs passed_;
   std::int64_t gap_ = 0;
@@ -304,9 +307,8 @@ class Mixer {
 
 }  // namespace
 
-MixFront mix_layers(const MixProblem& problem, std::size_t max_labels,
-                    const std::function<bool()>& stop) {
-  return Mixer(problem, max_labels, stop).run();
+MixFront mix_layers(const MixProblem& problem, std::size_t max_labels, const MixWatch& watch) {
+  return Mixer(problem, max_labels, watch).run();
 }
 
 std::optional<Bytes> peak_of_mix(const MixProblem& problem, const std::vector<int>& mix) {

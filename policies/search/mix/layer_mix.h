@@ -81,10 +81,17 @@ struct MixFront {
 
 // maximum number of labels per layer; additional labels are thinned out
 inline constexpr std::size_t kMaxMixLabels = 50'000;
-// `stop` is polled at every layer. Once it returns true, only a few labels are kept, so that mixing
-// ends soon.
+
+// The callers' view of mixing in progress. Each function may be empty.
+struct MixWatch {
+  // Polled before every layer. Once it returns true, only a few labels are kept, so that mixing
+  // ends soon.
+  std::function<bool()> stop;
+  std::function<void(int layers_done, int num_layers)> on_layer;  // called after every layer
+};
+
 MixFront mix_layers(const MixProblem& problem, std::size_t max_labels = kMaxMixLabels,
-                    const std::function<bool()>& stop = {});
+                    const MixWatch& watch = {});
 
 // Computes the peak of a mix by its definition. `mix` must cover all layers. Returns nullopt if the
 // last region of the mix offloads.

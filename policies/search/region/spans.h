@@ -105,6 +105,9 @@ struct SearchSpace {
   // front from the plans found so far.
   std::function<bool()> stop;
   bool is_stopped() const { return stop && stop(); }
+  // Called after each layer whose options have been combined. Combining layers takes most of the
+  // time of a long search.
+  std::function<void(int layers_done, int num_layers)> on_layer;
 };
 
 // The inputs from which the options of spans are made. They must outlive all objects that use them.

@@ -13,6 +13,8 @@ TEST_CASE("work that takes longer than two seconds reports its duration so far")
         "searching for 4 s; Ctrl-C ends it");
   CHECK(elapsed_progress_words("searching", "Ctrl-C ends it", seconds(125)) ==
         "searching for 2 min 5 s; Ctrl-C ends it");
+  CHECK(elapsed_progress_words("searching", "Ctrl-C ends it", seconds(12), milliseconds(8100)) ==
+        "searching for 12 s, about 9 s left; Ctrl-C ends it");
 }
 
 TEST_CASE("short work stays silent") {

@@ -272,6 +272,19 @@ TEST_CASE("a thinned front states an upper bound of the time that it may lose") 
   CHECK(num_gaps > 0);
 }
 
+TEST_CASE("mixing reports every layer once, in order") {
+  const MixProblem problem = random_problem(/*seed=*/1, {6, 2, true, false});
+  std::vector<std::pair<int, int>> reported;
+  mix_layers(problem, kMaxMixLabels, {.stop = {}, .on_layer = [&](int done, int total) {
+                                        reported.emplace_back(done, total);
+                                      }});
+  const int num_layers = static_cast<int>(problem.list_of_layer.size());
+  REQUIRE(reported.size() == problem.list_of_layer.size());
+  for (int layer = 0; layer < num_layers; ++layer) {
+    CHECK(reported[layer] == std::pair(layer + 1, num_layers));
+  }
+}
+
 TEST_CASE("the readable order of layers has the lowest peak of all permutations") {
   for (std::uint32_t seed = 0; seed < testing::num_seeds(2000); ++seed) {
     CAPTURE(seed);
