@@ -59,7 +59,8 @@ inline constexpr DimensionEntry kDropout = {
     "dropout_percent", "share of each branch's output that is dropped in training; 0: none", 0, 90,
     /*is_option=*/true};
 inline constexpr DimensionEntry kFusedOps = {
-    "fused_ops", "1: fused ops where the model has them; 0: ATen's", 0, 1, /*is_option=*/true};
+    "fused_ops", "1: use fused ops where available; 0: use only ATen's ops", 0, 1,
+    /*is_option=*/true};
 
 // Returns `dimensions` with the values of `changes` added or replaced.
 Dimensions with(Dimensions dimensions, const Dimensions& changes);

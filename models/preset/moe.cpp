@@ -40,7 +40,7 @@ const Family& moe_family() {
       {{{"llama4_17bx16e", "Llama 4 17B x 16 experts: 48 layers, dim 5120, top 1, 1 x 8192 tokens"},
         full},
        {{"moe_small",
-         "small Llama 4 on bytes: 8 layers, dim 128, every 2nd with 6 experts, 2 x 128 tokens"},
+         "small Llama 4 on bytes: 8 layers, dim 128, 6 experts in every 2nd layer, 2 x 128 tokens"},
         small}},
       settle_moe,
       /*video=*/std::nullopt,

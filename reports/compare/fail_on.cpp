@@ -23,9 +23,8 @@ bool has_verdict(const CompareRecord& record, Metric metric,
 std::string not_told_from_noise(const MetricRecord& time) {
   if (!time.adjusted_p_value)
     return "step time has only one round on one side, so its spread is unknown";
-  return "step time, " + format_fixed(time.ratio.value_or(0), 2) + " " +
-         format_interval(time.interval.value_or(std::array{0.0, 0.0}), 2) +
-         " of the base's, is within noise";
+  return "step time ratio " + format_fixed(time.ratio.value_or(0), 2) + " " +
+         format_interval(time.interval.value_or(std::array{0.0, 0.0}), 2) + " is within noise";
 }
 
 // Returns why the metric cannot be judged. Empty if the metric was compared, or if neither side has

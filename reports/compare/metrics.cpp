@@ -93,7 +93,7 @@ void compare_mix(MetricRecord& record, const PointRecord& base, const PointRecor
                                           other->num_steps, own->only)) {
     record.verdict = CompareVerdict::kDifferent;
     record.note = std::string("the same number of ") + own->of +
-                  ", but other counts by name: " + place_words(*found);
+                  ", but different counts by name: " + place_words(*found);
     return;
   }
   if (record.metric != Metric::kExecutedOps && record.metric != Metric::kRecomputedOps) return;

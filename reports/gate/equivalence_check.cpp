@@ -88,9 +88,9 @@ void judge_equivalence(CheckRecord& check, const std::vector<double>& candidate,
   check.measured = std::abs(difference.difference);
   if (difference.error == 0) return judge_without_noise(check);
   const double half = difference.error * student_t_quantile(kEquivalenceTail, difference.degrees);
-  check.noise->detects = "a true difference of the margin, " + number_text(*check.limit) +
-                         ", passes one time in twenty; a smaller difference may pass. An equal "
-                         "candidate fails at most " +
+  check.noise->detects = "true differences above the margin, " + number_text(*check.limit) +
+                         ", which pass at most one time in twenty; smaller differences may pass. "
+                         "An equal candidate fails at most " +
                          number_text(100 * kFalseAlarmsOfEquivalence) + " % of the time";
   std::string means = "mean losses differ by " + number_text(*check.measured) + " +- " +
                       number_text(half) + ", margin " + number_text(*check.limit);

@@ -165,7 +165,7 @@ CheckRecord check_envelope(const LossArm& candidate, const LossArm& reference) {
   check.noise->detects = widest == 0
                              ? "any difference: the reference repeats itself exactly"
                              : "a difference of more than " + number_text((1 + factor) * widest) +
-                                   " at any step; one below " + number_text(widest) +
+                                   " at any step; a difference below " + number_text(widest) +
                                    " passes. An equal candidate fails at most " +
                                    number_text(100 * false_alarms) + " % of the time";
   const std::string times = candidate.runs.size() == 1 ? "twice" : number_text(factor) + " times";

@@ -41,7 +41,7 @@ class Reader {
     }
     if (curve_.points.size() > kMaxLosses) {
       throw FormatError(file_ + ": has more than " + std::to_string(kMaxLosses) +
-                        " losses, the maximum; keep every tenth step");
+                        " losses, which is the maximum; keep only every tenth step");
     }
     std::stable_sort(
         curve_.points.begin(), curve_.points.end(),

@@ -93,7 +93,7 @@ std::string explain_no_fall(const LossArm& reference, double allowed) {
   const Fall clearest = clearest_fall(curve);
   if (clearest.fall <= 0) {
     return "the reference's loss does not fall" + over_steps(curve) + proves_nothing +
-           "give curves that begin where it still falls";
+           "give curves that begin where the loss still falls";
   }
   const double error = kStandardErrors * noise_of_steps(curve) * clearest.unit_error;
   const std::string falls =
@@ -101,11 +101,11 @@ std::string explain_no_fall(const LossArm& reference, double allowed) {
   if (clearest.fall <= error) {
     return falls + ", within " + number_text(error) +
            ", four standard errors of the loss's scatter" + proves_nothing +
-           "give curves that begin where it still falls, or more steps";
+           "give curves that begin where the loss still falls, or more steps";
   }
   if (clearest.fall <= allowed) {
     return falls + ", and " + number_text(allowed) + " is allowed" + proves_nothing +
-           "allow less, or give curves that begin where it still falls";
+           "lower the allowed difference, or give curves that begin where the loss still falls";
   }
   return "";
 }

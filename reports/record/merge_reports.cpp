@@ -179,10 +179,11 @@ class Merge {
           });
       if (differs) names.append(names.empty() ? "" : ", ").append(name);
     }
-    return FingerprintsDiffer{
-        "the reports were measured in " + std::to_string(fingerprints.size()) +
-        " environments, which differ in " + names +
-        "; merge one environment at a time, or add --allow-mixed to keep them apart in one file"};
+    return FingerprintsDiffer{"the reports were measured in " +
+                              std::to_string(fingerprints.size()) +
+                              " environments, which differ in " + names +
+                              "; merge one environment at a time, or add --allow-mixed to keep the "
+                              "environments apart in one file"};
   }
 
   std::size_t place_of(const std::string& key, const std::string& policy) const {
@@ -253,7 +254,7 @@ class Merge {
     entries_ = std::move(kept);
     for (const auto& [policy, times] : repeated_) {
       merged_.notes.push_back("point " + policy + " was measured " + std::to_string(times + 1) +
-                              " times with equal ops, bytes and bits; one is kept");
+                              " times with equal ops, bytes and bits; one measurement is kept");
     }
     return std::nullopt;
   }

@@ -76,7 +76,7 @@ std::string control_words(const PolicyComparison& comparison) {
 std::string ratio_words(const Findings& findings) {
   if (findings.num_unsure == 0) return "";
   const std::string words = format_part(findings.num_unsure, findings.num_ratios) +
-                            " step times cannot be told from the reference's";
+                            " step times cannot be distinguished from the reference's";
   return findings.names.empty() ? words + ": " + kFindings.front().advice + ". " : words + ". ";
 }
 

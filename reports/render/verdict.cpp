@@ -191,8 +191,8 @@ Verdict judge_point(const PointRecord& point, const PointRecord* none, const Poi
             "nothing to compare with: this report has no point of policy none"};
   }
   if (none->status != PointStatus::kOk) {
-    return {VerdictKind::kFits,
-            "finishes, while none does not (" + std::string(to_string(none->status)) + ")"};
+    return {VerdictKind::kFits, "finishes, although policy none does not (" +
+                                    std::string(to_string(none->status)) + ")"};
   }
   if (point.effect && point.effect->same_as == "none") {
     return {VerdictKind::kNoEffect,

@@ -197,7 +197,7 @@ Rows op_counts(const std::vector<ComparedPoint>& points, OpClass op_class) {
 }
 
 Rows peak_holders(const std::vector<ComparedPoint>& points) {
-  Rows chart{"What holds the peak", "A policy affects only the blue and orange bytes.",
+  Rows chart{"Memory at the peak, by holder", "A policy affects only the blue and orange bytes.",
              "Peak allocated", Quantity::kBytes};
   const auto holders_of = [](const PointRecord& record) -> Parts {
     if (!record.memory || !record.memory->peak_allocated) return std::nullopt;

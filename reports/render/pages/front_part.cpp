@@ -49,8 +49,8 @@ std::vector<Tile> front_tiles(const FrontRecord& record) {
                              tile_of("knee", front.knee)};
   if (record.device_memory) {
     const auto fastest = fastest_within(front, *record.memory_for_tensors());
-    tiles.push_back(fastest ? tile_of("fastest that fits", *fastest)
-                            : Tile{"fastest that fits", "none", "No point fits the device"});
+    tiles.push_back(fastest ? tile_of("fastest plan that fits", *fastest)
+                            : Tile{"fastest plan that fits", "none", "No point fits the device"});
   }
   if (const auto& measurement = front.measurement) {
     tiles.push_back({"peaks as predicted",
@@ -65,7 +65,7 @@ std::string front_words(const FrontRecord& record, std::size_t num_shown) {
   const Front& front = record.front;
   const std::string source = front.measurement
                                  ? measurement_words(*front.measurement)
-                                 : "Nothing here was run: peaks are simulated, times are sums of " +
+                                 : "No plan was run: peaks are simulated, times are sums of " +
                                        std::string(to_string(record.time_source)) + " op times.";
   const std::string warning = calibration_warning(record);
   return warning + (warning.empty() ? "" : " ") + "Lower left is better. " + source +

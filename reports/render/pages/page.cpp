@@ -22,7 +22,7 @@ using page::Part;
 using page::Tile;
 
 constexpr const char* kProvenanceAnchor = "made";
-constexpr const char* kProvenanceHeading = "How it was made";
+constexpr const char* kProvenanceHeading = "Machine, settings and command";
 
 // One part of the page, with a row in the table of contents.
 struct Section {

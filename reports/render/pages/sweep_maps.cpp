@@ -141,8 +141,8 @@ struct MapFigure {
 
 constexpr std::array<MapFigure, 3> kFigures = {
     {{"Peak",
-      "Share of the reference's peak; blue is lower, orange higher. The reference is none, "
-      "or full if none did not finish.",
+      "Share of the reference's peak; blue is lower, orange higher. The reference is "
+      "policy none, or policy full if none did not finish.",
       " With several seeds, the cell shows the highest.", peak_cell},
      {"Step time",
       "Relative to the reference; blue is faster, orange slower. A question mark means within "

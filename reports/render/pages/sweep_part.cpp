@@ -176,7 +176,7 @@ void add_comparisons(const SweepModel& model, const std::vector<std::string>& an
   }
   figures.push_back({"Every comparison",
                      "Attention and matmul: executed in one step, in forward / recompute / "
-                     "backward. A comparison's own report has its charts.",
+                     "backward. For charts, render the report of a single comparison.",
                      text, Fold::kFolded});
 }
 

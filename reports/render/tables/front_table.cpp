@@ -76,7 +76,7 @@ std::string next_words(const FrontRecord& record, const FrontFiles& files) {
       (files.front.empty() ? "front.json" : files.front) + "#" + std::to_string(number);
   return (files.front.empty() ? "Next: add -o front.json to store every point as a plan: "
                               : "Next: ") +
-         describe_command(point, files) + " shows it op by op, " + run_command(point, files) +
+         describe_command(point, files) + " shows the plan op by op, " + run_command(point, files) +
          " runs it.";
 }
 

@@ -48,12 +48,12 @@ std::optional<std::size_t> index_of(const Front& front, const FrontPoint& sought
 // Returns the question that the leading point answers. A front's file may contain an answer without
 // its question.
 std::string question_of(const FrontRecord& record) {
-  if (record.budget) return "The fastest that fits " + budget_of(record);
+  if (record.budget) return "The fastest plan that fits " + budget_of(record);
   if (record.max_slowdown_ratio) {
     return "The lowest peak for at most " + format_percent(*record.max_slowdown_ratio) +
            " more step time" + (record.front.none ? " than the fastest of all" : "");
   }
-  return record.answer ? "The answer" : "The fastest that fits " + memory_of(record);
+  return record.answer ? "The answer" : "The fastest plan that fits " + memory_of(record);
 }
 
 // Adds the bytes that are left for tensors, unless the user gave a budget, because a budget already

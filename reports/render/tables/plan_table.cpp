@@ -76,8 +76,8 @@ std::string matmuls_text(const RegionType& type) {
 
 std::string order_text(const RegionType& type, const TypeFacts& facts) {
   if (type.whole_on_demand) {
-    return "  on_demand order: everything at the first demand, which has a lower peak than one "
-           "tensor at a time\n";
+    return "  on_demand order: all tensors when backward first needs one of them, which has a "
+           "lower peak than one tensor at a time\n";
   }
   if (type.demand_steps.empty()) {
     return "  on_demand order: each saved tensor when backward needs it\n";
@@ -115,18 +115,18 @@ std::string totals_text(const std::string& policy, const RegionType& type, const
                                          std::to_string(demand.executed.size()),
                                          " of " + counted(type.ops.size(), "op")) +
                      "\n";
-  text += "  peak in backward, gradients included, inputs not: " +
+  text += "  peak in backward, with gradients, without inputs: " +
           under_each_schedule(policy, format_bytes(whole.peak), format_bytes(demand.peak)) + "\n";
   if (facts.on_host.count > 0) {
-    text += "  of these " + format_bytes(facts.on_host) + " wait on the host";
+    text += "  kept on the host: " + format_bytes(facts.on_host);
     if (const auto& inputs = type.stored_inputs[Store::kHost]; !inputs.empty()) {
-      text += ", with " + counted(inputs.size(), "input");
+      text += ", including " + counted(inputs.size(), "input");
     }
-    text += "; the plan's last region keeps its own\n";
+    text += "; the plan's last region keeps them on the device\n";
   }
   if (facts.dead.count > 0) {
     text += "  dead saves: " + format_bytes(facts.dead) +
-            " kept that neither backward nor recompute reads\n";
+            " that neither backward nor recompute reads\n";
   }
   return text;
 }

@@ -133,8 +133,8 @@ std::vector<std::string> footer(const Report& report) {
   const std::string attention = timed_attention(report);
   if (!attention.empty()) {
     words.push_back("Times use " + attention +
-                    " attention, which LibTorch chooses on this card; counts and bytes use the "
-                    "identity's backend.");
+                    " attention, which LibTorch chooses on this card; counts and bytes were "
+                    "measured with the selected attention backend.");
   }
   if (std::any_of(report.points.begin(), report.points.end(), has_utilization)) {
     words.insert(words.begin() + 1,

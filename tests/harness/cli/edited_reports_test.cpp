@@ -219,7 +219,7 @@ const std::vector<Row> kFigureRows = {
        ops["recompute"].erase("aten::mm");
      },
      "0000 000 0003000",
-     {{"compare", "the same number of ops, but other counts by name: aten::mm in forward"}}},
+     {{"compare", "the same number of ops, but different counts by name: aten::mm in forward"}}},
     {"a class's prediction",
      [](Json& report) { full_of(report)["predicted_counts"]["recompute"]["matmul"] = 161; },
      "3333 333 0000000",
@@ -302,7 +302,7 @@ const std::vector<Row> kFigureRows = {
        set_rounds(full_of(report), {7000, 48000, 18000, 18000});
      },
      "0000 400 0400000",
-     {{"slower", "step time, 1.80 [0.38 8.59] of the base's, is within noise"}}},
+     {{"slower", "step time ratio 1.80 [0.38 8.59] is within noise"}}},
     {"step time / 3",
      [](Json& report) {
        set_rounds(full_of(report), {3000, 3010, 2990, 3005});

@@ -60,7 +60,7 @@ TEST_CASE(
   const CompareRecord record = compare(on_ranks("full", 8), other, settings);
   CHECK(metric_of(record, Metric::kCollectives).verdict == CompareVerdict::kDifferent);
   CHECK(metric_of(record, Metric::kCollectives).note ==
-        "the same number of collectives, but other counts by name: all_gather in forward");
+        "the same number of collectives, but different counts by name: all_gather in forward");
   CHECK(metric_of(record, Metric::kCollectiveBytes).verdict == CompareVerdict::kDifferent);
   CHECK(record.failed_on == std::vector<std::string>{"counts"});
 }

@@ -167,7 +167,7 @@ TEST_CASE("kernel counts are compared per step, and by class if their sums are e
   forward.erase("unknown");
   CHECK(kernels_of(other).verdict == CompareVerdict::kDifferent);
   CHECK(kernels_of(other).note ==
-        "the same number of kernels, but other counts by name: copy in forward");
+        "the same number of kernels, but different counts by name: copy in forward");
 
   forward["copy"] += 4;
   CHECK(kernels_of(other).verdict == CompareVerdict::kHigher);

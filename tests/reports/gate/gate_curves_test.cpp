@@ -187,7 +187,7 @@ TEST_CASE("each check of curves requires a loss that falls by more than its tole
   CHECK(checks[0].verdict == GateVerdict::kInconclusive);
   CHECK_THAT(checks[0].reason,
              Catch::Contains("and 2 is allowed, so a run that learns nothing would "
-                             "pass; allow less"));
+                             "pass; lower the allowed difference"));
   CHECK(checks[1].verdict == GateVerdict::kPass);
 }
 

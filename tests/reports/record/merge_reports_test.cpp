@@ -106,8 +106,8 @@ TEST_CASE("two shards merge into the whole run in the requested order") {
              Catch::Contains("--shard 0/2 && ") && Catch::EndsWith("--shard 1/2"));
   REQUIRE(both.report.sources.size() == 2);
   CHECK(both.notes == std::vector<std::string>{
-                          "point none was measured 2 times with equal ops, bytes and bits; one is "
-                          "kept"});
+                          "point none was measured 2 times with equal ops, bytes and bits; one "
+                          "measurement is kept"});
   CHECK(validate(report_to_json(both.report)) == std::nullopt);
 }
 

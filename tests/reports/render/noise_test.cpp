@@ -59,10 +59,10 @@ TEST_CASE("noise is mentioned once below the table, with advice") {
                                                             // ratio
   CHECK(occurrences(text, "; too noisy to measure") == 1);  // one row shows no interval, because
                                                             // the interval is too wide
-  CHECK_THAT(text,
-             Catch::Contains("4 of 4 step times cannot be told from the reference's. Unreliable "
-                             "times: 1 with few rounds, 3 noisy (first_n(4) on_demand, "
-                             "attn_only on_demand, save_mm on_demand and 1 more)"));
+  CHECK_THAT(text, Catch::Contains(
+                       "4 of 4 step times cannot be distinguished from the reference's. Unreliable "
+                       "times: 1 with few rounds, 3 noisy (first_n(4) on_demand, "
+                       "attn_only on_demand, save_mm on_demand and 1 more)"));
 }
 
 TEST_CASE("excessive noise is described in words, not as a percentage") {

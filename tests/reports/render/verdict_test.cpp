@@ -201,7 +201,7 @@ TEST_CASE("a verdict states what a policy changes, or why it cannot change the p
        },
        VerdictKind::kNoEffect, "changes nothing: its plan equals the plan of none"},
       {"none ran out of memory", [](auto&, auto& none) { none = sample_oom("none"); },
-       VerdictKind::kFits, "finishes, while none does not (oom)"},
+       VerdictKind::kFits, "finishes, although policy none does not (oom)"},
       {"it ran out of memory itself", [](auto& point, auto&) { point = sample_oom("attn_only"); },
        VerdictKind::kFailed, "FAILED: oom, asked for 20 MiB at aten::addmm with 90 MiB held"},
       {"it was skipped",

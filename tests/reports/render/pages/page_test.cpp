@@ -304,7 +304,7 @@ TEST_CASE("hypervolume has no card and no title on a front's page") {
       CHECK_THAT(title, !Catch::Contains("ypervolume"));
     }
   }
-  CHECK_THAT(page, Catch::Contains("<span>Fastest that fits</span>"));
+  CHECK_THAT(page, Catch::Contains("<span>Fastest plan that fits</span>"));
   const std::size_t baselines = page.find("<summary><h3>Baselines</h3>");
   REQUIRE(baselines != std::string::npos);
   CHECK(page.find("Hypervolume 0.25") > baselines);

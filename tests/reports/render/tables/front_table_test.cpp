@@ -63,13 +63,13 @@ TEST_CASE("a front's first line has the model, dtype, load, device, ranks") {
 TEST_CASE("the point that fits the device leads, and larger rows say that they exceed its memory") {
   FrontRecord record = predicted_front();
   CHECK(lead_words(record) ==
-        "The fastest that fits the machine's 148 MiB, point 4: peak 128 MiB, step 104 ms (+4.0 %): "
-        "layers "
-        "0: recompute all; 1-3: keep all");
+        "The fastest plan that fits the machine's 148 MiB, point 4: peak 128 MiB, step 104 ms "
+        "(+4.0 %): layers 0: recompute all; 1-3: keep all");
   // These rows are point 5 and the baseline `none`.
   CHECK(times(text_of(record), "exceeds the machine's 148 MiB") == 2);
   record.device_memory = Bytes{70 << 20};
-  CHECK(lead_words(record).starts_with("The fastest that fits the machine's 70.0 MiB, point 0: "));
+  CHECK(lead_words(record).starts_with(
+      "The fastest plan that fits the machine's 70.0 MiB, point 0: "));
   record.device_memory = Bytes{50 << 20};
   CHECK(lead_words(record) == "No point fits the machine's 50.0 MiB; the lowest peak is 60.0 MiB.");
   record.device_memory.reset();
@@ -97,9 +97,9 @@ TEST_CASE("the device's reserve is stated, and is subtracted before the leading 
   FrontRecord record = predicted_front();
   record.reserve = MemoryReserve{Bytes{8 << 20}, Bytes{16 << 20}, Bytes{24 << 20}, std::nullopt};
   CHECK(lead_words(record).starts_with(
-      "The fastest that fits 100 MiB (the machine's 148 MiB less 8.00 MiB for the driver and the "
-      "CUDA "
-      "context, 16.0 MiB for NCCL's communicators, 24.0 MiB for fragmentation), point 3: "));
+      "The fastest plan that fits 100 MiB (the machine's 148 MiB less 8.00 MiB for the driver and "
+      "the CUDA context, 16.0 MiB for NCCL's communicators, 24.0 MiB for fragmentation), point "
+      "3: "));
   CHECK(times(text_of(record), "exceeds the machine's 100 MiB for tensors") == 5);
   record.reserve->communicators = Bytes{};
   CHECK_THAT(lead_words(record), !Catch::Contains("NCCL"));
@@ -115,8 +115,9 @@ TEST_CASE("the answer to a budget replaces the sentence about the device's memor
   record.budget = Bytes{90 << 20};
   CHECK(lead_words(record) == "No plan fits 90.0 MiB.");
   record.answer = record.front.points[2];
-  CHECK(lead_words(record).starts_with(
-      "The fastest that fits 90.0 MiB, point 2: peak 83.0 MiB, step 117 ms (+17 %): layers 0-3"));
+  CHECK(
+      lead_words(record).starts_with("The fastest plan that fits 90.0 MiB, point 2: peak 83.0 MiB, "
+                                     "step 117 ms (+17 %): layers 0-3"));
   record.budget.reset();
   record.max_slowdown_ratio = 0.2;
   CHECK(lead_words(record).starts_with(
