@@ -14,7 +14,7 @@ enum class ExitCode : int {
   // The run finished, but some points ran out of memory, timed out, crashed or are not finite.
   kSomePointsFailed = 5,
   kFingerprintMismatch = 6,
-  kFirstSignal = 128,  // base; the number of the signal is added to it
+  kFirstSignal = 128,  // the exit code after a signal is this number plus the signal's
 };
 
 // Thrown if the command line, or a file that it names, cannot be used. The message is one line: the

@@ -70,7 +70,7 @@ struct GateFlags : RecordFlags {
 };
 
 void require_op_name(const std::string& name) {
-  // The name is in the dispatcher's form, such as aten::mm.
+  // Names in the dispatcher's form, such as aten::mm, are not checked.
   if (name.find("::") != std::string::npos) return;
   const std::size_t dot = name.find('.');
   const bool has_phase = dot != std::string::npos && from_string<Phase>(name.substr(0, dot));

@@ -1,4 +1,4 @@
-// rematch gate --losses: compares loss curves of any trainer instead of a report.
+// Implements rematch gate --losses, which compares loss curves of any trainer instead of a report.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -5,7 +5,7 @@
 namespace rematch {
 namespace {
 
-constexpr std::size_t kNamedSteps = 2;  // a wrong gradient shows within this many steps
+constexpr std::size_t kNamedSteps = 2;  // enough steps to show a wrong gradient
 
 void note_difference(ParityRecord& parity, int step, const std::string& tensor) {
   if (parity.first_different_step) return;

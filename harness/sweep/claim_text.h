@@ -12,7 +12,7 @@ namespace rematch {
 // A worker, as its claims describe it to other workers.
 struct ClaimHolder {
   std::string plan;  // id of the plan on which the worker works
-  std::string host;  // name of the host, for people
+  std::string host;  // host name, shown to users
   // Boot and process namespace. Process ids are comparable only if this text is equal.
   std::string machine;
   std::int64_t pid = 0;
@@ -24,7 +24,7 @@ struct ClaimHolder {
 };
 
 enum class ClaimState : std::uint8_t {
-  kFree,     // no worker holds the comparison, or its worker gave it back
+  kFree,     // no worker holds the comparison, because none took it or its worker released it
   kHeld,     // its worker has been seen to write heartbeats
   kUnsure,   // its worker is silent, but has not been observed for long enough
   kStale,    // its worker was silent for too long, or its process is gone

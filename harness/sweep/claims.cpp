@@ -20,7 +20,7 @@ bool HeldClaim::is_superseded() const {
   try {
     return folder_->has_claim(claim_name(comparison_, generation_ + 1));
   } catch (const FileError&) {
-    // the folder cannot be read, so assume that no other worker has taken the comparison
+    // the folder is unreadable, so assume that no other worker has taken over
     return false;
   }
 }
@@ -74,7 +74,7 @@ Judgement Claims::judge(const std::string& comparison, int newest) {
   if (newest == 0) return judged;
   const std::string name = claim_name(comparison, newest);
   const std::optional<std::string> text = folder_.read_claim(name);
-  if (!text) {  // not visible yet on this file system; the next look() will find it
+  if (!text) {  // this file system may show the claim late; the next look() will find it
     judged.state = ClaimState::kUnsure;
     return judged;
   }

@@ -77,7 +77,7 @@ ComparisonPlan comparison_plan_from_json(const Json& json) {
   for (const JsonField& comparison : document.at("comparisons").elements()) {
     require_id(comparison.at("id"), ids);
     comparison.at("num_points").integer(1);
-    comparison.at("predicted_time_ns");  // null if there was no trace, but never missing
+    comparison.at("predicted_time_ns");  // required, but null if there was no trace
   }
   return plan;
 }

@@ -14,7 +14,7 @@ struct SweepFile {
   std::vector<std::string> run;
   std::vector<PlannedComparison>
       comparisons;         // comparisons without predictions; duplicates are merged
-  int num_duplicates = 0;  // number of points that were requested again
+  int num_duplicates = 0;  // number of points that were requested more than once
 };
 
 // Throws FormatError, with the path in the file, for unknown keys, models, axes and policies. Also

@@ -13,7 +13,8 @@
 
 namespace rematch {
 
-inline constexpr std::string_view kFusedOps = "fused_ops";  // dimension that axis "ops" sets
+// The dimension that a sweep file sets by axis "ops".
+inline constexpr std::string_view kFusedOps = "fused_ops";
 
 // The value of an axis: a number or, if the axis is not a dimension, a word.
 struct AxisValue {

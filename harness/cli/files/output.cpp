@@ -89,7 +89,7 @@ std::size_t terminal_columns() {
 }
 
 std::string indented(const std::string& text, std::size_t indent) {
-  constexpr std::size_t kMinText = 30;  // width of the text, even in a narrower terminal
+  constexpr std::size_t kMinText = 30;  // minimum width of the text, even in a narrower terminal
   std::string lines;
   for (const std::string& line :
        wrap(text, std::max(terminal_columns(), indent + kMinText) - indent)) {

@@ -27,7 +27,7 @@ void show(const std::string& file, bool as_json, const std::function<Json()>& re
           const std::function<std::string()>& table);
 // Turns a message into one line, because the message may quote anything from a user's file.
 std::string one_line(std::string text);
-void say(const std::string& line);  // prints to stderr, after the program's name
+void say(const std::string& line);  // prints to stderr, prefixed with the program's name
 // Prints the last line of a command to stderr and returns `code`.
 ExitCode end_with(ExitCode code, const std::string& line);
 // Prints at most 20 missing items, one per line, and then how many of `total` are missing. `what`

@@ -29,8 +29,8 @@ inline constexpr std::string_view kText = "text";  // any other file that is not
 
 // The value of -o, and what the command does with it.
 struct OutputRequest {
-  std::string file;                      // empty: the command writes to stdout
-  bool overwrite = false;                // --overwrite: skips the checks of what is replaced
+  std::string file;                      // if empty, the command writes to stdout
+  bool overwrite = false;                // set by --overwrite, which allows replacing any file
   std::vector<std::string_view> kinds;   // kinds that the command may write
   std::vector<std::string> inputs = {};  // files and folders that the command reads
 };

@@ -21,7 +21,7 @@ constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 30);
 template <class Number>
 struct NumberWithUnit {
   Number number{};
-  std::string_view unit;  // everything after the number
+  std::string_view unit;  // the rest of the text after the number
 };
 
 // Returns nothing if `text` does not begin with a number.
@@ -124,7 +124,7 @@ double parse_rate(const std::string& text) {
   if (text.ends_with(kSecond)) {
     try {
       return static_cast<double>(parse_bytes(text.substr(0, text.size() - kSecond.size())).count);
-    } catch (const UsageError&) {  // the error below shows a rate as its example
+    } catch (const UsageError&) {  // ignored, because the error below names a rate as its example
     }
   }
   throw UsageError(in_quotes(text) +

@@ -48,7 +48,8 @@ class ModelFlags {
   // Returns the number of ranks, from --world, for which a stored trace is sharded by an estimate.
   // Absent without --world, and for a model.
   std::optional<int> ranks_of_trace(const std::string& trace_file) const;
-  // Returns the same model with fewer layers. Throws UsageError unless it has more than `layers`.
+  // Returns the same model with fewer layers. Throws UsageError unless this model has more than
+  // `layers` layers.
   ModelSpec spec_with_layers(std::int64_t layers) const;
   // Returns the same model with this many tokens. The grid of a video model is chosen again. Throws
   // UsageError.

@@ -21,7 +21,7 @@ namespace rematch {
 
 // The flags of a command that writes a file.
 struct OutputFlags {
-  std::string output;  // empty: stdout
+  std::string output;  // if empty, the command writes to stdout
   bool overwrite = false;
 
   void add_output_flags(CLI::App& app, const std::string& help);

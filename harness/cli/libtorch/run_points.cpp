@@ -46,7 +46,7 @@ namespace fs = std::filesystem;
 constexpr const char* kCardVariable = "DRY_CUDA_CARD";
 constexpr const char* kNumCardsVariable = "DRY_CUDA_DEVICES";
 constexpr const char* kCardsOfNode =
-    "8";  // as many GPUs as a node has, which is enough for each rank of --parallel
+    "8";  // as many GPUs as a usual node has, one for each rank of --parallel
 const std::vector<std::string_view> kCards = {"h100", "h200", "l40s", "a100"};
 
 // The path of the dry device's program. The build puts that program next to this one.

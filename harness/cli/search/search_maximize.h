@@ -1,4 +1,4 @@
-// rematch search --maximize.
+// Implements rematch search --maximize.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// rematch search --for TRAINER: which of the trainer's own modes to use, in the words of its
-// configuration.
+// Implements rematch search --for TRAINER, which chooses one of the trainer's own modes and prints
+// the lines for its configuration.
 #pragma once
 
 #include <cstddef>

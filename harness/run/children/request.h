@@ -18,9 +18,9 @@ struct Variant;
 struct RunSettings;
 
 enum class Pass : std::uint8_t {
-  kExact,   // parity, then counts, then memory; these figures repeat to the last bit
-  kParity,  // parity only: the bits of each step
-  kTime,    // times, without observers and hooks, with LibTorch's own allocator
+  kExact,   // the parity, counts and memory passes, whose figures are identical in every run
+  kParity,  // only the parity pass, which records the bits of each step
+  kTime,    // the time pass, without observers and hooks, with LibTorch's own allocator
 };
 template <>
 inline constexpr std::array<std::string_view, 3> kWords<Pass> = {"exact", "parity", "time"};
@@ -32,7 +32,7 @@ struct PointRequest {
   std::string device = "cpu";
   ModelFamily family = ModelFamily::kLlama;
   std::string data_file;
-  Plan plan;  // a plan without regions; then nothing is recorded
+  Plan plan;  // by default a plan without regions, under which nothing is recorded
   int num_steps = 1;
   std::string snapshot_file;  // CUDA allocator snapshot, written after the exact pass; if empty,
                               // none is written

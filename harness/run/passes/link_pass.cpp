@@ -90,7 +90,7 @@ LinkCurve collective_curve(const Bench& bench, CollectiveKind kind, const RankGr
     const Sides sides{at::zeros({of_part * size}, options), at::zeros({of_part}, options)};
     const Bytes whole{of_part * size * kElementBytes};
     if (!curve.empty() && curve.back().bytes >= whole)
-      continue;  // too few bytes for this number of ranks
+      continue;  // rounding up gave a size that is already measured
     curve.push_back({whole, bench.time([&] { run_collective(kind, sides, group); })});
   }
   return curve;

@@ -67,7 +67,6 @@ class TimeListener final : public Watching {
 // The counters of the device's allocator while steps are timed.
 class AllocatorCounts {
  public:
-  // Starts counting.
   explicit AllocatorCounts(at::Device device)
       : device_(device), retries_before_(statistics().num_alloc_retries) {
     allocator().resetPeakStats(device_.index());

@@ -56,7 +56,7 @@ class TimedArms {
   Progress& progress_;
   std::string start_;  // identifies this start of the command
   std::optional<std::size_t> reference_;
-  std::vector<Arm> arms_;  // with in_process, an arm has one entry that holds all its rounds
+  std::vector<Arm> arms_;  // with in_process, an arm has a single entry that covers all its rounds
 };
 
 }  // namespace rematch
