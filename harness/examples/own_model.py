@@ -52,7 +52,7 @@ print(rematch.check(model, step, checkpoint))
 rematch.scopes(model, checkpoint)  # call once; tells the engine where each layer begins and ends
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 for index in range(3):
-    with rematch.recording(checkpoint):  # use it around each forward pass
+    with rematch.recording(checkpoint):  # every forward pass needs this context
         loss = step()
     loss.backward()
     optimizer.step()

@@ -26,9 +26,9 @@ void synchronize(c10::Device device);
 // Synchronizes first, so that the time includes launched work.
 std::chrono::steady_clock::time_point now_on(c10::Device device);
 
-// Records an event with a time stamp in the stream, which must be a GPU's.
+// Records a timed event in `stream`, which must belong to a GPU.
 c10::Event timed_event(c10::Stream stream);
-// Records such an event in the current stream of the device.
+// Records a timed event in the device's current stream.
 c10::Event timed_event(c10::Device device);
 
 // Returns the time between two timed events. The device must have run both.
@@ -43,10 +43,9 @@ class StepClock {
 
   explicit StepClock(c10::Device device) : device_(device) {}
 
-  void begin();  // synchronizes, and forgets the previous step
-  void
-  part_done();  // ends a part when its work has been launched, although the work may not have run
-  void end();   // ends the last part and synchronizes
+  void begin();      // synchronizes, and forgets the previous step
+  void part_done();  // ends a part, whose work has been launched but need not have run
+  void end();        // ends the last part and synchronizes
 
   // The time from begin() to end().
   Nanoseconds whole() const { return whole_; }

@@ -27,7 +27,7 @@ struct CudaDevice {
 bool linked_with_cuda();
 
 // Returns whether the program's CUDA is the dry device, which runs no kernels. On the dry device,
-// values, losses and times mean nothing.
+// values, losses and times are meaningless.
 bool on_dry_device();
 
 std::optional<CudaDevice> cuda_device(int index = 0);

@@ -1,5 +1,5 @@
-// Follows storages from outside, for allocators that carry no tags. A storage keeps its tag and
-// bytes for as long as it is alive.
+// Keeps the tags and sizes of storages whose allocator stores no tags. An entry lives as long as
+// its storage.
 #pragma once
 
 #include <c10/core/Storage.h>
@@ -19,15 +19,15 @@ struct FollowedStorage {
 
 class FollowedStorages {
  public:
-  // If the storage is already followed, has no effect and returns false.
+  // Adds the storage to the list. Returns false if the list already contains the storage.
   bool follow(const c10::Storage& storage, MemoryTag tag, Bytes bytes) {
     if (find(storage) != nullptr) return false;
     followed_.push_back({storage.getWeakStorageImpl(), tag, bytes});
     return true;
   }
 
-  // Returns null if the storage is not followed. The pointer is valid until the next call of
-  // another function.
+  // Returns null if the list does not contain the storage. The pointer is valid until the next call
+  // of another function.
   FollowedStorage* find(const c10::Storage& storage) {
     const c10::StorageImpl* const wanted = storage.unsafeGetStorageImpl();
     // Searches from the end, because the newest storage is looked up most often.

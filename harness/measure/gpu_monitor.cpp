@@ -157,7 +157,8 @@ void GpuMonitor::describe(Environment& environment) const {
   environment.sm_clock_most_mhz = ask<unsigned>(functions_.most_clock, device_, kNvmlSmClock);
   const std::optional<int> persistence = ask<int>(functions_.persistence_mode, device_);
   if (persistence) environment.persistence_mode = *persistence != 0;
-  // ecc_mode and mig_mode write the mode after a restart to their last argument.
+  // The last argument of ecc_mode and mig_mode receives the mode after a restart. The argument
+  // before it receives the current mode.
   int ecc = 0;
   if (ask<int>(functions_.ecc_mode, device_, &ecc)) environment.ecc = ecc != 0;
   unsigned mig = 0;
@@ -271,7 +272,8 @@ DeviceStateRecord summarize_readings(const std::vector<GpuReading>& readings) {
   std::optional<std::uint64_t> mask;
   const bool always_idle = std::all_of(readings.begin(), readings.end(), &is_idle);
   for (const GpuReading& reading : readings) {
-    // An idle GPU lowers its clocks, which says nothing about the speed of the step.
+    // An idle GPU lowers its clocks, so clocks of idle readings count only if all readings are
+    // idle.
     const bool shows_clocks = always_idle || !is_idle(reading);
     if (shows_clocks && reading.sm_clock_mhz) clocks.push_back(*reading.sm_clock_mhz);
     if (shows_clocks) {

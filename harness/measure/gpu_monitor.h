@@ -83,8 +83,8 @@ class GpuMonitor {
   GpuMonitor(const GpuMonitor&) = delete;
   GpuMonitor& operator=(const GpuMonitor&) = delete;
 
-  // `own_context`: with kYes, one of the processes on the device is this process. In a container
-  // the driver's process ids belong to another namespace, so processes can only be counted.
+  // `own_context` is kYes if this process is among the processes on the device. In a container the
+  // driver's process ids belong to another namespace, so processes can only be counted.
   enum class OwnContext { kNo, kYes };
   GpuReading read(OwnContext own_context) const;
   // Fills the fields of the device and leaves the rest of the environment unchanged.
@@ -132,9 +132,9 @@ std::vector<std::string> throttle_reason_names(std::uint64_t mask);
 // The CUPTI library of the version that this code is written for. LibTorch ships it.
 inline constexpr const char* kCuptiLibrary = "libcupti.so.13";
 
-// Returns the version of the CUPTI that would count kernels, such as "13.0.1". The last number is
-// the update. Absent if the library is missing. This function only asks the library for its
-// version, so it needs no driver and disturbs no measurement.
+// Returns the version of the CUPTI library that would record kernels, such as "13.0.1". The last
+// number is the update. Absent if the library is missing. Only asks the library for its version,
+// which needs no driver and disturbs no measurement.
 std::optional<std::string> cupti_version(const char* library = kCuptiLibrary);
 
 }  // namespace rematch

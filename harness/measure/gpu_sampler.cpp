@@ -15,7 +15,7 @@ constexpr std::chrono::milliseconds kFirstWait{1};
 GpuSampler::~GpuSampler() { join(); }
 
 void GpuSampler::start() {
-  if (thread_.joinable()) throw std::logic_error("this GpuSampler is running");
+  if (thread_.joinable()) throw std::logic_error("this GpuSampler is already running");
   readings_.clear();
   error_ = nullptr;
   stopping_ = false;

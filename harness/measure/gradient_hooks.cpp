@@ -35,8 +35,8 @@ GradientHooks::GradientHooks(std::vector<at::Tensor> parameters, const Observer&
   }
 }
 
-// Keeps a hook that the program has set in the meantime. Goes backwards, because a parameter may be
-// listed twice.
+// Keeps any hook that the program has set in the meantime. Restores hooks in reverse order, because
+// a parameter may be listed twice.
 GradientHooks::~GradientHooks() {
   for (std::size_t index = parameters_.size(); index-- > 0;) {
     std::unique_ptr<PostAccumulateGradHook>& current = post_acc_grad_hooks(parameters_[index]);

@@ -25,7 +25,7 @@ std::atomic<std::int64_t> cpu_limit{std::numeric_limits<std::int64_t>::max()};
 
 struct Allocation {
   std::int64_t bytes = 0;      // rounded
-  std::int64_t requested = 0;  // the size that was asked for
+  std::int64_t requested = 0;  // the requested size, before rounding
   MemoryTag tag = MemoryTag::kOther;
   std::uint32_t generation = tag_generation.load(std::memory_order_relaxed);
 
@@ -98,7 +98,8 @@ Counters& cpu_counters() {
 }
 
 Counters& meta_counters() {
-  static auto* counters = new Counters;  // leaked like the object above
+  // Leaked, because tensors of static duration are freed after main().
+  static auto* counters = new Counters;
   return *counters;
 }
 
@@ -209,13 +210,15 @@ Bytes move_allocation(const Located& located, MemoryTag to) {
 }  // namespace
 
 void install_counting_allocators(std::int64_t round) {
-  if (round < 1) throw std::invalid_argument("allocation sizes round to 1 byte or more");
+  if (round < 1)
+    throw std::invalid_argument(
+        "allocation sizes must be rounded to a multiple of at least 1 byte");
   cpu_counters().set_round(round);
   meta_counters().set_round(round);
   if (installed.exchange(true)) return;
   static auto* cpu =
       new CpuAllocator;  // The allocator is leaked, because LibTorch keeps the pointer forever.
-  static auto* meta = new MetaAllocator;  // leaked like the object above
+  static auto* meta = new MetaAllocator;  // leaked, because LibTorch keeps the pointer forever
   c10::SetCPUAllocator(cpu, kAllocatorPriority);
   c10::SetAllocator(c10::kMeta, meta, kAllocatorPriority);
 }

@@ -39,7 +39,7 @@ struct OutOfMemory : std::runtime_error {
   OutOfMemory(const std::string& message, Bytes requested_bytes, Bytes alive_bytes)
       : std::runtime_error(message), requested(requested_bytes), alive(alive_bytes) {}
   Bytes requested;
-  Bytes alive;  // bytes that other tensors held at that time
+  Bytes alive;  // bytes that other tensors held when the allocation failed
 };
 
 // Bytes alive at one moment, in total and by tag, as rounded by the allocator. `requested` counts

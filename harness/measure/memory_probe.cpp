@@ -98,8 +98,8 @@ void MemoryProbe::executed(const c10::OperatorHandle& op, Phase observed,
   boundary.transient = std::max(Bytes{}, memory_.peak() - std::max(previous_total_, total));
   previous_total_ = total;
   samples_.boundaries.push_back(std::move(boundary));
-  // The peak must be kept before the reset. An op that ran out of memory emptied the cache before
-  // it continued.
+  // Reads the reserved peak before reset_peak() clears it. An op that ran out of memory may have
+  // emptied the cache, so the current figure could be lower.
   samples_.peak_reserved = std::max(samples_.peak_reserved, memory_.peak_reserved());
   memory_.reset_peak();
 }

@@ -1,6 +1,6 @@
 // The memory pass of one step. Samples the device's allocator after every executed op, and notes
-// the op's place in the step. On the CPU and on meta, requires install_counting_allocators(). Times
-// mean nothing here, because the probe slows the step down.
+// the op's place in the step. On the CPU and on meta, requires install_counting_allocators(). Step
+// times are meaningless here, because the probe slows the step down.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -42,8 +42,8 @@ Peaks peaks_of_parts(const StepSamples& samples) {
   return peaks;
 }
 
-// Stores only the bytes of blocks in backward, because their holders would fill most of a deep
-// model's report.
+// Stores only the bytes of blocks in backward, because storing their holders too would fill most of
+// a deep model's report.
 void add_peaks_of_parts(const StepSamples& samples, MemoryRecord& record) {
   for (const auto& [part, sample] : peaks_of_parts(samples)) {
     record.peak_by_phase[part] = sample->memory.total;

@@ -32,16 +32,16 @@ class InterruptGuard {
 // message.
 void hold_interrupts();
 
-// Unblocks SIGINT and SIGTERM. Returns the signal that arrived while they were blocked, if any. The
-// process has then not been ended by that signal.
+// Unblocks SIGINT and SIGTERM. Returns a signal that arrived while both were blocked, if any. Such
+// a signal has not ended the process.
 std::optional<int> take_held_interrupt();
 
-// Thrown by work that the user interrupted. Carries the signal to main(), which prints which part
-// of the work is kept and exits with 128 + signal.
+// Thrown by work that the user interrupted. main() prints which part of the work is kept and exits
+// with 128 + signal.
 struct Interrupted : std::runtime_error {
   explicit Interrupted(int signal_number, std::string remains = "nothing is kept");
   int signal;
-  std::string what_remains;  // must not promise more than is kept
+  std::string what_remains;  // tells the user which results are kept, and never claims too much
 };
 
 }  // namespace rematch

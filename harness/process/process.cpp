@@ -31,7 +31,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kCannotStart = 127;
 constexpr std::size_t kErrorTailBytes = 4096;
 constexpr std::chrono::milliseconds kPollInterval{20};
-// A signal that arrives just before a wait begins is noticed after this time.
+// Longest delay until a signal is noticed that arrives just before a wait begins.
 constexpr std::chrono::milliseconds kLongestWait{200};
 constexpr std::chrono::seconds kGraceAfterSigterm{2};
 
@@ -50,7 +50,7 @@ struct ChildStart {
 // blocked until the handlers are reset.
 int become_child(void* argument) {
   const auto& start = *static_cast<const ChildStart*>(argument);
-  setpgid(0, 0);  // so that signals from the terminal reach only the parent
+  setpgid(0, 0);  // its own group, so that signals from the terminal reach only the parent
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != start.parent) _exit(kCannotStart);
   for (const int number : {SIGINT, SIGTERM, SIGUSR1}) signal(number, SIG_DFL);
@@ -223,8 +223,8 @@ void take_end(const Child& child, const MachineMemory& before, ChildResult& resu
 }
 
 bool is_memory_short(const MachineMemory& before, const MachineMemory& after, Bytes peak_resident) {
-  // Some daemons and schedulers kill processes before memory is used up. They are suspected of the
-  // kill if the child held at least the total divided by this number.
+  // Some daemons and schedulers kill processes before memory is used up. Assumes such a kill if the
+  // child held at least this fraction (1 / kSuspectPart) of the total.
   constexpr std::int64_t kSuspectPart = 2;
   if (after.oom_kills && before.oom_kills && *after.oom_kills > *before.oom_kills) return true;
   return !after.total || peak_resident.count >= after.total->count / kSuspectPart;

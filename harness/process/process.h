@@ -71,8 +71,8 @@ struct ChildResult {
   ChildEnd end = ChildEnd::kExited;
   int code = 0;            // exit code, or the number of the signal that ended the child
   std::string error_tail;  // end of the child's stderr
-  Bytes peak_resident;     // peak of the child as a whole process
-  // Set only for a child that SIGKILL ended: see is_memory_short().
+  Bytes peak_resident;     // peak resident memory of the child, including its code and libraries
+  // Set only if SIGKILL ended the child: see is_memory_short().
   bool memory_was_short = false;
   std::chrono::nanoseconds elapsed{};
 };
@@ -91,7 +91,7 @@ void take_end(const Child& child, const MachineMemory& before, ChildResult& resu
 // memory, or the total is unknown. Otherwise the kill had another reason. Pure.
 bool is_memory_short(const MachineMemory& before, const MachineMemory& after, Bytes peak_resident);
 
-// The path of this program's own file, which serves to start the program again.
+// The path of this program's own file, used to start the program again.
 std::string own_executable();
 // The hash of this program's own file. Equal hashes mean that two machines or processes run the
 // same program.

@@ -30,8 +30,8 @@ struct TransferActivity {
   Bytes bytes;
 };
 
-// A call that launched a kernel, from the call's own record. Such a record reveals kernels whose
-// record is missing.
+// A call that launched a kernel, from the call's own record. If a kernel's record is missing, this
+// record still shows that the kernel was launched.
 struct LaunchCall {
   // Start and end of the call, on the device's clock.
   std::chrono::nanoseconds start{};
@@ -94,7 +94,8 @@ struct ActivityError : std::runtime_error {
 // and peaks are measured without it.
 class ActivityRecorder : public LaunchMarker {
  public:
-  // Drops all records so far. Synchronize the device first. Mark nothing during the call.
+  // Drops all records so far. Synchronize the device first. Do not mark op calls, regions or phases
+  // during this call.
   virtual void discard() = 0;
 
   // Stops recording and returns the records. Lost records are counted. Call this once, after

@@ -203,14 +203,14 @@ class Attribution {
     }
     if (use_.unattributed > 0) {
       return std::to_string(use_.unattributed) +
-             " kernels were not launched by an op of the step: does something else use this "
-             "process?";
+             " kernels were not launched by an op of the step: does other code of this process "
+             "use the GPU?";
     }
     return std::nullopt;
   }
 
-  // If each step has as many launches as kernels, no record is lost. A difference between steps is
-  // then the program's own.
+  // If each step has as many launches as kernels, no record is lost. Any difference between steps
+  // then comes from the program.
   bool launches_explain_kernels() const { return launches_of_step_ == kernels_of_step_; }
 
   std::optional<std::string> difference_of_steps() const {
@@ -225,7 +225,7 @@ class Attribution {
 
   std::optional<std::string> note() const {
     if (const std::optional<std::string> difference = difference_of_steps()) {
-      return *difference + ": its launches depend on the data";
+      return *difference + ": the launches of a step depend on its data";
     }
     const TransferTotals& transfers = use_.unattributed_transfers;
     if (transfers.count == 0) return std::nullopt;

@@ -48,7 +48,7 @@ using KernelTotalsByPhase = std::array<std::map<Key, KernelTotals>, kNumPhases>;
 
 struct KernelUse {
   KernelTotalsByPhase<KernelClass> by_class;
-  KernelTotalsByPhase<std::string> by_name;  // key: short_name()
+  KernelTotalsByPhase<std::string> by_name;  // key: the kernel's short_name()
   KernelTotalsByPhase<OpClass> by_op_class;  // key: class of the op that launched the kernels
   AttentionKernels attention = AttentionKernels::kFused;
   // The number of op calls that launched at least one kernel of the class expected of them.
@@ -71,8 +71,8 @@ struct KernelUse {
       0;  // number of kernels that have no start, or an end before their start
   std::map<std::string, std::chrono::nanoseconds>
       unknown;  // times of kernels whose class is unknown, by name
-  // The reason why the figures must not be used, if any: lost records, a bad time stamp,
-  // unattributed kernels, or steps that differ although they launched equally many kernels.
+  // The reason why the figures are invalid, if any: lost records, a bad time stamp, unattributed
+  // kernels, or steps that differ although they launched equally many kernels.
   std::optional<std::string> invalid;
   // A note on valid figures: steps launched different kernels, as routers of experts do, or copies
   // are unattributed.
@@ -87,12 +87,12 @@ KernelUse attribute(const Activity& activity, const std::vector<OpCall>& calls,
 
 // Compares the number of executed matmuls and attention ops with the number that launched a kernel
 // of their class. If the numbers differ, returns a line that names the phase, the class and both
-// numbers. Absent if all numbers agree. `executed` has the op counter's figures of the same steps.
+// numbers. Absent if all numbers agree. `executed` contains the op counts of the same steps.
 std::optional<std::string> disagreement(
     const KernelUse& use, const std::array<std::map<OpClass, std::int64_t>, kNumPhases>& executed);
 
-// Builds a point's kernel record from the attributed activity of its steps. `executed` has the op
-// counter's figures of the same steps. If the two disagree, the record is marked invalid.
+// Builds a point's kernel record from the attributed activity of its steps. `executed` contains the
+// op counts of the same steps. If kernels and op counts disagree, the record is marked invalid.
 KernelRecord kernel_record(const KernelUse& use, const CountsRecord& executed);
 
 // Returns the kernel times of one step, by phase and by class of the launching op.

@@ -11,7 +11,7 @@ template <class Function>
 void find(void* library, const char* name, Function& function) {
   function = reinterpret_cast<Function>(dlsym(library, name));
   if (function == nullptr) {
-    throw CuptiError("CUPTI lacks " + std::string(name) + "; install CUPTI of CUDA 13");
+    throw CuptiError("CUPTI lacks " + std::string(name) + "; install the CUPTI of CUDA 13");
   }
 }
 

@@ -14,7 +14,8 @@
 namespace rematch {
 namespace {
 
-// 4 MiB hold about 20,000 kernels. CUPTI asks for the next buffer before this one is full.
+// 4 MiB hold about 20,000 kernel records. CUPTI requests the next buffer before the current one is
+// full.
 constexpr std::size_t kBufferBytes = std::size_t{4} << 20;
 constexpr std::size_t kBufferAlignment = 8;
 
@@ -51,23 +52,24 @@ bool launches_kernel(std::string_view call) {
   return has("Launch") && !has("Host") && !has("Graph");
 }
 
-// The callback of the subscriber. CUPTI requires a callback, but this session enables nothing that
-// would call it.
+// Does nothing. CUPTI requires a subscriber with a callback, but this session enables nothing that
+// calls the callback.
 void CUPTIAPI ignore_callback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}
 
 std::string advice_for(CUptiResult result) {
   switch (result) {
     case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
-      return "another tool records already (nsys, ncu, a sanitizer, a debugger, a profiler); run "
+      return "another tool is already recording (nsys, ncu, a sanitizer, a debugger, a profiler); "
+             "run "
              "without that tool";
     case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
     case CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES:
-      return "the driver lets only administrators profile; ask for "
+      return "only administrators may profile with this driver; ask an administrator to set "
              "NVreg_RestrictProfilingToAdminUsers=0";
     case CUPTI_ERROR_NOT_COMPATIBLE:
       return "another tool uses CUPTI in an incompatible way; run without that tool";
     default:
-      return "no activity can be recorded here; is a driver of CUDA 13 loaded?";
+      return "no activity can be recorded here; is a driver for CUDA 13 loaded?";
   }
 }
 
@@ -220,7 +222,8 @@ CuptiSession::CuptiSession(const CuptiFunctions& functions)
   {
     const std::lock_guard lock(Recorder::target_mutex);
     if (Recorder::target != nullptr) {
-      throw CuptiError("this process records activity already; one session at a time");
+      throw CuptiError(
+          "this process is already recording activity; only one session at a time is possible");
     }
     Recorder::target = recorder_;
   }

@@ -17,11 +17,11 @@ namespace rematch {
 
 // Records an event before and after each op of the current stream, while an OpModeGuard installs
 // this mode. Autograd runs backward of a GPU on a thread of its own, so a BackwardThreadsGuard must
-// install the mode too. An op's time is the time between its two events. It includes a wait for the
-// host if the device had nothing to do, so an op that is shorter than its launch looks longer than
-// it is.
+// install the mode too. An op's time is the time between its two events. If the device was idle,
+// this time includes a wait for the host. An op that is shorter than its launch therefore appears
+// too long.
 //
-// A list of times holds zeros until finish(). Only one thread at a time may run ops.
+// A list holds zeros instead of times until finish(). Only one thread at a time may run ops.
 class DeviceOpTimer final : public OpMode, public OpaqueCall::Timer {
  public:
   using Duration = Profile::Duration;

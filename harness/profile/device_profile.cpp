@@ -21,8 +21,7 @@ namespace {
 // The allocator usually behaves the same in every step. A second step shows whether it does.
 constexpr int kWeighedSteps = 2;
 
-// Appends the duration of each step's phases. No other observer is active in the steps that this
-// listener times.
+// Appends the duration of each step's phases. No other observer may be active in these steps.
 class PhaseClock final : public StepListener {
  public:
   // `steps` must outlive this object.
@@ -141,8 +140,7 @@ void ProfiledTraining::weigh_ops() {
 void ProfiledTraining::record_kernels() {
   const std::unique_ptr<ActivityRecorder> activity = record_activity();
   StepListener nobody;
-  // a warm-up, so that the counted steps exclude kernels and libraries that the first recorded step
-  // loads
+  // Warms up: the first recorded step loads kernels and libraries, so it is not counted.
   step(nobody);
   synchronize(device_);
   activity->discard();

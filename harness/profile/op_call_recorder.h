@@ -68,8 +68,8 @@ class OpCallRecorder final : public OpObserver, public MoveObserver {
 // not depend on steps or traces.
 //
 // Appends ops to the list that is set, while an OpObserverGuard installs this observer. Without a
-// list, ops are ignored. Only one op may run at a time, because the allocator's peak is the
-// device's, not a thread's. On the CPU the class requires install_counting_allocators().
+// list, ops are ignored. Only one op may run at a time, because the allocator tracks one peak per
+// device, not one per thread. On the CPU the class requires install_counting_allocators().
 class TemporaryRecorder final : public OpObserver {
  public:
   explicit TemporaryRecorder(at::Device device) : memory_(device) {}

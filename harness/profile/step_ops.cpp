@@ -33,9 +33,10 @@ void require_same_ops(const std::vector<const std::string*>& ran,
     const auto name_in = [index](const std::vector<const std::string*>& names) {
       return index < names.size() ? *names[index] : "missing";
     };
-    throw std::runtime_error("op " + std::to_string(index) + " of " + phase + " is " +
-                             name_in(ran) + " on " + device + " and " + name_in(traced) +
-                             " in the model's trace; its ops depend on data, so it has no profile");
+    throw std::runtime_error(
+        "op " + std::to_string(index) + " of " + phase + " is " + name_in(ran) + " on " + device +
+        " and " + name_in(traced) +
+        " in the model's trace; the ops depend on data, so they cannot be profiled");
   }
 }
 

@@ -43,8 +43,8 @@ class Progress {
 // Returns a bar such as "[######..................]". A `total` of 0 shows as complete. Pure.
 std::string progress_bar(std::int64_t done, std::int64_t total);
 
-// Words on stderr about long work. The words appear after two seconds. On a terminal, they are
-// redrawn in place. Elsewhere, a line is printed each time the elapsed time has doubled.
+// A message on stderr about work in progress, shown after two seconds. On a terminal, the message
+// is redrawn in place. Elsewhere, a line is printed each time the elapsed time has doubled.
 class LateWords {
  public:
   explicit LateWords(std::chrono::nanoseconds redraw_every);
@@ -52,9 +52,9 @@ class LateWords {
   LateWords(const LateWords&) = delete;
   LateWords& operator=(const LateWords&) = delete;
 
-  // Returns the elapsed time if it is time to show words.
+  // Returns the elapsed time if a message is due.
   std::optional<std::chrono::nanoseconds> due() const;
-  // `drawn_before` is drawn in front of the words on a terminal.
+  // `drawn_before` is drawn in front of the message on a terminal.
   void show(const std::string& words, const std::string& drawn_before);
   // Clears the terminal's line.
   void clear();
@@ -99,9 +99,9 @@ class ElapsedProgress {
   LateWords words_{/*redraw_every=*/std::chrono::milliseconds(500)};
 };
 
-// Returns a text such as "profile: step 3 of 22, about 40 s left". Absent in the first two seconds,
-// before the first step is done, and after the last step. Pure. For steps that run one after
-// another in this process.
+// Describes steps that run one after another in this process. Returns a text such as "profile: step
+// 3 of 22, about 40 s left". Absent in the first two seconds, before the first step is done, and
+// after the last step. Pure.
 std::optional<std::string> step_progress_words(const std::string& what, std::int64_t done,
                                                std::int64_t total,
                                                std::chrono::nanoseconds elapsed);

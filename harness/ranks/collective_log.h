@@ -5,9 +5,9 @@
 // Note [Which collectives pair] Backends pair the calls of a group only by their order. If one rank
 // makes two calls in a different order than the others, and their shapes are equal, the values are
 // wrong and no error is raised. So each call is listed with its group, kind, dtype, shape, phase
-// and region, and with the op that made its input. The line also has the distance to this op: the
-// number of ops since then or, if another collective came between, the number of collectives. The
-// lines must be equal on all ranks. Two numbers may differ: the rows of an exchange, because
+// and region, and with the op that made its input. The line also contains the distance to this op:
+// the number of ops since then or, if another collective came between, the number of collectives.
+// The lines must be equal on all ranks. Two numbers may differ: the rows of an exchange, because
 // routing differs, and the total number of ops. A distance that counts ops must not differ.
 #pragma once
 

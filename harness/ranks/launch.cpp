@@ -228,7 +228,7 @@ struct Launcher::Job {
 };
 
 Launcher::Launcher(int world) : job_(std::make_unique<Job>()) {
-  if (world < 1) throw RanksError("a job has one rank or more, not " + std::to_string(world));
+  if (world < 1) throw RanksError("a job needs at least 1 rank, not " + std::to_string(world));
   job_->place.world = world;
   for (int rank = 0; rank < world; ++rank) job_->ranks.push_back(rank);
   job_->store =

@@ -50,8 +50,8 @@ class Launcher {
   using CommandOfRank = std::function<std::vector<std::string>(int rank)>;
   LaunchResult run(const CommandOfRank& command, std::chrono::milliseconds limit);
 
-  // These two functions exchange texts between the launchers of a job, outside of runs. Each name
-  // is used once. Both functions throw RanksError if the launchers' store is gone.
+  // These two functions exchange texts between the launchers of a job, independent of runs. Each
+  // name is used once. Both functions throw RanksError if the launchers' store is gone.
   void tell(const std::string& name, const std::string& text);
   std::optional<std::string> told(
       const std::string& name);  // absent if no launcher has sent a text of this name

@@ -13,7 +13,7 @@
 
 namespace rematch {
 
-// The known state of a rank when the job is given up.
+// The last known state of a rank when the job is stopped.
 struct RankState {
   int rank = 0;
   bool was_started = true;
@@ -23,7 +23,8 @@ struct RankState {
   int signal = 0;         // signal that ended the rank; 0 if no signal did
   int exit_code = 0;      // exit code, if no signal ended the rank
   std::string last_line;  // last line of the rank's stderr
-  // Whether the rank runs under another launcher which was heard from earlier but is silent.
+  // Whether another launcher runs the rank, and that launcher has sent messages earlier but is now
+  // silent.
   bool is_silent = false;
   RankNote note;
 };
@@ -33,10 +34,10 @@ struct Blame {
   std::string message;  // one line such as "rank 2 ended first, signal 9"
 };
 
-// Returns the rank that failed first. A rank ended by a signal is preferred, because no other rank
-// caused that. Ranks that lost a connection come last. If every rank that ended had lost a
-// connection, and other ranks still run, returns the running rank that is furthest behind, because
-// that rank hangs. Absent if no rank failed. Pure.
+// Returns the rank that failed first. Prefers a rank that a signal ended, because no other rank's
+// failure causes a signal. Ranks that lost a connection come last. If every rank that ended had
+// lost a connection, and other ranks still run, returns the running rank that is furthest behind,
+// because that rank hangs. Absent if no rank failed. Pure.
 std::optional<Blame> blame_of_failure(const std::vector<RankState>& ranks);
 
 // Returns the running rank that is furthest behind. Absent if all ranks are equally far. Pure.
@@ -64,7 +65,7 @@ class LaunchExchange {
   c10::intrusive_ptr<c10d::Store> store_;
   std::vector<RankState> states_;
   std::vector<bool> is_here_;
-  std::int64_t beat_ = 0;  // counter whose changes show listeners that this launcher is alive
+  std::int64_t beat_ = 0;           // its changes show other launchers that this launcher is alive
   std::vector<std::string> heard_;  // last text heard from each rank of another launcher
   std::vector<std::chrono::steady_clock::time_point> heard_at_;
   std::chrono::steady_clock::time_point next_{};

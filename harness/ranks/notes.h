@@ -1,6 +1,6 @@
 // Notes that the ranks of one machine write for their launcher while they run. The notes say how
-// far each rank is, and which rank failed by itself. They are in shared memory, so writing a note
-// costs one memory write, and the note outlives the rank.
+// far each rank is, and whether it failed on its own or because of another rank. They are in shared
+// memory, so writing a note costs one memory write, and the note outlives the rank.
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,7 @@ struct RankNote {
   std::optional<std::chrono::nanoseconds> failed_at;  // time on the machine's steady clock
 };
 
-struct RankSlot;  // lies in memory that several processes share
+struct RankSlot;  // placed in memory that several processes share
 
 // The notes of one rank. If a launcher started this process, the notes are in the launcher's
 // memory. Otherwise they are in this process's memory.

@@ -77,8 +77,8 @@ class Ranks {
 
 struct RegisteredGroups;
 
-// Groups of any size in this process alone, which acts as rank `rank`. The process allocates,
-// computes and calls the same as that rank would. Values are finite but wrong. For CPU and CUDA
+// Groups of any size in this process alone, which acts as rank `rank`. The process makes the same
+// allocations, computations and calls as that rank. Values are finite but wrong. For CPU and CUDA
 // tensors; prediction on meta tensors needs no group.
 class PretendedRanks {
  public:

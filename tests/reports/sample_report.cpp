@@ -106,7 +106,7 @@ KernelRecord sample_kernels() {
   kernels.offload_copies = TransferRecord{8, Bytes{4 << 20}, std::chrono::microseconds(170)};
   kernels.unattributed_transfers = TransferRecord{1, Bytes{512}, std::chrono::microseconds(2)};
   kernels.slowdown_ratio = 1.08;
-  kernels.note = "step 0 ran 73 kernels, step 1 ran 75: its launches depend on the data";
+  kernels.note = "step 0 ran 73 kernels, step 1 ran 75: the launches of a step depend on its data";
   return kernels;
 }
 

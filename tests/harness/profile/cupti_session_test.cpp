@@ -486,7 +486,7 @@ TEST_CASE(
   check_nothing_is_left();
   fake = {};
   fake.enable_result = CUPTI_ERROR_UNKNOWN;
-  CHECK_THAT(refusal(functions), Catch::Contains("is a driver of CUDA 13 loaded?"));
+  CHECK_THAT(refusal(functions), Catch::Contains("is a driver for CUDA 13 loaded?"));
   check_nothing_is_left();
   fake = {};
   fake.version = 120900;

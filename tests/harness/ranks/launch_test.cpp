@@ -293,7 +293,7 @@ TEST_CASE("the error for a lost store contains the store's address") {
 }
 
 TEST_CASE("a job without ranks is refused") {
-  CHECK_THROWS_WITH(Launcher(0), "a job has one rank or more, not 0");
+  CHECK_THROWS_WITH(Launcher(0), "a job needs at least 1 rank, not 0");
 }
 
 }  // namespace
