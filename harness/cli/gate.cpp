@@ -36,21 +36,22 @@ struct GateFlags : RecordFlags {
         "Test of the losses: bitwise, envelope or equivalence (default: envelope with --losses, "
         "else none)");
     app.add_option("--max-loss-difference", max_loss_difference,
-                   "Largest difference of the loss at any step, in units of the loss");
+                   "Largest allowed difference of the loss at any step, in units of the loss");
     app.add_option("--margin", margin,
-                   "With equivalence: largest difference of mean losses that is allowed, in "
+                   "With equivalence: largest allowed difference of mean losses, in "
                    "units of the loss (default: 4 deviations of a run)");
     app.add_option("--window", window,
                    "With equivalence: number of last steps over which a run's mean loss is taken "
                    "(default: the second half)")
         ->default_str("")
         ->check(CLI::Range(1, kMaxSteps));
-    app.add_option("--max-peak-bytes", max_peak, "Largest peak of allocated bytes: 24GiB");
+    app.add_option("--max-peak-bytes", max_peak,
+                   "Largest allowed peak of allocated bytes, such as 24GiB");
     app.add_option("--max-slowdown", max_slowdown,
-                   "Largest step time relative to the reference's: 1.1, or 10%");
+                   "Largest allowed step time relative to the reference's, such as 1.1 or 10%");
     app.add_option("--expect", expect,
-                   "Required numbers of executed ops over all steps: attention_forward=600, "
-                   "recompute.matmul=0");
+                   "Required numbers of executed ops over all steps, such as "
+                   "attention_forward=600,recompute.matmul=0");
     app.add_flag("--allow-mixed", allow_mixed, "Decide even if the environments differ");
     add_record_flags(app, schema_name(kGateSchema));
   }

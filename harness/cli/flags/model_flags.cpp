@@ -74,7 +74,7 @@ ModelFlags::ModelFlags(CLI::App& app, Name name) {
                  "eager: norms, modulation, rotary embedding, SwiGLU and loss as ATen ops; fused: "
                  "one op each");
   app.add_option("--video", video_,
-                 "Video of a DiT in pixels, frames x height x width: 77x480x832");
+                 "Video of a DiT in pixels, frames x height x width, such as 77x480x832");
   app.add_option_function<std::string>(
       "--parallel",
       [this](const std::string& text) {

@@ -135,8 +135,8 @@ void add_any_card(CLI::App& app, bool& any_card) {
 void add_reserve(CLI::App& app, std::string& reserve) {
   app.add_option(
       "--reserve", reserve,
-      "Memory of the card to reserve for driver and CUDA context, NCCL and fragmentation: "
-      "2GiB, or 0B to give tensors all memory (default: depends on the card)");
+      "Memory of the card to reserve for driver and CUDA context, NCCL and fragmentation, "
+      "such as 2GiB, or 0B to give tensors all memory (default: depends on the card)");
 }
 
 std::optional<Bytes> parse_reserve(const std::string& text) {
@@ -159,8 +159,8 @@ void add_force(CLI::App& app, bool& force) {
 RunFlags::RunFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
   add_policy_flags(app);
   app.add_option("--schedule", schedule,
-                 "whole_region, on_demand, both or usual; usual: the schedule of a front in "
-                 "--plan, whole_region for modes of other systems, else on_demand");
+                 "whole_region, on_demand, both or usual. usual means the schedule of a front in "
+                 "--plan, whole_region for modes of other systems, and else on_demand");
   app.add_option(
       "--device", device,
       "cpu, meta, cuda, cuda:1, or cuda-dry: kernel launches and memory of CUDA without a GPU");
@@ -177,18 +177,19 @@ RunFlags::RunFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
                  "Text file to train on (default: the text that ships with rematch)");
   app.add_option("--pretend-rank", pretend_rank,
                  "Measure this rank of --parallel's layout alone, in one process: collectives "
-                 "fill their results locally, so counts and bytes are right and values are not")
+                 "fill their results locally, so counts and bytes are right, but values are wrong")
       ->check(CLI::Range(0, static_cast<int>(kMaxWorld) - 1));
-  app.add_option("--reference", reference, "Policy that the others are compared with");
+  app.add_option("--reference", reference, "Policy to which the other policies are compared");
   app.add_option("--repeat-reference", num_repeats,
                  "Number of further runs of the reference, from which rematch gate computes the "
                  "noise. Without a number the flag means 4 (default: 0)")
       ->expected(0, 1)
       ->default_str(std::to_string(kUsualRepeats))
       ->check(CLI::Range(0, kMaxRepeats));
-  app.add_option("--shard", shard,
-                 "Run only a share of the points, counted from 0: 2/8; or slurm: the share of "
-                 "this task of a Slurm job array");
+  app.add_option(
+      "--shard", shard,
+      "Run only a share of the points, such as 2/8, where the first share is 0/8; or slurm, "
+      "which means the share of this task of a Slurm job array");
   app.add_flag(
       "--times-only", times_only,
       "Only time the steps, without op counts or a bitwise comparison. For models whose exact "
@@ -196,8 +197,8 @@ RunFlags::RunFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
   app.add_option(
       "--snapshot", snapshot,
       "File for the CUDA allocator's snapshot over one step of one policy, for "
-      "pytorch.org/memory_viz; with several ranks one file each, x.rank-0-of-2.pickle for "
-      "x.pickle");
+      "pytorch.org/memory_viz. With several ranks, x.pickle becomes one file per rank, such as "
+      "x.rank-0-of-2.pickle");
   add_output_flags(
       app,
       "Report to write; points are stored in a folder beside it, and a rerun resumes from them");
@@ -208,8 +209,8 @@ PredictFlags::PredictFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) 
   app.add_option("--trace", trace_file, "Stored trace to use instead of --model");
   add_policy_flags(app);
   app.add_option("--schedule", schedule,
-                 "whole_region, on_demand, both or usual; usual: the schedule of a front in "
-                 "--plan, whole_region for modes of other systems, else on_demand");
+                 "whole_region, on_demand, both or usual. usual means the schedule of a front in "
+                 "--plan, whole_region for modes of other systems, and else on_demand");
   optimizer_option =
       app.add_option("--optimizer", optimizer,
                      "adamw, adamw(state=bfloat16), adamw8bit, muon, sgd, sgd(momentum=0.9) or "
@@ -223,8 +224,8 @@ PredictFlags::PredictFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) 
                  "With --device: times of collectives from rematch profile --links, in place of "
                  "the data sheet's link");
   app.add_option("--profile", profile_file,
-                 "Also predict how long steps take, from a profile's times; with --round-512 also "
-                 "what kernels allocate themselves, if the profile was measured on a GPU");
+                 "Also predict how long steps take, from a profile's times. With --round-512 and a "
+                 "profile of a GPU, also predict the memory that kernels allocate internally");
   add_any_card(app, any_card);
   add_reserve(app, reserve);
   app.add_flag("--json", json, "Print JSON instead of the table");
@@ -253,17 +254,19 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
                  "Optimizer whose state is part of every peak: adamw, adamw(state=bfloat16), "
                  "adamw8bit, muon, sgd, sgd(momentum=0.9) or none");
   model.add_world(app);
-  app.add_option("--budget", budget, "Print the fastest plan whose peak is at most this: 24GiB");
+  app.add_option("--budget", budget,
+                 "Print the fastest plan whose peak is at most this size, such as 24GiB");
   app.add_option("--free", free,
                  "Print the fastest plan whose peak without parameters and optimizer state is at "
-                 "most this: 16GiB; gradients count");
+                 "most this size, such as 16GiB; gradients count");
   app.add_option("--activation-budget", activation_budget,
                  "Print the fastest plan whose peak without parameters, gradients and optimizer "
-                 "state is at most this: 16GiB");
+                 "state is at most this size, such as 16GiB");
   add_reserve(app, reserve);
   app.add_option(
       "--max-slowdown", max_slowdown,
-      "Print the plan with the lowest peak that is at most this much slower than the fastest: 5%");
+      "Print the plan with the lowest peak among plans that are at most this percentage slower "
+      "than the fastest, such as 5%");
   app.add_option(
       "--maximize", maximize,
       "tokens_per_second: find the batch size or token count with the most tokens per second "
@@ -286,19 +289,21 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
   app.add_flag("--simple", simple,
                "Print only the best plan of a simple form: whole blocks or modules, one save list "
                "for all layers or two groups of layers; rematch export writes it for a trainer");
-  app.add_flag("--hull", hull,
-               "Use only the options of each block that lie on its convex hull: a faster search "
-               "with fewer plans");
+  app.add_flag(
+      "--hull", hull,
+      "Use only the options of each block that lie on the block's convex hull. The search is "
+      "faster and finds fewer plans");
   app.add_option("--links", links_file,
                  "From rematch profile --links: with --device h100 the times of collectives, with "
                  "--offload the rates of copies, in place of the data sheet's link");
   app.add_flag(
       "--offload", offload,
-      "Also search plans that copy to the host what blocks hold for backward: region "
-      "inputs, and what regions keep; step times count the copies that compute does not hide");
-  app.add_option("--link-rate", link_rate,
-                 "With --offload: rate of copies in each direction, 50GB/s (default: as --links "
-                 "measured, else PCIe by the device's data sheet)");
+      "Also search plans that copy region inputs and kept values to the host until backward; "
+      "step times include the copies that compute does not hide");
+  app.add_option(
+      "--link-rate", link_rate,
+      "With --offload: rate of copies in each direction, such as 50GB/s (default: as --links "
+      "measured, else PCIe by the device's data sheet)");
   app.add_option(
          "--measure", num_measured,
          "Number of points of the front to run as rematch run does, in addition to the baselines: "

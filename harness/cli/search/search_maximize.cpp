@@ -27,17 +27,17 @@ void require_maximizable(const SearchFlags& flags) {
                      "' is unknown; allowed is tokens_per_second");
   }
   if (!flags.model.range()) {
-    throw UsageError("--maximize needs a range of loads; give --batch 1:64 or --tokens 1024:16384");
+    throw UsageError("--maximize needs a range of sizes; give --batch 1:64 or --tokens 1024:16384");
   }
   if (!flags.trace_file.empty()) {
     throw UsageError("--maximize tries several shapes, but a trace has one shape; give --model");
   }
   if (!flags.profile_file.empty() || is_measured_device(flags.device)) {
     throw UsageError(
-        "--maximize needs the times of every load that it tries, but a measured profile has the "
-        "times of one load: "
-        "an op's time does not grow in step with the load; give a data sheet's times with "
-        "--device h100");
+        "--maximize needs op times at every batch size or token count that it tries, but a "
+        "measured "
+        "profile contains the times of one size, and op times do not scale with the size; give a "
+        "data sheet's times with --device h100");
   }
   if (flags.num_measured != 0 || !flags.max_slowdown.empty() || flags.fail_behind_baselines) {
     throw UsageError(

@@ -24,19 +24,23 @@ struct SweepEmitFlags {
   explicit SweepEmitFlags(CLI::App& app) {
     app.add_option("folder", folder, "Folder of the sweep")->required();
     app.add_option("--engine", engine, "slurm or local");
-    app.add_option("--workers", job.num_workers, "Number of workers: tasks of the job array")
+    app.add_option("--workers", job.num_workers,
+                   "Number of workers; with slurm, each worker is a task of the job array")
         ->check(CLI::Range(1, kMaxWorkers));
-    app.add_option("--time", time,
-                   "With slurm: time limit of a task, 45min; the task is requeued at the limit");
-    app.add_option("--gres", job.gres,
-                   "With slurm: resources of a task, gpu:h100:1, or none (default: gpu:1 on CUDA)");
+    app.add_option(
+        "--time", time,
+        "With slurm: time limit of a task, such as 45min; the task is requeued at the limit");
+    app.add_option(
+        "--gres", job.gres,
+        "With slurm: resources of a task, such as gpu:h100:1, or none (default: gpu:1 on CUDA)");
     app.add_option("--cpus", job.num_cpus, "With slurm: number of cores of a task")
         ->check(CLI::Range(1, kMaxCpus));
     app.add_option("--slurm", slurm,
-                   "With slurm: further options of sbatch, partition=gpu,account=me");
-    app.add_option("--prefix", job.prefix,
-                   "Command that starts the program: 'apptainer exec --nv image.sif', 'srun "
-                   "--kill-on-bad-exit=0'");
+                   "With slurm: further options of sbatch, such as partition=gpu,account=me");
+    app.add_option(
+        "--prefix", job.prefix,
+        "Command that starts the program, such as 'apptainer exec --nv image.sif' or 'srun "
+        "--kill-on-bad-exit=0'");
     app.add_option("--program", job.program,
                    "Path of rematch on the workers (default: this program's path)");
   }

@@ -31,9 +31,10 @@ struct SweepPlanFlags {
     app.add_option("folder", folder, "Folder of the sweep; all workers must see it")->required();
     app.add_option("--card", card, "Card from whose data sheet the times are predicted");
     app.add_option("--memory", memory,
-                   "List the comparisons that do not fit into this: 80GiB (default: none)");
+                   "List the comparisons that do not fit into this much memory, such as 80GiB "
+                   "(default: none)");
     app.add_option("--reserve", reserve,
-                   "Part of --memory that tensors cannot use: 2GiB (default: none)");
+                   "Part of --memory that tensors cannot use, such as 2GiB (default: none)");
     app.add_option("--stale", stale_after,
                    "A worker that is silent for this long is considered dead");
     app.add_flag("--json", json, "Print the plan as well");

@@ -29,7 +29,7 @@ struct SweepRunFlags {
     app.add_option("folder", folder, "Folder of the sweep")->required();
     app.add_option(
         "--for", time,
-        "Time limit: 40min; a comparison that is predicted to take longer is not started, "
+        "Time limit, such as 40min; a comparison that is predicted to take longer is not started, "
         "and a running comparison is stopped at the limit (default: none)");
     app.add_option("--gpus", gpus, "all: start a worker for each visible card of this machine");
     app.add_flag("--retry-failed", retry_failed, "Retry each failed comparison once");

@@ -88,7 +88,7 @@ TEST_CASE("a search with offloading takes the copy rate from a file or a flag") 
 TEST_CASE("a search for the largest load refuses times measured for a single load") {
   check_usage_error(
       "search --model llama_small --device cpu --batch 1:8 --maximize tokens_per_second",
-      "a measured profile has the times of one load");
+      "a measured profile contains the times of one size");
 }
 
 TEST_CASE("a profile measured on a few layers is valid for the whole model") {

@@ -245,7 +245,7 @@ TEST_CASE("search and profile reject unusable inputs in one line") {
                     "allowed is tokens_per_second");
   check_usage_error(most + "--device h100", "needs a range");
   check_usage_error(most + "--device h100 --batch 1:8 --tokens 8:16", "only one dimension");
-  check_usage_error(most + "--profile p.json --batch 1:8", "has the times of one load");
+  check_usage_error(most + "--profile p.json --batch 1:8", "contains the times of one size");
   check_usage_error(most + "--device h100 --batch 1:8 --budget 24", "'24' has no unit");
   check_usage_error(most + "--device h100 --batch 1:8 --max-slowdown 5%",
                     "cannot be combined with");
