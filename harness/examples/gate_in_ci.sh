@@ -16,8 +16,8 @@ mkdir -p "$folder"
 "$rematch" run --model llama_small --policy none,full,attn_only --steps 4 --rounds 0 --repeat-reference 3 \
   -o "$folder/gate.json"
 
-# Check that losses, gradients and parameters have the bits of policy none at every step, and that
-# no peak exceeds 64 MiB.
+# Check that losses, gradients and parameters are bitwise equal to those of policy none at every
+# step, and that no peak exceeds 64 MiB.
 "$rematch" gate "$folder/gate.json" --reference "$folder/gate.json" --loss bitwise --max-peak-bytes 64MiB
 
 # Check the number of recomputed attentions. The model has 8 blocks, so four steps of full recompute

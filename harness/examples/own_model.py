@@ -2,7 +2,7 @@
 
 import rematch
 
-rematch.count_memory()  # only for the table below; leave this out when you train
+rematch.count_memory()  # only for the table that check() prints; leave this out when you train
 
 import torch  # noqa: E402 - bytes are counted only if the import follows count_memory()
 from torch import nn  # noqa: E402

@@ -85,13 +85,13 @@ class OpClassTimer final : public OpObserver {
   Times times_;
 };
 
-// The times of the copies of offloaded values, summed over moves.
+// Copy times of offloaded values, summed over all copies.
 struct CopyTimes {
   std::chrono::nanoseconds copying{};
   // Time that streams wait in joins. Includes gaps before the host launches more work.
   std::chrono::nanoseconds waiting{};
-  std::chrono::nanoseconds hidden() const;   // time of copying while other work runs
-  std::chrono::nanoseconds exposed() const;  // time of copying while other work waits
+  std::chrono::nanoseconds hidden() const;   // copy time during which other work runs
+  std::chrono::nanoseconds exposed() const;  // copy time during which other work waits
 };
 
 // Times the copies of offloaded values, and how long the step's own work waits for them. On a GPU,

@@ -7,7 +7,7 @@ namespace {
 
 // The granularity of CUDA's caching allocator. Its statistics count rounded sizes.
 constexpr std::int64_t kAcceleratorRounding = 512;
-constexpr std::size_t kAllPools = 0;  // index of the sum in a StatArray
+constexpr std::size_t kAllPools = 0;  // index of the total in a StatArray
 
 Bytes rounded(std::size_t bytes) {
   const auto count = static_cast<std::int64_t>(bytes);

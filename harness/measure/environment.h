@@ -7,8 +7,7 @@
 
 namespace rematch {
 
-// Leaves fields absent that this machine does not report. `device` is the device that the points
-// run on.
+// Fields that this machine does not report stay absent. `device` is the device on which points run.
 Environment describe_environment(at::Device device);
 
 }  // namespace rematch

@@ -179,7 +179,8 @@ bool GpuMonitor::is_in_mig_mode() const {
   return ask<unsigned>(functions_.mig_mode, device_, &current) && current != 0;
 }
 
-// Returns as many entries as the driver has processes. Entries beyond kMaxProcesses are empty.
+// Returns one entry for each process that the driver reports. Entries beyond kMaxProcesses are
+// empty.
 std::optional<std::vector<NvmlProcess>> GpuMonitor::processes_on(NvmlDevice* device) const {
   if (functions_.processes == nullptr) return std::nullopt;
   std::vector<NvmlProcess> processes(kMaxProcesses);

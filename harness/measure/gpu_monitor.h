@@ -45,7 +45,7 @@ struct NvmlFunctions {
   int (*throttle_reasons)(NvmlDevice*, unsigned long long*) = nullptr;
   int (*temperature)(NvmlDevice*, int, unsigned*) = nullptr;
   int (*processes)(NvmlDevice*, unsigned*, NvmlProcess*) = nullptr;
-  Number power_limit = nullptr;          // milliwatts, the limit that the driver enforces
+  Number power_limit = nullptr;          // the limit that the driver enforces, in milliwatts
   Number default_power_limit = nullptr;  // milliwatts
   Number pcie_generation = nullptr;
   Number pcie_width = nullptr;
@@ -54,7 +54,7 @@ struct NvmlFunctions {
   int (*ecc_mode)(NvmlDevice*, int*, int*) = nullptr;
   int (*persistence_mode)(NvmlDevice*, int*) = nullptr;
   int (*mig_mode)(NvmlDevice*, unsigned*, unsigned*) = nullptr;
-  Number gpu_instance = nullptr;  // takes the handle of a MIG instance
+  Number gpu_instance = nullptr;  // takes the handle of a MIG instance, not of the whole GPU
   int (*nvlink_state)(NvmlDevice*, unsigned, int*) = nullptr;
 };
 
@@ -117,8 +117,8 @@ std::optional<std::string> nvidia_driver_version();
 std::optional<std::string> driver_version_in(const std::string& module_file);
 std::optional<std::string> driver_version_of(const NvmlFunctions& functions);
 
-// Returns a warning for a user who is about to measure on a GPU that others use. Absent if nobody
-// else uses the GPU.
+// Returns a warning if other processes use the GPU on which the user is about to measure. Absent if
+// no other process uses the GPU.
 std::optional<std::string> shared_gpu_warning(const Environment& environment);
 
 // Summarizes the readings of one timed round: lowest clocks, and every reason that throttled the

@@ -7,7 +7,7 @@
 namespace rematch {
 namespace {
 
-// The GPU needs about this long to leave its idle clocks after the first launch.
+// Time that the GPU needs to leave its idle clocks after the first launch.
 constexpr std::chrono::milliseconds kFirstWait{1};
 
 }  // namespace
@@ -29,7 +29,7 @@ std::vector<GpuReading> GpuSampler::stop() {
   return std::exchange(readings_, {});
 }
 
-// The time between two readings grows from kFirstWait to the interval. Catches all exceptions,
+// Lets the time between two readings grow from kFirstWait to the interval. Catches all exceptions,
 // because an exception that leaves the thread would end the process.
 void GpuSampler::sample() {
   try {

@@ -13,7 +13,7 @@
 
 namespace rematch {
 
-// At this interval a step of two seconds gets about 40 readings. One reading costs the driver less
+// With this interval, a step of two seconds gets about 40 readings. A reading costs the driver less
 // than 1 ms.
 inline constexpr std::chrono::milliseconds kGpuSampleInterval{50};
 

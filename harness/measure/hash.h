@@ -12,16 +12,16 @@
 
 namespace rematch {
 
-// The hash of one tensor, on any device with data. Returns "" for an undefined tensor.
+// Returns the hash of one tensor on any device except meta, or "" for an undefined tensor.
 std::string tensor_hash(const at::Tensor& tensor);
 
-// The hash of each tensor. Hashes as many tensors at a time as LibTorch has threads.
+// Returns the hash of each tensor. Hashes as many tensors at a time as LibTorch has threads.
 std::vector<std::string> tensor_hashes(const std::vector<at::Tensor>& tensors);
 
-// The hash of the tensors' bytes, concatenated. Undefined tensors add nothing.
+// Returns the hash of the concatenated bytes of the tensors. Undefined tensors add nothing.
 std::string tensors_hash(const std::vector<at::Tensor>& tensors);
 
-// The hash of the state of the default generator for `device`'s kind of device.
+// Returns the hash of the state of the default random generator for the type of `device`.
 std::string generator_hash(at::Device device);
 
 // Returns the bits of a float or double as text, such as "0x3f800000" or "0x7ff8000000000000".

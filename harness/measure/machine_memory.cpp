@@ -38,7 +38,7 @@ void lower_to(std::optional<Bytes>& least, Bytes value) {
 
 // The names of the files in one version of Linux's control groups.
 struct Controller {
-  std::string mount;  // folder, relative to the root
+  std::string mount;  // folder relative to the file system's root
   const char* limit;
   const char* usage;
   // Keys of memory.stat that count pages of files, which the system can drop.

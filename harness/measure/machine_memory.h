@@ -20,7 +20,8 @@ struct MachineMemory {
 // The memory of a device that is available to the next run.
 struct AvailableMemory {
   Bytes bytes;
-  std::string what;  // where the memory is available, such as "available on this machine"
+  // Text that says where the memory is available, such as "available on this machine".
+  std::string what;
 };
 
 // `root` is the folder that contains proc and sys. If it is empty, this machine's files are read.

@@ -34,7 +34,7 @@ struct Allocation {
   }
 };
 
-// The bytes that tensors of one device kind hold.
+// Counts the bytes that tensors of one device type hold.
 class Counters {
  public:
   std::int64_t rounded(std::size_t bytes) const {

@@ -33,8 +33,8 @@ enum class MemoryTag : std::uint8_t {
 };
 inline constexpr int kNumMemoryTags = 8;
 
-// Thrown if the machine has no memory left for a tensor. Running out of memory is a result of a
-// measurement, not a fault of the program.
+// Thrown if the machine has no memory left for a tensor. A measurement treats this as a result, not
+// as an error of the program.
 struct OutOfMemory : std::runtime_error {
   OutOfMemory(const std::string& message, Bytes requested_bytes, Bytes alive_bytes)
       : std::runtime_error(message), requested(requested_bytes), alive(alive_bytes) {}
@@ -63,8 +63,8 @@ void install_counting_allocators(std::int64_t round = 1);
 bool counting_allocators_installed();
 
 // Counts allocations while it lives, then restores the previous allocators. Has no effect if the
-// counting allocators are installed. Figures exclude earlier allocations, so they are useful only
-// for differences and for tags. Use one guard at a time.
+// counting allocators are installed. Excludes allocations made before the guard, so totals are
+// useful only for differences and for tags. Use one guard at a time.
 class CountingGuard {
  public:
   CountingGuard();
@@ -77,8 +77,8 @@ class CountingGuard {
       nullptr;  // the previous allocators; null if the counting allocators were installed already
   c10::Allocator* meta_ = nullptr;
 };
-// Sets a limit. A CPU tensor that would bring the total above the limit throws OutOfMemory, as on a
-// machine with that much memory.
+// Sets a memory limit for CPU tensors. A tensor that would exceed the limit throws OutOfMemory, as
+// on a machine with that much memory.
 void limit_cpu_memory(std::optional<Bytes> limit);
 
 // Bytes alive, per device kind. Throws std::logic_error if the allocators are not installed.

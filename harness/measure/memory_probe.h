@@ -38,7 +38,8 @@ class MemoryProbe final : public OpObserver {
 
   void begin_step();
   void forward_done();
-  // Starts another forward of the same step, after a backward. forward_done() ends it as usual.
+  // Starts another forward in the same step, after a backward. Call forward_done() at its end, as
+  // for the first forward.
   void begin_next_forward();
   MemoryRecord finish_step();
 
@@ -66,7 +67,7 @@ class MemoryProbe final : public OpObserver {
   GradientHooks gradient_hooks_;
   StepPlace place_;
   std::vector<Born> born_;
-  std::size_t first_of_forward_ = 0;  // index of the boundary at which the last forward began
+  std::size_t first_of_forward_ = 0;  // index of the first boundary of the last forward
   Bytes saved_before_;                // bytes saved by earlier forwards
   StepSamples samples_;
   Bytes previous_total_;

@@ -1,5 +1,5 @@
-// Turns samples at op boundaries into a MemoryRecord: the peak, its place in the step, and who
-// holds it. Pure arithmetic; memory_probe.h takes the samples.
+// Turns samples at op boundaries into a MemoryRecord: the peak, its place in the step, and what
+// holds the bytes. Pure arithmetic; memory_probe.h takes the samples.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct BoundarySample {
   MemorySample memory;
   // The part of the forward tag that outlives forward. The other bytes of the tag are temporaries.
   Bytes saved;
-  // Bytes that the op allocated and freed while it ran, above the higher of the boundaries before
-  // and after the op.
+  // Bytes that the op allocated temporarily, above the larger of the totals before and after the
+  // op.
   Bytes transient;
   Phase phase = Phase::kForward;
   int place = 0;
@@ -28,7 +28,7 @@ struct BoundarySample {
 struct StepSamples {
   std::vector<std::string> places = {""};  // top-level scopes such as "blocks.3", "head" and "loss"
   std::vector<BoundarySample> boundaries;  // one boundary per executed op, in order
-  Bytes baseline;                          // bytes before the step
+  Bytes baseline;                          // bytes allocated before the step
   Bytes baseline_requested;
   // The peak of the whole step. Absent on devices that reserve no memory.
   std::optional<Bytes> peak_reserved;

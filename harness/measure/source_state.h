@@ -13,7 +13,7 @@ struct SourceState {
 };
 std::optional<SourceState> source_state();
 
-// Writes the source state to a record that has fields for it.
+// Writes the source state to the record's fields git_commit and git_dirty.
 template <class Record>
 void note_source_state(Record& record) {
   const std::optional<SourceState> source = source_state();
@@ -22,8 +22,8 @@ void note_source_state(Record& record) {
   record.git_dirty = source->dirty;
 }
 
-// Runs a command with the shell. Returns its output, or the first line of it. Absent if the command
-// fails, and if the first line is empty.
+// These two functions run a shell command and return its output or the first line of its output.
+// Absent if the command fails or the first line is empty.
 std::optional<std::string> output_of(const std::string& command);
 std::optional<std::string> first_line_of(const std::string& command);
 

@@ -20,7 +20,7 @@ class StepPlace final : private ScopeListener {
   // After this call the place is outside all scopes, until backward runs a node.
   void forward_done() { current_ = 0; }
 
-  // The index into names() for an op that runs at this moment. 0 if the op is in no scope.
+  // Returns the index into names() for an op that runs at this moment. 0 outside all scopes.
   int of(Phase phase);
   // "" followed by each top-level scope of the step, such as "blocks.3" and "head", in the order of
   // forward.
@@ -69,7 +69,8 @@ class PhaseGuard {
   PhaseGuard(const PhaseGuard&) = delete;
   PhaseGuard& operator=(const PhaseGuard&) = delete;
 
-  // Returns the phase of an op whose observed phase is `observed`.
+  // Returns the guard's phase for an op that is observed in forward, and `observed` for any other
+  // op.
   static Phase effective(Phase observed) {
     return observed == Phase::kForward ? override_of_thread().value_or(observed) : observed;
   }

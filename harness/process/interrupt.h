@@ -12,7 +12,7 @@
 namespace rematch {
 
 // While this guard lives, the given signals set a flag instead of ending the process. The running
-// work polls the flag. Guards may nest; making the outermost guard clears the flag.
+// work polls the flag. Guards may nest; the outermost guard clears the flag when it is made.
 class InterruptGuard {
  public:
   explicit InterruptGuard(std::initializer_list<int> signals = {SIGINT, SIGTERM});
@@ -32,8 +32,8 @@ class InterruptGuard {
 // message.
 void hold_interrupts();
 
-// Unblocks SIGINT and SIGTERM. Returns a signal that arrived while both were blocked, if any. Such
-// a signal has not ended the process.
+// Unblocks SIGINT and SIGTERM. If one of them arrived while blocked, returns it instead of letting
+// it end the process.
 std::optional<int> take_held_interrupt();
 
 // Thrown by work that the user interrupted. main() prints which part of the work is kept and exits

@@ -31,13 +31,13 @@ using Clock = std::chrono::steady_clock;
 constexpr int kCannotStart = 127;
 constexpr std::size_t kErrorTailBytes = 4096;
 constexpr std::chrono::milliseconds kPollInterval{20};
-// Longest delay until a signal is noticed that arrives just before a wait begins.
+// A signal that arrives just before a wait begins is noticed after at most this time.
 constexpr std::chrono::milliseconds kLongestWait{200};
 constexpr std::chrono::seconds kGraceAfterSigterm{2};
 
-// Everything the child needs between its start and exec, prepared by the parent. Until exec the
-// child runs on the parent's memory, while the parent waits. Copying the page tables of a process
-// with LibTorch would take longer than the rest of the start.
+// Holds everything that the child needs between its start and exec, prepared by the parent. Until
+// exec the child runs on the parent's memory, and the parent waits. Copying the page tables of a
+// process with LibTorch would take longer than the rest of the start.
 struct ChildStart {
   std::vector<char*> arguments;
   std::vector<char*> environment;
@@ -176,7 +176,7 @@ bool Child::poll_once(std::chrono::milliseconds longest) {
   return true;
 }
 
-// Returns false at the end of the stream, or if nothing can be read at this time.
+// Returns false at the end of the stream, or if there is nothing to read yet.
 bool Child::read_some() {
   pollfd readable{error_end_, POLLIN, 0};
   if (error_end_ < 0 || poll(&readable, 1, 0) <= 0) return false;
@@ -224,7 +224,7 @@ void take_end(const Child& child, const MachineMemory& before, ChildResult& resu
 
 bool is_memory_short(const MachineMemory& before, const MachineMemory& after, Bytes peak_resident) {
   // Some daemons and schedulers kill processes before memory is used up. Assumes such a kill if the
-  // child held at least this fraction (1 / kSuspectPart) of the total.
+  // child held at least 1 / kSuspectPart of the total memory.
   constexpr std::int64_t kSuspectPart = 2;
   if (after.oom_kills && before.oom_kills && *after.oom_kills > *before.oom_kills) return true;
   return !after.total || peak_resident.count >= after.total->count / kSuspectPart;

@@ -1,5 +1,5 @@
-// Child processes with a time limit, because each measurement runs in its own process. This code
-// does not depend on the child's work.
+// Child processes with a time limit, used because each measurement runs in its own process. This
+// code does not depend on the child's work.
 #pragma once
 
 #include <sys/resource.h>
@@ -16,7 +16,7 @@
 
 namespace rematch {
 
-// One child process, polled between other work.
+// A child process that the caller polls between other work.
 class Child {
  public:
   // Starts `command` (argv; the first word is a path) in its own process group. The child's stdin

@@ -40,10 +40,10 @@ struct LaunchCall {
   std::uint32_t correlation = 0;
 };
 
-// Used instead of an op call's number while a step's input is made, because making the input is not
+// Replaces the number of an op call while a step's input is made, because making the input is not
 // an op of the step.
 inline constexpr std::uint64_t kBatchOfStep = ~std::uint64_t{0};
-// Used instead of an op call's number while a plan's copies between device and host are started.
+// Replaces the number of an op call while a plan's offload copies are started.
 inline constexpr std::uint64_t kOffloadOfPlan = kBatchOfStep - 1;
 
 // Links a launching call to the innermost op call of its thread at that time.
@@ -67,8 +67,9 @@ struct Activity {
 class LaunchMarker {
  public:
   virtual ~LaunchMarker() = default;
-  // `op_call` is as in LaunchLink. `name` is for people, such as "forward blocks.3 aten::mm". Calls
-  // nest per thread. Each begin() is followed by an end() unless an op throws.
+  // `op_call` has the meaning of LaunchLink::op_call. Tools display `name`, such as "forward
+  // blocks.3 aten::mm". Calls nest per thread. Each begin() is followed by an end() unless an op
+  // throws.
   virtual void begin(std::uint64_t op_call, const std::string& name) = 0;
   virtual void end() = 0;
 

@@ -287,7 +287,7 @@ std::optional<std::string> disagreement(
 
 namespace {
 
-// Returns nothing if there were no transfers.
+// Absent if there were no transfers.
 std::optional<TransferRecord> transfer_record(const TransferTotals& totals) {
   if (totals.count == 0) return std::nullopt;
   return TransferRecord{totals.count, totals.bytes, totals.time};

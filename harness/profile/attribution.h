@@ -24,7 +24,7 @@ struct OpCall {
   OpClass op_class = OpClass::kOther;
   Phase phase = Phase::kForward;
   std::string place;  // top-level scope, such as "blocks.3"; empty outside all scopes
-  int step = 0;       // index of the step among the counted steps
+  int step = 0;       // index among the counted steps
 };
 
 // How an attention op is computed: by one fused kernel, or by matmuls and a softmax inside the op.
@@ -51,9 +51,10 @@ struct KernelUse {
   KernelTotalsByPhase<std::string> by_name;  // key: the kernel's short_name()
   KernelTotalsByPhase<OpClass> by_op_class;  // key: class of the op that launched the kernels
   AttentionKernels attention = AttentionKernels::kFused;
-  // The number of op calls that launched at least one kernel of the class expected of them.
+  // Number of op calls that launched at least one kernel of the class that their op must launch.
   std::array<std::map<OpClass, std::int64_t>, kNumPhases> ops_with_kernels;
-  std::vector<std::chrono::nanoseconds> by_call;  // time of each call's kernels and transfers
+  // Time of the kernels and transfers of each op call.
+  std::vector<std::chrono::nanoseconds> by_call;
   std::vector<std::int32_t> kernels_by_call;
 
   // Copies that the plan's offload started. They run in parallel to kernels, so no phase includes
@@ -70,7 +71,7 @@ struct KernelUse {
   std::int64_t badly_stamped =
       0;  // number of kernels that have no start, or an end before their start
   std::map<std::string, std::chrono::nanoseconds>
-      unknown;  // times of kernels whose class is unknown, by name
+      unknown;  // times of kernels of unknown class, by kernel name
   // The reason why the figures are invalid, if any: lost records, a bad time stamp, unattributed
   // kernels, or steps that differ although they launched equally many kernels.
   std::optional<std::string> invalid;

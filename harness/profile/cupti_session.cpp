@@ -100,7 +100,7 @@ struct CuptiSession::Recorder {
   std::vector<CUpti_ActivityKind> enabled;
   std::mutex mutex;
   Activity activity;    // `mutex` guards this field and all fields after it
-  std::string problem;  // an error in a buffer, found on CUPTI's thread
+  std::string problem;  // an error that CUPTI's thread found in a buffer
   int num_being_read = 0;
   std::condition_variable all_read;
   std::chrono::nanoseconds counted_from{};
@@ -124,7 +124,7 @@ void CuptiSession::Recorder::give_buffer(std::uint8_t** buffer, std::size_t* byt
   *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(kBufferAlignment, kBufferBytes));
   if (*buffer == nullptr) std::abort();
   *bytes = kBufferBytes;
-  *most_records = 0;  // 0: the size of the buffer is the only limit
+  *most_records = 0;  // 0 means no limit other than the size of the buffer
 }
 
 void CuptiSession::Recorder::take_buffer(CUcontext context, std::uint32_t stream,
@@ -195,7 +195,7 @@ void CuptiSession::Recorder::enable(CUpti_ActivityKind kind) {
   enabled.push_back(kind);
 }
 
-// A call without a name stays traced, because an extra record does no harm.
+// Calls without a name stay traced, because an extra record does no harm.
 void CuptiSession::Recorder::trace_calls(const Calls& calls) {
   enable(calls.kind);
   for (CUpti_CallbackId call = 1; call <= calls.last; ++call) {

@@ -18,7 +18,7 @@
 namespace rematch {
 namespace {
 
-// The allocator usually behaves the same in every step. A second step shows whether it does.
+// Two steps, to check that the allocator behaves the same in every step.
 constexpr int kWeighedSteps = 2;
 
 // Appends the duration of each step's phases. No other observer may be active in these steps.
@@ -57,9 +57,8 @@ class ListedStep final : public StepListener {
   StepFigures<Figure>& figures_;
 };
 
-// The steps that measure a profile, one after another. A step is timed as a whole, timed or
-// recorded op by op, or measured for temporaries. Each step does only one of these, so that no
-// measurement disturbs another.
+// Runs the steps that measure a profile. Each step is either timed as a whole, timed or recorded op
+// by op, or measured for temporaries, so that no measurement disturbs another.
 class ProfiledTraining {
  public:
   ProfiledTraining(const Trace& trace, const TrainingSettings& settings, int num_steps)
@@ -154,8 +153,8 @@ void ProfiledTraining::record_kernels() {
   steps_.watched = times_of_steps(activity->finish(), recorder.calls(), trace_, num_steps_);
 }
 
-// Adds the facts on which the times depend in addition to the model. The attention kernel is one of
-// them, because LibTorch may have chosen it.
+// Records what the times depend on besides the model. This includes the attention kernel, because
+// LibTorch may have chosen it.
 void ProfiledTraining::note_kernels(Profile& profile) const {
   profile.attention_backend = to_string(attention_backend_in_use());
   if (!device_.is_cuda()) return;

@@ -24,7 +24,7 @@ enum class KernelClass : std::uint8_t {
   kSort,     // sorts, scans, histograms and top-k, as in a router of experts
   kIndex,    // embeddings, gathers, scatters
   kReduction,
-  kElementwise,  // includes copies that a kernel makes
+  kElementwise,  // elementwise kernels, including copies by a kernel
   kMemory,       // memcpy and memset, identified by the type of their record
   kUnknown,
 };

@@ -28,9 +28,9 @@ class OpCallRecorder final : public OpObserver, public MoveObserver {
   // The markers must outlive the recorder.
   explicit OpCallRecorder(std::vector<LaunchMarker*> markers) : markers_(std::move(markers)) {}
 
-  void begin_step();  // steps are numbered from 0
-  // Call the first function before the step's input is made and the second function afterwards, on
-  // the same thread. Kernels launched in between belong to no op.
+  void begin_step();  // the first step has number 0
+  // Call begin_batch() before the step's input is made and end_batch() afterwards, on the same
+  // thread. Kernels launched in between belong to no op.
   void begin_batch();
   void end_batch();
   void forward_done() { place_.forward_done(); }
@@ -50,8 +50,8 @@ class OpCallRecorder final : public OpObserver, public MoveObserver {
 
   // The calls in order. Do not read this while a step runs.
   const std::vector<OpCall>& calls() const { return calls_; }
-  // Counts of the calls that ended without an exception. Kernels are checked against these
-  // calls.
+  // Returns the counts of the calls that ended without an exception. Kernels are checked against
+  // these counts.
   CountsRecord counts(int counted_steps) const { return counter_.record(counted_steps); }
 
  private:

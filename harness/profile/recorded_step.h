@@ -9,7 +9,7 @@
 
 namespace rematch {
 
-// While this object lives, a recorder observes the copies of the plan in use.
+// While this object lives, a recorder observes the offload copies of the plan in use.
 class ObservedMoves {
  public:
   ObservedMoves(const Training& training, MoveObserver& observer) : training_(training) {

@@ -13,10 +13,10 @@
 
 namespace rematch {
 
-// A figure of an op that ran: its time, or its temporary bytes.
+// One measured figure of an op: its time, or its temporary bytes.
 template <class Figure>
 struct OpFigure {
-  const std::string* name = nullptr;  // the name must outlive the figure
+  const std::string* name = nullptr;  // not owned; must outlive the figure
   Figure figure{};
 };
 
@@ -27,8 +27,8 @@ struct StepFigures {
   std::vector<OpFigure<Figure>> backward;
 };
 
-// The names of a trace's ops, in the order in which a step runs them. Leaves out ops that only
-// replay runs.
+// The names of a trace's ops, in the order in which a step runs them. Leaves out ops that run only
+// in recompute.
 std::vector<const std::string*> forward_names(const Trace& trace);
 std::vector<const std::string*> backward_names(const Trace& trace);
 
@@ -54,7 +54,7 @@ std::vector<Figure> figures_of(const std::vector<OpFigure<Figure>>& pass,
   return figures;
 }
 
-// Inserts a figure of zero for each traced op that only replay runs.
+// Inserts zero for each traced op that runs only in recompute.
 template <class Figure>
 std::vector<Figure> with_replay_only_ops(const std::vector<Figure>& ran, const Trace& trace) {
   std::vector<Figure> all;

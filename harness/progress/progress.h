@@ -26,8 +26,8 @@ class Progress {
   int num_finished() const { return finished_; }
   // Prints a separate line, even if a bar is drawn.
   void say(const std::string& line) const;
-  void add_part() { ++num_parts_; }  // adds a part that was not planned
-  // Skips all parts that are not finished. `what` names the skipped work and the reason.
+  void add_part() { ++num_parts_; }  // one more part than planned
+  // Marks all unfinished parts as skipped. `what` names the skipped work and the reason.
   void leave_out(const std::string& what);
 
  private:
@@ -35,7 +35,7 @@ class Progress {
 
   int num_parts_;
   int finished_ = 0;
-  int num_reused_ = 0;  // number of reused parts; finished_ counts them too
+  int num_reused_ = 0;  // finished_ includes these parts too
   bool bar_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };

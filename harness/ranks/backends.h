@@ -13,7 +13,7 @@
 
 namespace rematch {
 
-// Work that is complete when its call returns.
+// A c10d work object that is complete from the start.
 class DoneWork final : public c10d::Work {
  public:
   bool wait(std::chrono::milliseconds) override { return true; }

@@ -13,8 +13,8 @@
 namespace rematch {
 namespace {
 
-// A step of a model of a hundred layers has some thousand lines. Lines beyond this number are
-// compared only by their hash.
+// Maximum number of lines that are kept for a step. Further lines are compared only by their hash.
+// A step of a model with a hundred layers has a few thousand lines.
 constexpr std::size_t kMaxLines = 20000;
 constexpr std::uint64_t kHashStart = 14695981039346656037U;  // FNV-1a
 constexpr std::uint64_t kHashFactor = 1099511628211U;

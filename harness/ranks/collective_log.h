@@ -32,7 +32,7 @@ namespace rematch {
 // Thread-safe: backward may run on a different thread than forward.
 class CollectiveLog final : public OpObserver {
  public:
-  // Counts by the kind's name, which to_string(CollectiveKind) returns.
+  // Counts collectives by the name of their kind, as to_string(CollectiveKind) returns it.
   using Counts = std::array<std::map<std::string, std::int64_t>, kNumPhases>;
   // The bytes of a collective are the bytes of its input or its output on this rank, whichever is
   // larger.
@@ -41,7 +41,7 @@ class CollectiveLog final : public OpObserver {
     Counts bytes;
   };
 
-  // Clears the list for a new step. The totals over all steps continue.
+  // Clears the list for a new step. Keeps the totals over all steps.
   void begin_step();
   // Compares the lists of all ranks. Every rank calls this at the end of a step. If lists differ,
   // throws RanksError on every rank, with the same line. The line names the first two ranks that
@@ -70,7 +70,7 @@ class CollectiveLog final : public OpObserver {
     std::int64_t num_collectives;  // number of collectives issued before the value was made
     std::int64_t num_ops;
   };
-  // A running collective.
+  // A collective that has begun but not ended.
   struct Started {
     std::string group;
     Bytes input_bytes;

@@ -25,7 +25,7 @@ using namespace std::string_literals;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kPollInterval{20};
-// After the first rank has failed, the other ranks have this time to report what they saw.
+// Time that the other ranks get, after the first rank has failed, to report what they saw.
 constexpr milliseconds kGraceToTell{300};
 // Time between SIGTERM and SIGKILL. It is short enough that all ranks have ended within a second.
 constexpr milliseconds kGraceAfterSigterm{500};
@@ -108,7 +108,7 @@ class LocalRanks {
   bool have_ended() const {
     return std::ranges::all_of(children_, [](const auto& child) { return child->has_ended(); });
   }
-  // Returns the states of the ranks at the time of the call.
+  // Returns the current states of the ranks.
   std::vector<RankState> states() const {
     std::vector<RankState> states = states_;
     for (std::size_t index = 0; index < states.size(); ++index) {

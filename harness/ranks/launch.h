@@ -17,7 +17,7 @@ namespace rematch {
 struct LaunchResult {
   enum class End : std::uint8_t { kWell, kFailed, kTimedOut, kInterrupted };
   End end = End::kWell;
-  std::vector<ChildResult> ranks;  // results of this launcher's ranks, in order
+  std::vector<ChildResult> ranks;  // results of this launcher's ranks, in rank order
   // The rank that failed first. If a rank hangs, the rank that is furthest behind.
   std::optional<int> culprit;
   std::string message;  // one line such as "rank 2 ended first, signal 9"; empty if no rank failed
@@ -39,7 +39,7 @@ class Launcher {
   Launcher& operator=(const Launcher&) = delete;
 
   int world() const;
-  const std::vector<int>& ranks() const;  // the ranks that this launcher starts
+  const std::vector<int>& ranks() const;  // ranks that this launcher starts
 
   // Starts `command(rank)` for each of this launcher's ranks (argv; the first word is a path). A
   // rank finds its place by rank_place_from_environment(). If one rank fails, in any launcher of

@@ -8,8 +8,8 @@
 namespace rematch {
 namespace {
 
-// A rank that has noted its failure but has not ended yet counts as failed, because it is about to
-// end.
+// Treats a rank that has noted its failure as failed, even if it has not ended yet, because it is
+// about to end.
 bool has_failed(const RankState& state) {
   if (state.is_silent) return true;
   return state.ended_at ? state.signal != 0 || state.exit_code != 0

@@ -17,8 +17,8 @@ namespace rematch {
 struct RankState {
   int rank = 0;
   bool was_started = true;
-  // The time, on the steady clock, at which the rank was seen to have ended. Absent if the rank
-  // runs, or if the launcher ended it.
+  // The time, on the steady clock, at which the launcher saw that the rank had ended. Absent if the
+  // rank runs, or if the launcher ended it.
   std::optional<std::chrono::nanoseconds> ended_at;
   int signal = 0;         // signal that ended the rank; 0 if no signal did
   int exit_code = 0;      // exit code, if no signal ended the rank
@@ -45,14 +45,14 @@ std::optional<Blame> blame_of_delay(const std::vector<RankState>& ranks);
 
 class LaunchExchange {
  public:
-  // Covers the `world` ranks of a job. Each rank has a key of its own in the store.
+  // Creates an exchange for the `world` ranks of a job. Each rank has its own key in the store.
   LaunchExchange(c10::intrusive_ptr<c10d::Store> store, int world);
 
   // Publishes the states of the local ranks and reads the states of all ranks, periodically or,
   // with `at_once`, immediately. Costs nothing if all ranks are local.
   void exchange(const std::vector<RankState>& here, bool at_once);
-  // The states, one per rank. A rank that was never heard from counts as not started. A rank that
-  // was heard from and has not ended is silent after kSilence without a message.
+  // The states, one per rank. A rank that was never heard from counts as not started. A running
+  // rank becomes silent if no message about it arrives for kSilence.
   static constexpr std::chrono::seconds kSilence{10};
   const std::vector<RankState>& states() const { return states_; }
 

@@ -130,8 +130,8 @@ class NotedBackend : public Base {
   // NOLINTEND(modernize-use-override,clang-diagnostic-suggest-override)
 
  protected:
-  // Returns the work object of a started collective. Called for a caller's collective, and for a
-  // collective that another form started.
+  // Returns the work object of a collective that has started. Called for collectives of a caller,
+  // and for collectives that another form of a collective has started.
   virtual StartedWork started(const char* /*collective*/, StartedWork work) { return work; }
 
   RankNotes& notes() { return *notes_; }
@@ -145,7 +145,7 @@ class NotedBackend : public Base {
     StartedWork work;
     {
       const Inside inside;
-      work = start();  // throws if the call itself is invalid
+      work = start();  // throws if the arguments are invalid
     }
     return started(collective, std::move(work));
   }

@@ -17,7 +17,7 @@ struct RankSlot {
   std::atomic<std::int64_t> step;
   std::atomic<std::int64_t> calls;
   std::atomic<std::int64_t> lost_others;
-  std::atomic<std::int64_t> failed_at_ns;  // time of the failure; 0 if the rank has not failed
+  std::atomic<std::int64_t> failed_at_ns;  // time of the rank's failure; 0 if it has not failed
 };
 
 namespace {

@@ -14,12 +14,13 @@ namespace rematch {
 
 // The progress of a rank.
 struct RankNote {
-  bool joined = false;     // whether the rank has met the other ranks
-  std::int64_t step = 0;   // number of the step begun last, from 1
-  std::int64_t calls = 0;  // number of collectives begun
+  bool joined = false;     // whether the rank has joined the other ranks
+  std::int64_t step = 0;   // number of the current step, counted from 1
+  std::int64_t calls = 0;  // number of collectives that the rank has begun
   // Whether a collective failed. If so, the rank assumes that another rank failed first.
   bool lost_others = false;
-  std::optional<std::chrono::nanoseconds> failed_at;  // time on the machine's steady clock
+  // The time of the rank's failure, on the machine's steady clock.
+  std::optional<std::chrono::nanoseconds> failed_at;
 };
 
 struct RankSlot;  // placed in memory that several processes share
@@ -37,7 +38,7 @@ class RankNotes {
   void step(std::int64_t step);
   void call();
   void lost_others();
-  void failed();  // notes that this rank failed; later calls have no effect
+  void failed();  // records that this rank failed; later calls have no effect
 
  private:
   std::unique_ptr<RankSlot> own_;  // null if the launcher's slot is used

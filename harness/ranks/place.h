@@ -17,7 +17,7 @@ struct RankPlace {
   int local_rank = 0;                 // rank among the ranks of this machine; selects the GPU
   std::string address = "127.0.0.1";  // address of the store at which the ranks meet
   std::uint16_t port = 0;
-  std::string launch;  // distinguishes launches that share a store
+  std::string launch;  // identifies this launch among launches that share a store
   // How many ranks share this machine's CPUs. Absent if the process that started the ranks does not
   // say.
   std::optional<int> ranks_sharing_cpus;

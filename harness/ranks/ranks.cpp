@@ -87,7 +87,7 @@ struct RegisteredGroups {
   RegisteredGroups(const RegisteredGroups&) = delete;
   RegisteredGroups& operator=(const RegisteredGroups&) = delete;
 
-  // The first backend is the default backend.
+  // The first of `backends` becomes the group's default backend.
   void add(const std::string& name, const c10::intrusive_ptr<c10d::Store>& store, int rank,
            int size, const std::vector<DeviceBackend>& backends) {
     auto group = c10::make_intrusive<c10d::ProcessGroup>(store, rank, size);
@@ -165,7 +165,7 @@ Ranks::~Ranks() {
       barrier("end");
     }
   } catch (const std::exception&) {
-    // Other ranks have failed and report the failure, so there is no reason to wait.
+    // other ranks have failed, and they report the failure themselves
   }
 }
 

@@ -27,7 +27,7 @@ struct RanksOptions {
     kNccl,              // for CUDA tensors, on GPU `local_rank`; CPU tensors use quiet Gloo
   };
   Transport transport = Transport::kQuietGloo;
-  // The time limit for another rank to arrive, to agree and to take part in a collective.
+  // How long to wait for another rank to join, to agree or to take part in a collective.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
 };
 
@@ -57,8 +57,8 @@ class Ranks {
   // Throws on every rank, with the same message, if the values are not all equal.
   void agree(const std::string& name, const std::string& value);
 
-  // Notes this rank's progress, so that the launcher can name a rank that hangs. Costs one memory
-  // write.
+  // Notes this rank's progress, so that the launcher can name a rank that hangs. The cost is one
+  // memory write.
   void note_step(std::int64_t step);
 
  private:
@@ -71,7 +71,7 @@ class Ranks {
   RankPlace place_;
   RanksOptions options_;
   int exceptions_before_ = 0;
-  std::map<std::string, int> rounds_;  // number of rounds so far, per name
+  std::map<std::string, int> rounds_;  // per name, how often all ranks have exchanged values
   std::unique_ptr<Groups> groups_;
 };
 
