@@ -71,8 +71,8 @@ class ComparisonRun {
     const int num_points = static_cast<int>(variants_.size());
     return num_points + num_repeats() + (has_times() ? num_timed_parts(num_points) : 0);
   }
-  // If all points share one process, all their rounds are one part of the progress display, and the
-  // control is another.
+  // Returns the number of progress parts for timing. If all points share one process, there is one
+  // part for the points and one for the control.
   int num_timed_parts(int num_points) const {
     return request_.in_process ? 2 : request_.rounds.most * (num_points + 1);
   }
@@ -245,7 +245,7 @@ Report ComparisonRun::make_report() const {
   }
   for (PointRecord point : points_) {
     store_.save(point_name(point.identity, point.policy), point);
-    thin_gradient_hashes(point);  // hashes serve only to judge parity, which is done
+    thin_gradient_hashes(point);  // parity is judged, so the hashes are no longer needed
     report.points.push_back(std::move(point));
   }
   return report;

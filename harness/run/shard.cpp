@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kMaxShards = 1'000'000;
 
-// Parses all of `text` as a number of at least 0.
+// Parses a number of at least 0. Absent if `text` contains anything else.
 std::optional<int> number_in(std::string_view text) {
   const auto number = parse_number<int>(text);
   return number && *number >= 0 && *number <= kMaxShards ? number : std::nullopt;

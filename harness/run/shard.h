@@ -1,5 +1,5 @@
-// One share of a run of many points: which points the share measures, and where its report goes.
-// Shares communicate only through files (`rematch merge`), so any scheduler can start them. Pure.
+// One share of a run of many points: the points that it measures and the file of its report. Shares
+// communicate only through files (`rematch merge`), so any scheduler can start them. Pure.
 #pragma once
 
 #include <cstddef>

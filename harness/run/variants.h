@@ -16,7 +16,8 @@
 namespace rematch {
 
 struct Variant {
-  bool of_this_shard = true;  // if false, only the identity is filled
+  // If false, another shard measures this variant, and only its identity is filled.
+  bool of_this_shard = true;
   std::string policy;
   Plan plan;
   PointIdentity identity;

@@ -43,8 +43,8 @@ ClaimHolder holder_from(std::string_view line, const std::string& name) {
   }
 }
 
-// Reads a line after the first line. Ignores unknown lines, because a full disk may have left part
-// of another line at the beginning of this line.
+// Reads any line but the first. Ignores unknown lines, because a full disk may have left part of
+// another line at the beginning of this line.
 void read_line(std::string_view line, ClaimText& claim) {
   if (claim.end) return;
   if (line == kBeat) ++claim.num_beats;

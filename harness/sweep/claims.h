@@ -18,7 +18,7 @@ namespace rematch {
 
 struct Judgement {
   ClaimState state = ClaimState::kFree;
-  int generation = 0;  // generation of the newest claim when it was judged; 0 if there was no claim
+  int generation = 0;  // generation of the newest claim that was read; 0 if there was no claim
   std::optional<ClaimHolder> holder;
   int num_beats = 0;
   std::string reason;
@@ -31,7 +31,7 @@ struct Observer {
   std::function<bool(const ClaimHolder&)> is_gone;  // true only if the holder is certainly gone
 };
 
-// When a worker is considered dead. All workers of a sweep use the same rule.
+// The rule by which a worker is considered dead. All workers of a sweep use the same rule.
 struct ClaimRule {
   std::chrono::milliseconds stale_after = std::chrono::seconds(180);
   // A comparison is marked as failed after this many of its workers died, because the comparison
@@ -45,7 +45,7 @@ struct ClaimRule {
 
 class Claims;
 
-// One comparison that this worker holds, as the claim's generation `generation`.
+// A comparison that this worker holds, through the claim of this generation.
 class HeldClaim {
  public:
   const std::string& comparison() const { return comparison_; }
@@ -81,8 +81,8 @@ class Claims {
   Claims(SweepFolder& folder, std::vector<std::string> comparisons, ClaimHolder self,
          Observer observer, ClaimRule rule);
 
-  // Judges all comparisons. Throws FileError. Throws FormatError if a claim is malformed or belongs
-  // to another plan.
+  // Reads the claims of all comparisons and updates their states. Throws FileError. Throws
+  // FormatError if a claim is malformed or belongs to another plan.
   void look();
   // Returns a reference that stays valid. look() updates the referenced judgement.
   const Judgement& of(const std::string& comparison) const { return judged_.at(comparison); }
@@ -120,7 +120,7 @@ class Claims {
   Observer observer_;
   ClaimRule rule_;
   std::map<std::string, Judgement> judged_;
-  std::map<std::string, Seen> seen_;  // key: name of the claim
+  std::map<std::string, Seen> seen_;  // by name of the claim
 };
 
 // "ID.json"

@@ -105,7 +105,7 @@ std::string local_script(const JobScript& job) {
 }
 
 std::string shell_line(const std::vector<std::string>& command) {
-  // The first word is how the user called the program; "rematch" may not be on PATH.
+  // Keeps the first word as the user typed it, because "rematch" may not be on PATH.
   std::string line = command.empty() ? "rematch" : shell_word(command.front());
   for (std::size_t index = 1; index < command.size(); ++index) {
     line.append(" ").append(shell_word(command[index]));

@@ -1,5 +1,5 @@
 // Generates a script that starts workers, on this machine or as a Slurm job array. The array
-// survives requeue, preemption, crashes of nodes and its own time limit. Pure.
+// survives requeue, preemption, node crashes and its own time limit. Pure.
 #pragma once
 
 #include <chrono>

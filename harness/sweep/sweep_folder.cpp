@@ -22,7 +22,8 @@ constexpr mode_t kClaimMode = 0666;
   throw FileError("cannot " + what + " '" + path + "': " + std::strerror(error));
 }
 
-// Closes the descriptor on every path. Callers that need close()'s result call it themselves.
+// Closes the descriptor on every exit path. Callers that need the result of close() call it
+// themselves.
 class ClaimDescriptor {
  public:
   ClaimDescriptor(const std::string& path, int flags)

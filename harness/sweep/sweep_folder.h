@@ -38,7 +38,7 @@ class SweepFolder {
   virtual bool link_report(const std::string& path, const std::string& name) = 0;
 };
 
-// The implementation on DIR/claims and DIR/reports, which must exist.
+// Implements the operations on DIR/claims and DIR/reports, which must exist.
 class DiskSweepFolder : public SweepFolder {
  public:
   explicit DiskSweepFolder(std::string folder) : folder_(std::move(folder)) {}

@@ -56,8 +56,8 @@ struct ProcessState {
   std::int64_t born = 0;
 };
 
-// Reads /proc/PID/stat. The name in brackets may contain anything. The state follows it, and the
-// start time is 19 fields after the state.
+// Reads /proc/PID/stat. The process name, in brackets, may contain any characters. After the name
+// come the state and, 19 fields later, the start time.
 std::optional<ProcessState> process_state(std::int64_t pid) {
   constexpr int kFieldsToStart = 19;
   const std::string line = first_line("/proc/" + std::to_string(pid) + "/stat");

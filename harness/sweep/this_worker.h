@@ -35,8 +35,8 @@ void sleep_until_told(std::chrono::milliseconds length);
 
 // Acquires the right to measure times on this machine's CPU, because two workers would disturb each
 // other. The right is held until the result is destroyed or the process ends in any way. Null if
-// another process holds it. The file is in this host's memory, so only processes of this host share
-// the lock. Throws FileError.
+// another process holds it. The lock file is in this host's memory, so only processes of this host
+// share the lock. Throws FileError.
 std::shared_ptr<void> take_host_turn(const std::string& file = "/dev/shm/rematch.timing.lock");
 
 }  // namespace rematch

@@ -42,8 +42,8 @@ class Measurer {
   // Acquires the lock under which comparisons run if they would disturb each other. The lock is
   // released with the result. Null if another worker of this machine holds the lock.
   virtual std::shared_ptr<void> turn() = 0;
-  // Measures a comparison. Writes heartbeats and the claim's end. Throws FileError if the end
-  // cannot be written.
+  // Measures a comparison. Writes heartbeats to the claim and, at the end, its final state. Throws
+  // FileError if the final state cannot be written.
   virtual MeasureEnd measure(std::size_t item, HeldClaim& claim) = 0;
 };
 

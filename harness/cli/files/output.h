@@ -16,7 +16,7 @@ namespace rematch {
 void write_output(const std::string& file, const Json& json);
 void write_output(const std::string& file, const std::string& text);
 
-// Throws UsageError unless the file can be written. Call this before anything runs for minutes.
+// Throws UsageError unless the file can be written. Call this before long work starts.
 void require_writable(const std::string& file);
 
 void print(const std::string& text);  // prints to stdout; throws FileError

@@ -1,5 +1,5 @@
 // The file that -o names. It is checked before a command starts to work, and locked until the
-// command ends, so that no command destroys what another one measured.
+// command ends, so that no command overwrites the results of another.
 #pragma once
 
 #include <string>

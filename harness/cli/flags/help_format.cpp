@@ -49,7 +49,7 @@ std::string default_of(const CLI::Option& option) {
   return value.empty() || value == "[]" ? "no default" : "default: " + value;
 }
 
-// Returns the description. Range and default follow at its end, in one pair of brackets.
+// Returns the description, followed by the range and the default in one pair of brackets.
 std::string described(const CLI::Option& option) {
   const std::string text = option.get_description();
   const std::string range = range_of(option);

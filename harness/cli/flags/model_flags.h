@@ -57,7 +57,7 @@ class ModelFlags {
   // Returns the layout of --parallel. Returns an empty map without --parallel. Meant for
   // measurements that do not depend on a model, so it throws UsageError if flags name a model.
   std::map<std::string, std::int64_t> layout_alone() const;
-  // Prints the grid of a video model to stderr if only --tokens was given. Called where a command
+  // Prints the grid of a video model to stderr if only --tokens was given. Call this when a command
   // makes its first spec.
   void say_grid(const ModelSpec& spec) const;
 

@@ -25,7 +25,8 @@ struct OutputFlags {
   bool overwrite = false;
 
   void add_output_flags(CLI::App& app, const std::string& help);
-  // Returns what output_file.h needs to check the output. The file may be of any of `kinds`.
+  // Returns the request with which output_file.h checks the output. The file may be of any of
+  // `kinds`.
   OutputRequest request(std::vector<std::string_view> kinds,
                         std::vector<std::string> inputs = {}) const;
 };

@@ -9,8 +9,8 @@ namespace rematch {
 struct SearchFlags;
 struct FrontRecord;
 
-// Throws UsageError if search --measure cannot measure here. Reasons: the build has no LibTorch,
-// the times are from another device, or the trace comes without its model.
+// Throws UsageError if search --measure cannot measure here. The reasons are: the build has no
+// LibTorch, the times are from another device, or the trace comes without its model.
 void require_measurable(const SearchFlags& flags);
 
 // Runs search --measure: runs the chosen points of a front and its baselines as rematch run does.

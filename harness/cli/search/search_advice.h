@@ -1,4 +1,4 @@
-// Suggestions of rematch search: when no plan fits, and after a front.
+// Suggestions that rematch search prints if no plan fits, and after a front.
 #pragma once
 
 #include <string>

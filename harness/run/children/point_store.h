@@ -12,8 +12,8 @@ namespace rematch {
 
 class PointStore {
  public:
-  // If `folder` is empty, the store keeps nothing. With `fresh`, existing files are not read.
-  // Throws FileError if the folder cannot be created.
+  // If `folder` is empty, nothing is stored. With `fresh`, existing files are ignored. Throws
+  // FileError if the folder cannot be created.
   PointStore(std::string folder, Provenance provenance, bool fresh);
 
   // Loads the result that an earlier run of the same binary saved under this name, on a machine
@@ -34,7 +34,7 @@ class PointStore {
   bool fresh_;
 };
 
-// The file name of a point: the beginning of its key, and its policy for people to read.
+// Returns the file name of a point: the first letters of its key and, for readability, its policy.
 std::string point_name(const PointIdentity& identity, const std::string& policy);
 
 }  // namespace rematch

@@ -78,7 +78,8 @@ LocalOutcome run_local(Launcher& launcher, const std::string& request, milliseco
   return outcome;
 }
 
-// Without this level, c10d logs every connection retry to stderr.
+// Sets c10d's log level to errors, because c10d would otherwise log every connection retry to
+// stderr.
 const RankPlace& quiet(const RankPlace& place) {
   setenv("TORCH_CPP_LOG_LEVEL", "ERROR", /*overwrite=*/0);
   c10::initLogging();

@@ -42,7 +42,7 @@ class SpawnedRanks final : public RankProcesses {
   Launcher launcher_;
 };
 
-// The command of rank 0, among the commands of a job. Decides what is measured and in which order.
+// The command of rank 0 in a job of several commands. Decides what is measured and in which order.
 // Sends each request to the other commands, which run follow_rank_0(). Once another command or the
 // store is gone, every later request fails at once.
 class LeadingCommand final : public RankProcesses {
@@ -63,7 +63,7 @@ class LeadingCommand final : public RankProcesses {
 
   Launcher launcher_;
   int num_requests_ = 0;
-  std::string why_lost_;  // empty while no other command is lost
+  std::string why_lost_;  // why another command is lost; empty if none is lost
   bool has_ended_ = false;
 };
 

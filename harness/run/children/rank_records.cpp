@@ -62,7 +62,8 @@ void average_losses(const std::vector<PointRecord>& ranks, PointRecord& merged) 
   const auto num_batches = static_cast<std::size_t>(data_ranks(spec));
   if (num_batches <= 1) return;
   const std::size_t sharing =
-      ranks.size() / num_batches;  // ranks per batch: see Note [Ranks of a layout]
+      // Number of ranks that share a batch: see Note [Ranks of a layout].
+      ranks.size() / num_batches;
   for (std::size_t step = 0; step < merged.steps.size(); ++step) {
     double sum = 0;
     for (std::size_t rank = 0; rank < ranks.size(); rank += sharing) {

@@ -13,9 +13,10 @@
 namespace rematch {
 
 struct TurnsRequest {
-  // Time passes that differ only in policy, plan and schedule. At least one.
+  // One or more time passes that differ only in policy, plan and schedule.
   std::vector<PointRequest> arms;
-  std::size_t reference = 0;  // index of the arm to which ratios refer; `rule` limits their error
+  // Index of the reference arm; `rule` limits the error of the ratios to this arm.
+  std::size_t reference = 0;
   RoundRule rule;
 };
 

@@ -52,7 +52,7 @@ struct Bench {
   }
 };
 
-// A whole tensor, and one rank's part of this tensor.
+// The two tensors of a collective: a whole tensor, and one rank's part of the whole.
 struct Sides {
   at::Tensor whole;
   at::Tensor part;
@@ -80,7 +80,8 @@ void run_collective(CollectiveKind kind, const Sides& sides, const RankGroup& gr
   }
 }
 
-// Rounds each size so that the ranks divide it.
+// Measures a collective over a range of sizes. Rounds each size so that it is divisible by the
+// number of ranks.
 LinkCurve collective_curve(const Bench& bench, CollectiveKind kind, const RankGroup& group) {
   const auto size = static_cast<std::int64_t>(group.ranks.size());
   const auto options = at::TensorOptions().dtype(at::kFloat).device(bench.device);

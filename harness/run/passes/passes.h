@@ -41,15 +41,15 @@ void parity_pass(Training& training, Job& job, int num_steps, PassPosition& posi
 MemoryRecord memory_pass(Training& training, at::Device device, std::int64_t step,
                          PassPosition& position, std::vector<OpObserver*> beside = {});
 
-// The rule for the warm-up steps before timed steps. Warm-up ends after at least `min_steps` steps
-// that took at least `min_time`.
+// The rule for the warm-up steps before timed steps. Warm-up takes at least `min_steps` steps and
+// at least `min_time`.
 struct WarmUp {
   int min_steps = kWarmUpSteps;
   std::chrono::milliseconds min_time{0};
 };
 
-// Returns the rule for the first timed steps of a process. A GPU's clocks and its libraries' choice
-// of kernels take a second to settle.
+// Returns the warm-up rule for the first timed steps of a process. A GPU's clocks and its
+// libraries' choice of kernels need a second to become stable.
 WarmUp warm_up_of_process(at::Device device);
 
 // The steps of one time pass. Warm-up begins at step `first`, and `count` timed steps follow.
@@ -59,8 +59,8 @@ struct StepsToTime {
   WarmUp warm_up;
 };
 
-// Runs a time pass: steps with nothing attached but a clock. Fills the point's time with one round
-// of samples and phases. On a GPU, adds the device's state and the peaks of its allocator; on other
+// Runs a time pass: steps that only a clock observes. Fills the point's time with one round of
+// samples and phases. On a GPU, adds the device's state and the peaks of its allocator; on other
 // devices, the time of each op class. Returns the number of the next step. Throws LossNotFinite.
 std::int64_t time_pass(Training& training, const Job& job, const StepsToTime& steps,
                        PassPosition& position, PointRecord& record);

@@ -1,4 +1,4 @@
-// The setup that every pass over a point does first in its process.
+// Setup code that every pass over a point runs first in its process.
 #pragma once
 
 #include "harness/run/children/request.h"
@@ -16,7 +16,8 @@ void prepare_process(const PointRequest& request);
 // Returns the model, data and optimizer of the request. `job` must outlive the training.
 TrainingSettings training_settings(const PointRequest& request, Job& job);
 
-// Records in the point's time whether the kernels of the timed steps give the same bits every time.
+// Records in the point's time whether the timed steps use kernels that give the same bits every
+// time.
 void note_determinism(const PointRequest& request, PointRecord& record);
 
 }  // namespace rematch

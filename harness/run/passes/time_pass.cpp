@@ -22,7 +22,7 @@ namespace {
 constexpr int kGpuWarmUpSteps = 3;
 constexpr std::chrono::milliseconds kGpuWarmUpTime{1000};
 
-// Times steps and their parts with nothing else attached.
+// Times steps and their parts. No other observer is active.
 class TimeListener final : public Watching {
  public:
   // `sampler` may be null. It samples the GPU from the first of the `num_steps` steps to the last.
@@ -123,7 +123,7 @@ std::int64_t time_steps(Training& training, const Job& job, const StepsToTime& s
   TimeListener listener(position, device, steps.count, sampler ? &*sampler : nullptr);
   at::Tensor loss;
   for (int step = 0; step < steps.count; ++step) {
-    loss.reset();  // otherwise the previous step's loss would count in this step's peak
+    loss.reset();  // frees the previous step's loss, which would count in this step's peak
     loss = training.step(first + step, listener);
   }
   const std::int64_t next = first + steps.count;

@@ -16,7 +16,7 @@
 namespace rematch {
 namespace {
 
-// One training process whose plan changes from turn to turn.
+// One training that changes its plan from turn to turn.
 class Turns {
  public:
   explicit Turns(const TurnsRequest& request) : request_(request), job_(request.arms.front()) {
@@ -38,7 +38,7 @@ class Turns {
   }
 
  private:
-  // If the model does not fit, every arm ends in the same way.
+  // If the model does not fit into memory, every arm ends in the same way.
   void build_training() {
     PointRecord built = records_.front();
     run_to_early_end(position_, job_.device(), built, [&] {
@@ -101,7 +101,7 @@ class Turns {
   const TurnsRequest& request_;
   Job job_;
   std::unique_ptr<Training> training_;
-  std::vector<PointRecord> records_;  // one record per arm
+  std::vector<PointRecord> records_;  // indexed by arm
   PassPosition position_;
   std::int64_t next_step_ = 0;
 };

@@ -21,15 +21,14 @@ std::optional<AvailableMemory> available_memory_of(const std::string& device);
 
 // Returns the memory that tensors usually get. On CUDA, this also excludes the memory that the
 // allocator usually loses to gaps: see Note [What is reserved of a card]. A larger point seldom
-// fits. Used for profiles, where running out of memory is not a result.
+// fits. Used for profiles, because a profile that runs out of memory has no result.
 std::optional<AvailableMemory> usual_memory_of(const std::string& device);
 
 // Returns a text such as "the predicted peak is 112 GiB; available on this machine: 20.9 GiB".
 // Empty if the point may fit or the limit is unknown. Pure.
 std::string why_too_large(const Variant& variant, const std::optional<AvailableMemory>& limit);
 
-// Returns why even the smallest variant does not fit, if no variant fits. Otherwise returns "".
-// Pure.
+// If no variant fits, returns why even the smallest does not fit. Otherwise returns "". Pure.
 std::string why_none_fits(const std::vector<Variant>& variants,
                           const std::optional<AvailableMemory>& limit);
 

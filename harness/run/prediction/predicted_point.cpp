@@ -16,8 +16,8 @@
 namespace rematch {
 namespace {
 
-// Libraries allocate workspaces in the steps before the measured step. A trace on meta has no
-// workspaces, so their size is the difference of the two baselines.
+// Estimates the libraries' workspaces, which are allocated before the measured step. A trace on
+// meta has no workspaces, so their size is the difference of the two baselines.
 void add_workspace(const MemoryRecord& predicted, MemoryRecord& measured) {
   measured.predicted_peak_note = kTemporariesNotMeasured;
   if (!measured.baseline_requested || !predicted.baseline_requested) return;

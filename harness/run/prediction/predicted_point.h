@@ -16,8 +16,8 @@ namespace rematch {
 void add_prediction(const Variant& variant, int num_steps, PointRecord& point);
 
 // Requires the executed op counts to equal the predicted counts. A difference means that the plan,
-// the engine or the prediction is wrong, and makes an ok point invalid. Fills `point.effect`, which
-// must exist if the point has counts.
+// the engine or the prediction is wrong, and makes the point invalid if it had ended ok. Fills
+// `point.effect`, which must exist if the point has counts.
 void check_counts(const Variant& variant, int num_steps, PointRecord& point);
 
 // Adds the flop rate that the step time implies, and its share of the card's peak. Marks the point
@@ -39,7 +39,8 @@ std::optional<double> most_flops_per_second(const Environment& environment, std:
 std::optional<double> sheet_flops_per_second(const Environment& environment,
                                              std::string_view device, std::string_view dtype);
 
-// Marks an ok point invalid if its implied rate exceeds the limit. The reason names both figures.
+// Marks a point that ended ok as invalid if its implied rate exceeds the limit. The reason gives
+// both figures.
 void refuse_impossible_rate(PointRecord& point);
 
 }  // namespace rematch

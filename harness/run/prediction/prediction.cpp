@@ -81,7 +81,8 @@ MetaModel::MetaModel(const ModelSpec& spec, const OptimizerChoice& optimizer,
 }
 
 Trace MetaModel::trace() {
-  // The batch is allocated before forward because it belongs to the step, as parameters do.
+  // Allocates the batch before forward, because the batch is alive throughout the step, as
+  // parameters are.
   const Batch batch = training_.batch(0);
   const Bytes alive = current_meta_memory().total;
   Trace trace = record_trace([&] { return training_.loss(batch); });

@@ -22,7 +22,7 @@ void keep_most(std::optional<Number>& most, const std::optional<Number>& value) 
   if (value && (!most || *value > *most)) most = value;
 }
 
-// Takes the median of each phase and class over the rounds that timed it.
+// Takes the median of each phase and op class over the rounds that timed it.
 void summarize_classes(const std::vector<TimedRound>& rounds, TimeRecord& time) {
   for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
     std::map<OpClass, std::vector<double>> spent;
@@ -55,8 +55,8 @@ int count_outliers(const Rounds& rounds) {
   return static_cast<int>(outliers);
 }
 
-// Combines the device's states of the rounds. Sums retries and repeats, takes the median clock, and
-// keeps the worst of every other value.
+// Combines the device states of all rounds. Sums retries and repeats, takes the median clock, and
+// keeps the worst value of every other field.
 std::optional<DeviceStateRecord> summarize_states(const std::vector<TimedRound>& rounds) {
   std::optional<DeviceStateRecord> all;
   std::vector<double> clocks;
@@ -93,8 +93,8 @@ bool is_slowdown(const std::string& reason) {
   return std::find(kSlowdowns.begin(), kSlowdowns.end(), reason) != kSlowdowns.end();
 }
 
-// The state of the device overrides the verdict of the samples, because samples of a throttled GPU
-// can agree well.
+// The device's state overrides the verdict on the samples, because the samples of a throttled GPU
+// can agree well with each other.
 void judge_device(const DeviceStateRecord& state, TimeQuality& quality) {
   if (state.allocator_retries.value_or(0) > 0) {
     quality.verdict = "thrashing";

@@ -20,7 +20,7 @@ using TimedRound = TimeRecord;
 TimeRecord summarize_rounds(const std::vector<TimedRound>& rounds);
 
 // Returns whether the GPU was slowed down or used by others during the round. Another attempt may
-// then be better. A lack of memory does not count, because it would also occur in the next attempt.
+// then be better. Allocator retries do not count, because they would recur in the next attempt.
 bool is_disturbed(const TimedRound& round);
 
 // Returns the step time divided by the reference's step time, paired by round. `floor` is the

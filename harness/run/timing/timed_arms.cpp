@@ -223,7 +223,8 @@ void TimedArms::add_time(std::size_t index, PointRecord& point) const {
     return;
   }
   TimeRecord time = summarize_rounds(own->rounds);
-  // On a GPU the kernel pass has timed the op classes. On other devices every round has timed them.
+  // On a GPU, keeps the op class times of the kernel pass. On other devices every round has timed
+  // the op classes.
   if (point.time) time.classes = std::move(point.time->classes);
   point.time = std::move(time);
   const Arm* reference = reference_ ? arm_of(*reference_, false) : nullptr;

@@ -7,7 +7,7 @@ namespace {
 
 Rounds samples_of(const Arm& arm) { return rounds_of(summarize_rounds(arm.rounds)); }
 
-using Attempt = std::vector<std::optional<TimedRound>>;  // one entry for each arm
+using Attempt = std::vector<std::optional<TimedRound>>;  // indexed by arm
 
 // Returns nothing if the device was disturbed and the round must be measured again. The remaining
 // arms of the attempt are then skipped.

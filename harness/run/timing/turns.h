@@ -1,6 +1,6 @@
 // Times arms alternately. In each round every arm runs once, and every second round is reversed.
-// Rounds end when every ratio is precise enough or the maximum number of rounds is reached. Uses
-// only the times of a point.
+// Rounds end when every ratio is precise enough or the maximum number of rounds is reached. Depends
+// only on the times of points.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ struct Arm {
 struct Turn {
   int round = 0;
   int repeat = 0;          // number of earlier attempts at the round
-  bool from_disk = false;  // whether all arms of this attempt are on disk
+  bool from_disk = false;  // true if all arms of this attempt are on disk
 };
 
 // Returns the attempt at the round that is on disk, or nothing. A round is loaded as a whole or
