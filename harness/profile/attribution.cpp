@@ -50,7 +50,8 @@ class Attribution {
     if (!use_.invalid && !launches_explain_kernels()) {
       use_.invalid = difference_of_steps();
       if (use_.invalid)
-        *use_.invalid += ", and the launches do not explain the difference; count again";
+        *use_.invalid +=
+            ", and the numbers of launches do not explain the difference; measure again";
     }
     if (!use_.invalid) use_.note = note();
     return std::move(use_);
@@ -196,7 +197,7 @@ class Attribution {
     }
     if (use_.lost > 0) {
       return "ops launched kernels without a record: " + std::to_string(use_.lost) +
-             "; count again";
+             "; measure again";
     }
     if (use_.badly_stamped > 0) {
       return std::to_string(use_.badly_stamped) + " activity records have no usable time stamps";

@@ -255,9 +255,9 @@ void CuptiSession::end() {
 // Records of earlier work may still arrive later: CUPTI returns full buffers, and keeps buffers
 // that are not full. Earlier records are therefore recognized by their time stamps.
 void CuptiSession::discard() {
-  recorder_->check(recorder_->functions.flush_all(0), "to hand over its records");
+  recorder_->check(recorder_->functions.flush_all(0), "to flush its activity records");
   std::uint64_t now = 0;
-  recorder_->check(recorder_->functions.timestamp(&now), "to give a time stamp");
+  recorder_->check(recorder_->functions.timestamp(&now), "to report the current time");
   const std::lock_guard lock(recorder_->mutex);
   recorder_->activity = {};
   recorder_->counted_from = std::chrono::nanoseconds(static_cast<std::int64_t>(now));
@@ -266,9 +266,9 @@ void CuptiSession::discard() {
 // The first flush returns buffers whose records have all ended. CUPTI withholds every buffer that
 // has an unfinished record. A second, forced flush returns these buffers too.
 Activity CuptiSession::finish() {
-  recorder_->check(recorder_->functions.flush_all(0), "to hand over its records");
+  recorder_->check(recorder_->functions.flush_all(0), "to flush its activity records");
   recorder_->check(recorder_->functions.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED),
-                   "to hand over its records");
+                   "to flush its activity records");
   recorder_->stop();
   Activity activity = recorder_->take_all();
   // A record without a start is kept, so that the check of time stamps reports it.

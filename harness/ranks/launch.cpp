@@ -194,11 +194,10 @@ void find_culprit(const LaunchExchange& exchange, milliseconds limit, LaunchResu
                              "has ended";
   } else if (result.end == LaunchResult::End::kTimedOut) {
     blame = blame_of_delay(exchange.states());
-    result.message =
-        "not finished after " + std::to_string(limit.count()) + " ms: " +
-        (blame
-             ? blame->message
-             : "all ranks are at the same point; raise the limit, or find what all ranks wait for");
+    result.message = "not finished after " + std::to_string(limit.count()) + " ms: " +
+                     (blame ? blame->message
+                            : "all ranks are at the same point; raise the limit, or find out what "
+                              "all ranks wait for");
   } else if (result.end == LaunchResult::End::kInterrupted) {
     result.message = "interrupted";
   }

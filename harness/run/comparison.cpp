@@ -198,7 +198,7 @@ void ComparisonRun::choose_reference() {
 void ComparisonRun::repeat_reference() {
   if (num_repeats() == 0) return;
   if (!reference_ || points_[*reference_].status != PointStatus::kOk) {
-    progress_.leave_out("the repeats: the reference did not finish");
+    progress_.leave_out("the repeats, because the reference did not finish");
     return;
   }
   const Variant& variant = variants_[*reference_];

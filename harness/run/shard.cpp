@@ -71,7 +71,7 @@ std::variant<Shard, Rejected> parse_shard(std::string_view text) {
       "' is not a shard; give INDEX/COUNT with the index from 0 and below the count, such as 0/4; "
       "in "
       "a "
-      "task of a Slurm job array, slurm takes that task's share");
+      "task of a Slurm job array, --shard slurm takes that task's share");
   return Rejected{std::move(message)};
 }
 
@@ -81,7 +81,7 @@ std::variant<Shard, Rejected> shard_of_slurm(const Variable& variable) {
     return Rejected{
         "--shard slurm requires a task of a job array, but SLURM_ARRAY_TASK_ID is not set; start "
         "it "
-        "with sbatch --array, or give --shard INDEX/COUNT, or nothing for everything"};
+        "with sbatch --array, give --shard INDEX/COUNT, or omit --shard to run everything"};
   }
   const std::optional<JobArray> array = job_array(variable);
   const std::optional<int> id = number_in(task);
@@ -91,7 +91,7 @@ std::variant<Shard, Rejected> shard_of_slurm(const Variable& variable) {
   return Rejected{std::string("task ") + task +
                   "'s share of the points is not known: its job array " + open +
                   "; give --shard INDEX/COUNT, counted from 0 over the whole array, or "
-                  "--shard 0/1 for everything"};
+                  "--shard 0/1 to run everything"};
 }
 
 bool takes(const Shard& shard, std::size_t point) {

@@ -20,7 +20,7 @@ void require_id(const JsonField& id, std::set<std::string>& ids) {
   const std::string& text = id.string();
   const bool is_name =
       !text.empty() && text.find_first_not_of("0123456789abcdef") == std::string::npos;
-  if (!is_name) id.fail("is not a comparison id; an id has only the characters 0-9 and a-f");
+  if (!is_name) id.fail("is not a comparison id; an id contains only the characters 0-9 and a-f");
   if (!ids.insert(text).second) id.fail("appears twice");
 }
 

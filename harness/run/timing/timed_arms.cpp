@@ -103,7 +103,7 @@ void TimedArms::measure_in_one_process(std::vector<PointRecord>& points) {
   if (reference_ && points[*reference_].status == PointStatus::kOk) {
     add_fresh_control();
   } else {
-    progress_.leave_out("the control: the reference has no times");
+    progress_.leave_out("the control, because the reference has no times");
   }
 }
 

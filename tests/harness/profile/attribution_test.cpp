@@ -219,7 +219,7 @@ TEST_CASE(
   CHECK_FALSE(use.note);
   CHECK_THAT(use.invalid.value(),
              Catch::Contains("step 0 ran 5 kernels, step 1 ran 4") &&
-                 Catch::Contains("the launches do not explain the difference"));
+                 Catch::Contains("the numbers of launches do not explain the difference"));
 }
 
 TEST_CASE("copies of an offload are counted separately and unattributed copies are noted") {
