@@ -152,7 +152,7 @@ std::vector<std::string> parse_list(const std::string& text) {
   if (!split) throw UsageError("the brackets of " + in_quotes(text) + " are unbalanced");
   for (const std::string_view part : *split) {
     if (part.empty()) {
-      throw UsageError(in_quotes(text) + " has an empty item; write a,b");
+      throw UsageError(in_quotes(text) + " has an empty part; write a,b");
     }
     parts.emplace_back(part);
   }

@@ -288,7 +288,7 @@ TEST_CASE("the error for a layout that does not fit gives the numbers") {
   check_usage_error("search " + split + "--device h100 --world 4", "leave --world out");
   check_usage_error("search " + kTinyLlama + "--device cpu --measure 4 --world 2",
                     "fsdp=2 is a prediction for 2; leave out --measure or the layout");
-  check_usage_error("profile " + split, "split over 2 ranks");
+  check_usage_error("profile " + split, "sharded over 2 ranks");
   check_usage_error("run " + kTinyLlama + "--pretend-rank 2 --policy full", "--parallel");
 }
 
