@@ -125,8 +125,8 @@ std::optional<std::string> shared_gpu_warning(const Environment& environment);
 // GPU. Clocks of an idle GPU count only if all readings show an idle GPU. Pure.
 DeviceStateRecord summarize_readings(const std::vector<GpuReading>& readings);
 
-// Returns NVML's names of the set bits, such as "sw_power_cap". Idling between two steps is not a
-// reason.
+// Returns NVML's names of the set bits, such as "sw_power_cap". Excludes the bit of an idle GPU,
+// because a GPU also idles between two steps.
 std::vector<std::string> throttle_reason_names(std::uint64_t mask);
 
 // The CUPTI library of the version that this code is written for. LibTorch ships it.

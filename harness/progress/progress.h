@@ -26,7 +26,7 @@ class Progress {
   int num_finished() const { return finished_; }
   // Prints a separate line, even if a bar is drawn.
   void say(const std::string& line) const;
-  void add_part() { ++num_parts_; }  // one more part than planned
+  void add_part() { ++num_parts_; }  // adds a part that was not planned
   // Marks all unfinished parts as skipped. `what` names the skipped work and the reason.
   void leave_out(const std::string& what);
 

@@ -8,8 +8,8 @@
 
 namespace rematch {
 
-// Kinds of files, as messages name them. The kind of a JSON file is the kind that its schema names:
-// "report", "front", "plan".
+// Names of the kinds of files, as messages use them. The kind of a JSON file is the name in its
+// schema: "report", "front", "plan".
 namespace file_kind {
 inline constexpr std::string_view kReport = "report";
 inline constexpr std::string_view kFront = "front";

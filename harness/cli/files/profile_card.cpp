@@ -14,7 +14,7 @@ bool is_of_unknown_card(const Profile& profile) {
   return profile.device == "cuda" && profile.card.empty();
 }
 
-// Returns the name of the device whose times the file holds, as the file gives it.
+// Returns the name of the device whose times the file contains, as written in the file.
 std::string whose(const Profile& profile) {
   if (!profile.card.empty()) return profile.card;
   return is_of_unknown_card(profile) ? "a GPU without a name" : profile.device;

@@ -1,4 +1,4 @@
-// Unwraps the results of checks of a user's input. Throws UsageError if the input was rejected.
+// Unwraps the result of a check of user input. Throws UsageError if the input was rejected.
 #pragma once
 
 #include <string>
