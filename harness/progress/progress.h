@@ -67,9 +67,9 @@ class LateWords {
   std::chrono::nanoseconds next_;
 };
 
-// Returns a text such as "searching for 4 s, about 9 s left; Ctrl-C shows the best so far". Leaves
-// the estimate out if `left` is absent. Absent in the first two seconds. Pure. For a computation
-// whose parts differ in length, such as a search.
+// Describes a computation whose parts differ in length, such as a search. Returns a text such as
+// "searching for 4 s, about 9 s left; Ctrl-C shows the best so far". If `left` is absent, the text
+// has no estimate. Absent in the first two seconds. Pure.
 std::optional<std::string> elapsed_progress_words(
     const std::string& what, const std::string& hint, std::chrono::nanoseconds elapsed,
     std::optional<std::chrono::nanoseconds> left = std::nullopt);

@@ -16,7 +16,7 @@
 namespace rematch {
 namespace {
 
-// A plan, under the name by which the report calls it.
+// A plan and the name that the report uses for it.
 struct NamedPlan {
   Plan plan;
   bool no_effect_is_intended = false;

@@ -221,7 +221,7 @@ ExitCode compare_variants(const RunFlags& flags, RunSettings settings) {
     variants = require(make_variants(settings, model, &refused));
     length = length_words(request, variants, model.trace);
   } catch (const std::invalid_argument& error) {
-    throw UsageError(error.what());  // trace_of_model() cannot use the data
+    throw UsageError(error.what());  // the data was unusable
   }
   print_warnings(warnings_of(variants));
   const std::vector<PlannedPoint> planned = planned_points(settings, variants, refused);
@@ -244,7 +244,7 @@ ExitCode compare_variants(const RunFlags& flags, RunSettings settings) {
                       interrupted.what_remains + keep_partial(output, interrupted.partial));
   }
   add_refused(settings, refused, report);
-  // The report lists the points of all shards, if there are several shards.
+  // A shard's report lists the points of all shards, so that a merge finds missing points.
   if (request.shard.count > 1) report.planned = planned;
   show(
       output, flags.json, [&] { return report_to_json(report); },

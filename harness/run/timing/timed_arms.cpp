@@ -75,7 +75,7 @@ void TimedArms::measure(std::vector<PointRecord>& points, std::optional<std::siz
       arms_, reference_arm, request_.rounds, [this](int round) { return attempt_on_disk(round); },
       [&](const Arm& arm, const Turn& turn) { return measure_arm(arm, turn, points); });
   if (num_rounds < request_.rounds.most) {
-    progress_.leave_out("the later rounds: each ratio is known to within " +
+    progress_.leave_out("the later rounds, because each ratio is known to within " +
                         percent(request_.rounds.precision));
   }
 }
@@ -240,7 +240,7 @@ std::optional<Estimate> TimedArms::control() const {
   const Arm* again = reference_ ? arm_of(*reference_, true) : nullptr;
   if (reference == nullptr || again == nullptr) return std::nullopt;
   if (again->rounds.size() != reference->rounds.size()) return std::nullopt;
-  if (request_.in_process) {  // the control in the fresh process ran one round, so it has no pairs
+  if (request_.in_process) {  // the control ran a single round, so its rounds cannot be paired
     const double fresh = median_over_rounds(rounds_of(again->rounds.front())).value;
     return Estimate{fresh / median_over_rounds(rounds_of(reference->rounds.front())).value, {}};
   }
