@@ -1,7 +1,7 @@
 // Describes what a run measures, as typed values: the model, policies and rounds that a user asked
 // for. `rematch run` builds a request from its flags, `search --measure` from a front, and `sweep
 // plan` from the arguments in its file. Only the command line parses flags. A request needs no
-// LibTorch and says nothing about this machine: run_settings.h adds that.
+// LibTorch and says nothing about this machine: run_settings.h adds the machine's part.
 #pragma once
 
 #include <chrono>
@@ -26,41 +26,42 @@ struct RunRequest {
   ModelSpec model;
   // The policies to measure, including the reference.
   std::vector<Policy> policies;
-  // Requested modes of other systems that no policy here equals. They become rows of the report.
+  // Requested modes of other systems that have no equivalent policy. The report lists these modes
+  // as refused.
   std::vector<RefusedPolicy> refused;
   std::vector<GivenPlan> plans;  // plans read from files, used unchanged
   // If empty, each plan has the schedule that it was searched for, or else usual_schedule() of its
   // policy.
   std::vector<Schedule> schedules;
-  // The policy to which all other points are compared. Every share of a split run measures it,
-  // because points are compared only with a reference that was timed in the same run.
+  // The policy to which all other points are compared. Every share of a split run measures the
+  // reference, because points are compared only with a reference that was timed in the same run.
   std::string reference = "none";
-  int num_repeats = 0;  // repeats of the reference's steps, to measure the noise of its loss
+  int num_repeats = 0;  // additional runs of the reference, to measure the noise of its loss
   NoEffect no_effect = NoEffect::kReject;
 
   std::string device = "cpu";
-  std::string allocator;  // if empty, the environment decides
-  std::string attention;  // if empty, the first backend that the device has
+  std::string allocator;  // if empty, the environment's setting
+  std::string attention;  // if empty, the first backend that the device supports
   Determinism timed_as = Determinism::kFastest;
   OptimizerChoice optimizer;
   std::string data_file;  // if empty, the data shipped with the project
   std::uint64_t seed = 0;
-  int num_threads = 0;  // if 0, LibTorch's choice, divided by the ranks of this machine
+  int num_threads = 0;  // if 0, LibTorch's default, divided by the number of ranks on this machine
   // A rank of the model's layout that one process simulates. If absent, all ranks run.
   std::optional<int> pretended_rank;
   Shard shard;  // the share of a split run that this command measures
 
   int num_steps = 10;                  // steps of each pass and each round
   std::optional<int> num_timed_steps;  // timed steps of a round; if absent, num_steps
-  RoundRule rounds;                    // no times are measured if `most` is 0
+  RoundRule rounds;                    // if `most` is 0, no times are measured
   bool times_only = false;  // skips the exact passes, so there are no op counts and no parity check
   // Times all points alternately in one process. The reference runs again in a fresh process, as
-  // the control. Points must not be on several ranks.
+  // the control. Each point must use a single rank.
   bool in_process = false;
-  std::chrono::milliseconds timeout{std::chrono::minutes(10)};  // limit of each child process
-  int num_retries = 1;  // restarts of a child whose end says nothing about its point
-  bool fresh = false;   // measures again the points that an interrupted run has finished
-  bool force = false;   // runs points whose predicted peak exceeds the machine's memory
+  std::chrono::milliseconds timeout{std::chrono::minutes(10)};  // time limit of each child process
+  int num_retries = 1;  // retries after a failure that may be unrelated to the point
+  bool fresh = false;   // if true, ignores the finished points of an interrupted run
+  bool force = false;   // if true, also runs points that are predicted not to fit
   // File for an allocator snapshot of the last point, which is then measured again. If empty, no
   // snapshot is taken.
   std::string snapshot_file;

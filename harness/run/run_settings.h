@@ -1,4 +1,4 @@
-// A run on this machine: what the user asked for, and what the machine decides.
+// The settings of a run on this machine: the user's request, and what the machine decides.
 #pragma once
 
 #include <cstdint>
@@ -34,18 +34,18 @@ struct RunSettings {
 };
 
 // Chooses the device's allocator, its rounding and the attention backend. Leaves `threads` at 1.
-// Returns Rejected if this machine has no such device, or the device no such allocator or backend.
+// Returns Rejected if the device is missing, or if it lacks the requested allocator or backend.
 std::variant<RunSettings, Rejected> settings_here(RunRequest request);
 
 // The attention kernel of a model's steps.
 struct AttentionChoice {
   std::string backend;            // backend of the exact passes
-  bool libtorch_chooses = false;  // LibTorch chooses the backend of timed steps
+  bool libtorch_chooses = false;  // true if LibTorch chooses the backend of timed steps
 };
 
-// Chooses the backend that `asked_for` names. If it is empty, exact passes use the device's first
-// backend, and LibTorch chooses the backend of timed steps on CUDA. Returns Rejected if the device
-// has no such backend for this dtype.
+// Chooses the backend that `asked_for` names. If `asked_for` is empty, exact passes use the
+// device's first backend, and LibTorch chooses the backend of timed steps on CUDA. Returns Rejected
+// if the device has no such backend for this dtype.
 std::variant<AttentionChoice, Rejected> choose_attention(const std::string& asked_for,
                                                          const std::string& device,
                                                          const std::string& dtype);

@@ -40,7 +40,8 @@ TracedModel trace_of_model(const RunSettings& settings);
 std::variant<std::vector<Variant>, Rejected> make_variants(const RunSettings& settings,
                                                            const TracedModel& model,
                                                            std::vector<RefusedPolicy>* refused);
-// Like the function above with trace_of_model(), for a caller that accepts no refused policy.
+// Like the function above, but traces the model itself, and returns Rejected for any policy that
+// resolve() rejects.
 std::variant<std::vector<Variant>, Rejected> make_variants(const RunSettings& settings);
 
 // Returns the identity that a refused policy has in a report. A refused policy has no plan, so the

@@ -52,8 +52,8 @@ class RunPredictor {
     simulator_.use_profile(profile_);
   }
 
-  // Adds the child processes of a plan. The reference also has its repeats and the A/A control.
-  // Returns the plan's peak.
+  // Adds the child processes of a plan. For the reference, also adds its repeats and the A/A
+  // control. Returns the plan's peak.
   Bytes add(const MeasuredPlan& measured, bool is_reference) {
     const StepPrediction step = simulator_.simulate(*measured.plan, measured.schedule);
     const double start = is_on_cuda(request_) ? kCudaStartSeconds : kCpuStartSeconds;

@@ -1,5 +1,4 @@
-// Turns the flags of `rematch run` into the request that everything below takes. No other code
-// parses them.
+// Turns the flags of `rematch run` into a RunRequest. No other code parses these flags.
 #pragma once
 
 #include <string>
@@ -10,7 +9,7 @@
 
 namespace rematch {
 
-// Returns what `rematch run` measures. Reads the files of policies and plans, but does not check
+// Returns the request of these flags. Reads the files of policies and plans, but does not check
 // whether this machine has the device. Throws UsageError, and what require_given_plans() throws.
 RunRequest request_of(const RunFlags& flags);
 

@@ -103,7 +103,7 @@ Provenance provenance_of(const RunFlags& flags, const RunSettings& settings) {
   return provenance;
 }
 
-// Rejects --times-only on a device whose times mean nothing.
+// Rejects --times-only on a device whose times are meaningless.
 void require_times(const RunRequest& request) {
   if (!request.times_only || names_cuda(request.device) || computes_values(request.device)) return;
   throw UsageError("--times-only needs a device that has times; device is " + request.device +
