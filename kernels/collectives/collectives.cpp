@@ -103,8 +103,8 @@ at::Tensor gathered(const at::Tensor& x, std::int64_t size) {
 
 at::Tensor scattered(const at::Tensor& x, std::int64_t size) {
   TORCH_CHECK(x.is_contiguous(), "reduce_scatter_tensor: the input must be contiguous");
-  TORCH_CHECK(rows_of(x) % size == 0, "reduce_scatter_tensor: ", size,
-              " ranks do not divide dimension 0 of ", x.sizes());
+  TORCH_CHECK(rows_of(x) % size == 0, "reduce_scatter_tensor: dimension 0 of ", x.sizes(),
+              " is not divisible by ", size, " ranks");
   return with_rows(x, rows_of(x) / size);
 }
 

@@ -42,7 +42,7 @@ std::string reason(const std::exception& error) {
   constexpr std::string_view kOverflow = "number overflow parsing ";
   if (text.starts_with(kOverflow)) {
     return "number " + on_one_line(std::string_view(text).substr(kOverflow.size()), kLongestKey) +
-           " is out of range; allowed is what a double holds, up to 1.79e308";
+           " is out of range; allowed are numbers that a double can hold, up to 1.79e308";
   }
   std::replace(text.begin(), text.end(), '\n', ' ');
   return on_one_line(text, kLongestReason);
@@ -124,7 +124,7 @@ class Builder {
   Json* insert(Json value) {
     if (++num_values_ > kMaxValues) {
       throw FormatError(name_ + ": has more than " + std::to_string(kMaxValues) +
-                        " values, the most that is read at once; split it, or measure fewer steps");
+                        " values, which is the limit; split the file, or measure fewer steps");
     }
     if (open_.empty()) {
       root_ = std::move(value);

@@ -49,7 +49,7 @@ class Caller {
 
   Made call(Policy (*factory)()) const {
     if (arguments_.empty()) return named(factory(), "");
-    return Rejected{in_quotes(name_) + " takes no arguments, not (" + std::string(arguments_) +
+    return Rejected{in_quotes(name_) + " takes no arguments, but got (" + std::string(arguments_) +
                     ")"};
   }
 
@@ -58,7 +58,7 @@ class Caller {
     if (arguments_.empty()) return Rejected{in_quotes(name_) + " needs N: write " + form};
     const auto parts = *split_at_commas(arguments_);
     if (parts.size() > 1) {
-      return Rejected{in_quotes(name_) + " takes one argument, not " +
+      return Rejected{in_quotes(name_) + " takes one argument, but got " +
                       std::to_string(parts.size()) + ": write " + form};
     }
     const auto n = read_number(parts[0], 1, "N of " + name_ + "(N)");
@@ -118,7 +118,7 @@ class Caller {
                                                  const std::string& what) {
     const auto number = parse_number<int>(text);
     if (number && *number >= least && *number <= kMaxArgument) return *number;
-    return Rejected{what + " is a whole number from " + std::to_string(least) + " to " +
+    return Rejected{what + " must be a whole number from " + std::to_string(least) + " to " +
                     std::to_string(kMaxArgument) + ", not " + in_quotes(text)};
   }
 

@@ -91,7 +91,7 @@ const std::vector<CatalogueEntry>& catalogue() {
 
 std::variant<Policy, Rejected> parse_policy(std::string_view text) {
   text = trimmed(text);
-  if (text.empty()) return Rejected{"a policy is empty; `rematch list` shows all"};
+  if (text.empty()) return Rejected{"a policy name is empty; `rematch list` shows all policies"};
   if (text.ends_with(".json")) return policy_of_file(std::string(text));
   const std::optional<Call> call = parse_call(text);
   if (!call) {

@@ -58,12 +58,14 @@ Plan make_plan(const Policy& policy, const Trace& trace, const TraceIndex& index
 std::optional<Rejected> check_effect(const Policy& policy, const Plan& plan,
                                      const Resolver& resolver, const Trace& trace) {
   if (const auto store = store_asked_for(policy); store && moved_bytes(plan, trace).count == 0) {
-    return Rejected{policy.name + " " + traits_of(*store).verb + " nothing of " + trace.model +
-                    ": " + explain_empty_move(policy, *store, plan) +
-                    "; save it instead, or pass --allow-no-effect to keep it"};
+    return Rejected{
+        policy.name + " " + traits_of(*store).verb + " nothing of " + trace.model + ": " +
+        explain_empty_move(policy, *store, plan) +
+        "; save these tensors instead, or pass --allow-no-effect to use the policy anyway"};
   }
   if (policy.no_effect_is_intended) return std::nullopt;
-  const std::string advice = "; write that instead, or pass --allow-no-effect to keep it";
+  const std::string advice =
+      "; use that policy instead, or pass --allow-no-effect to use this policy anyway";
   const std::string_view same_as = resolver.same_as(plan);
   if (same_as == kNonePolicy) {
     return Rejected{policy.name + " checkpoints nothing of " + trace.model +
@@ -71,7 +73,7 @@ std::optional<Rejected> check_effect(const Policy& policy, const Plan& plan,
   }
   if (same_as == kFullPolicy) {
     return Rejected{policy.name + " recomputes every block of " + trace.model +
-                    " whole: the policy is the same as full" + advice};
+                    " completely: the policy is the same as full" + advice};
   }
   return std::nullopt;
 }

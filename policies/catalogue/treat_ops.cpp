@@ -257,8 +257,8 @@ std::optional<Rejected> OpTreater::check_nesting(const std::vector<OpRange>& ran
       }
       if (!is_part || !leaves_some) continue;
       return Rejected{policy_.name + ": " + to_string(recomputed) + " lies in " + to_string(saved) +
-                      ", and recompute skips the whole saved region; save only the parts of it "
-                      "that must not run again"};
+                      ", but recompute skips the whole saved region; save only the parts that must "
+                      "not run again"};
     }
   }
   return std::nullopt;

@@ -117,8 +117,8 @@ void warn_of_last_layer(const Policy& policy, const Plan& plan, const Trace& tra
 void warn_of_root(const Policy& policy, std::vector<std::string>& warnings) {
   if (policy.regions.kind != RegionChoice::Kind::kRoot) return;
   warnings.push_back(policy.name +
-                     ": one region over the model is rebuilt whole when backward starts "
-                     "(whole_region), so its peak is as high as under none");
+                     ": the whole model is one region, which is recomputed completely when "
+                     "backward starts (whole_region), so the peak is as high as under policy none");
 }
 
 // Warns if alternation picks no op. For example, a list may contain aten::mm although the model's
@@ -133,9 +133,10 @@ void warn_of_empty_alternation(const Policy& policy, const Trace& trace, const R
     }
   }
   if (matmuls.empty()) return;
-  warnings.push_back(policy.name + ": keeps every second of " +
+  warnings.push_back(policy.name + ": keeps every second match of " +
                      joined(names_of(policy.alternate->selectors)) +
-                     ", but its regions run no such op; the matmuls there are " + joined(matmuls));
+                     ", but its regions contain no such op; the matmuls in its regions are " +
+                     joined(matmuls));
 }
 
 void warn_of_held_gathers(const Policy& policy, const Trace& trace, const Ranges& ranges,

@@ -16,7 +16,7 @@ def find_module(model, name):
         if part not in children:
             known = ", ".join(dict(module.named_children())) or "none"
             raise Mismatch(
-                f"the plan checkpoints {name}, and the model has no such module; where the names part, the model has "
+                f"the plan checkpoints {name}, but the model has no such module; instead of {part!r}, the model has "
                 f"{known}; make the plan from a trace of this model"
             )
         module = children[part]

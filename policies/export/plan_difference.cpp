@@ -8,7 +8,7 @@ namespace {
 
 // The region and the treatment that a plan gives to one op of the trace.
 struct OpFate {
-  // absent: the op is outside all regions, and autograd keeps what it saves
+  // absent: the op is outside all regions, so autograd keeps its saved tensors
   std::optional<OpRange> region;
   Treatment treatment = Treatment::kSave;
   bool skipped = false;
@@ -78,7 +78,8 @@ std::string words(const Trace& trace, OpId op, const OpFate& planned, const OpFa
     return place + (planned.region ? " is checkpointed by the plan, but not by the mode"
                                    : " is checkpointed by the mode, but not by the plan");
   }
-  if (planned.region != other.region) return place + " is in a different region";
+  if (planned.region != other.region)
+    return place + " is in different regions of the plan and of the mode";
   const auto does = [](const OpFate& fate) {
     if (fate.skipped) return std::string(" skips");
     if (!fate.treatment.is_kept()) return std::string(" recomputes");

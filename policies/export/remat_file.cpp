@@ -33,14 +33,14 @@ bool is_below(const Trace& trace, ScopeId scope, ScopeId ancestor) {
 
 Problem problem_of_region(const PlannedRegion& region, const RegionType& type, Schedule schedule) {
   if (region.first_scope != region.last_scope) {
-    return "the region spans several modules, and torch_remat checkpoints whole modules";
+    return "the region spans several modules, but torch_remat checkpoints whole modules";
   }
   if (type.by_demand) return "the policy recomputes only the ops that backward needs";
   if (schedule == Schedule::kOnDemand && !type.whole_on_demand) {
-    return "the plan was made for schedule on_demand, and torch_remat recomputes whole modules";
+    return "the plan was made for schedule on_demand, but torch_remat recomputes whole modules";
   }
   if (type.early_stop) {
-    return "the recompute stops early, and torch_remat runs a module to its end; use a policy "
+    return "the recompute stops early, but torch_remat runs a module to its end; use a policy "
            "remat(save=[...])";
   }
   return move_words(type);
@@ -145,7 +145,7 @@ class RegionParts {
         return words + " writes to a tensor from outside, and recompute would repeat the write";
       }
       if (trace_.ops[range_.first + static_cast<std::int32_t>(op)].draws_random) {
-        return words + " draws random numbers, and torch_remat restores no generator";
+        return words + " draws random numbers, but torch_remat does not restore the generator";
       }
     }
     return std::nullopt;
@@ -179,7 +179,7 @@ class RegionParts {
         if (graph_.ops[local(op)].is_view || !is_result) continue;
         if (type_.ops[local(op)].treatment == Treatment::kSave) continue;
         return Rejected{"torch_remat would keep all results of " + trace_.scopes[part.scope].path +
-                        ", and the plan keeps some of them"};
+                        ", but the plan keeps only some of them"};
       }
     }
     return true;

@@ -31,7 +31,7 @@ std::string name_of(const PlannedRegion& region) {
 Problem problem_of_kind(const RegionType& type, Schedule schedule) {
   if (type.by_demand) return "the policy recomputes only the ops that backward needs";
   if (schedule == Schedule::kOnDemand && !type.whole_on_demand) {
-    return "the plan was made for schedule on_demand, and torch recomputes whole regions; search "
+    return "the plan was made for schedule on_demand, but torch recomputes whole regions; search "
            "with --for torch";
   }
   if (!skipped_ops(type).empty()) {
@@ -112,9 +112,9 @@ class RegionExport {
     }
     for (const TorchRegion& region : found_.regions) {
       if (times_opened(trace_, region.module) == calls_[region.module]) continue;
-      return Rejected{"region " + region.module +
-                      ": the module is called several times in a step, and torch would "
-                      "checkpoint every call"};
+      return Rejected{
+          "region " + region.module +
+          ": the module is called several times in a step, but torch would checkpoint every call"};
     }
     return std::move(found_);
   }
@@ -124,9 +124,8 @@ class RegionExport {
     const PlannedRegion& region = plan_.regions[index];
     const RegionType& type = plan_.types[static_cast<std::size_t>(region.type)];
     if (region.first_scope != region.last_scope) {
-      return "the region spans several modules, and torch checkpoints whole modules; search with "
-             "--for "
-             "torch";
+      return "the region spans several modules, but torch checkpoints whole modules; search with "
+             "--for torch";
     }
     if (Problem problem = problem_of_kind(type, schedule_)) return problem;
     const RegionGraph graph = index_.graph(ranges_[index]);

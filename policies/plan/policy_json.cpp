@@ -104,7 +104,7 @@ void read_value(const JsonField& field, RegionChoice& regions) {
   if (found.spelling.argument != ChoiceArgument::kList) return;
   regions.patterns = found.argument.strings();
   if (regions.patterns.empty()) {
-    found.argument.fail("names no scope; for whole blocks write \"block\"");
+    found.argument.fail("is empty; list scopes, or write \"block\" for whole blocks");
   }
 }
 
@@ -135,7 +135,8 @@ void read_value(const JsonField& field, Alternation::Keep& keep) {
 void read_value(const JsonField& field, Alternation& alternate) {
   require_known_keys(field, alternate);
   read_fields(field, alternate);
-  if (alternate.selectors.empty()) field.at("selectors").fail("names no op to alternate");
+  if (alternate.selectors.empty())
+    field.at("selectors").fail("is empty; list the ops to alternate");
 }
 
 namespace {

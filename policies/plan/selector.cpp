@@ -116,7 +116,7 @@ std::variant<std::optional<int>, Rejected> take_nth(std::string_view whole,
   const auto nth = parse_number<int>(digits);
   if (!nth || *nth < 1) {
     return reject(whole,
-                  in_quotes(digits) + " after # is out of range; allowed is a whole number from 1");
+                  in_quotes(digits) + " after # is out of range; allowed are whole numbers from 1");
   }
   text = text.substr(0, hash);
   return nth;
@@ -189,7 +189,7 @@ std::variant<Selector, Rejected> parse_selector(std::string_view text) {
   const Split op = split_last(rest);
   const Split space = split_last(op.before);
   if (!consists_of(op.last, "."))
-    return reject(text, "no op or op class in it; " + std::string(kForms));
+    return reject(text, "contains no op and no op class; " + std::string(kForms));
   const std::string meant = op_of_word(op.last);
   if (!op.found && meant.empty()) return reject(text, not_a_class(op.last));
   if (!meant.empty() && !is_known_namespace(space.last)) {

@@ -82,8 +82,8 @@ void require_steps(const TimedSteps& steps, std::size_t num_forward, std::size_t
   for (const TimedSteps::Ops& step : steps.watched) {
     const std::size_t num_counted = steps.watched.front().kernels.empty() ? 0 : num_forward;
     if (step.kernels.size() == num_counted) continue;
-    throw std::invalid_argument("a watched step has kernels of " +
-                                std::to_string(step.kernels.size()) + " ops, not of " +
+    throw std::invalid_argument("a watched step has kernel counts for " +
+                                std::to_string(step.kernels.size()) + " ops, not for " +
                                 std::to_string(num_counted));
   }
   require_ops(steps.weighed, num_forward, num_backward);

@@ -29,7 +29,7 @@ class Place {
     if (!name_.empty()) text.append(" (").append(name_).append(")");
     return text.append(": ").append(problem);
   }
-  // Returns the problem of a reference. Returns nullopt if the table has the entry.
+  // Explains what is wrong with a reference. Returns nullopt if the table has the entry.
   template <class AnyId, class T>
   Problem refers(std::string_view what, std::optional<AnyId> id,
                  const IdTable<AnyId, T>& table) const {
@@ -111,7 +111,7 @@ Problem check_op(const Trace& trace, OpId self, IdTable<ValueId, bool>& is_outpu
   for (const ValueId output : op.outputs) {
     if (auto problem = place.refers("value", output, trace.values)) return problem;
     if (trace.values[output].producer != self || is_output[output]) {
-      return place.says("does not own its output, value " + to_string(output));
+      return place.says("is not the producer of its output, value " + to_string(output));
     }
     is_output[output] = true;
   }
@@ -212,8 +212,9 @@ Problem check_backward(const Trace& trace) {
       return place.says("leaves " + std::to_string(event.other_bytes.count) + " bytes");
     }
     if (!is_count(event.gradient_bytes.count) || event.gradient_bytes > event.other_bytes) {
-      return place.says("leaves " + std::to_string(event.gradient_bytes.count) +
-                        " bytes of gradients among " + std::to_string(event.other_bytes.count));
+      return place.says("has " + std::to_string(event.gradient_bytes.count) +
+                        " bytes of gradients, but only " + std::to_string(event.other_bytes.count) +
+                        " bytes in total");
     }
     if (!is_count(event.collective_bytes.count)) {
       return place.says("exchanges " + std::to_string(event.collective_bytes.count) + " bytes");
@@ -226,7 +227,7 @@ Problem check_backward(const Trace& trace) {
     if (auto problem = place.refers("pack", event.pack, trace.packs)) return problem;
     if (!event.op.empty()) return place.says("is both a pack's event and an op");
     if (event.kind != BackwardEvent::Kind::kDemand && event.other_bytes.count != 0) {
-      return place.says("releases a pack and has bytes");
+      return place.says("releases a pack, but also has bytes");
     }
   }
   return std::nullopt;

@@ -10,8 +10,8 @@
 namespace rematch {
 namespace {
 
-// A part of a trace as rows of text. The rows of two traces are equal if the traces do the same in
-// this part.
+// A part of a trace as rows of text. The rows of two traces are equal if this part of the traces is
+// equal.
 using Rows = std::vector<std::string>;
 
 std::string scope_words(const Trace& trace, std::optional<ScopeId> scope) {
@@ -121,7 +121,7 @@ std::optional<std::string> difference(std::string_view part, const Rows& a, cons
   const auto words = [](const Rows& rows, Rows::const_iterator row) {
     return row == rows.end() ? std::string("nothing") : *row;
   };
-  return line + ": the first that differs is number " + std::to_string(in_a - a.begin()) + ": " +
+  return line + ": the first difference is at number " + std::to_string(in_a - a.begin()) + ": " +
          words(a, in_a) + " | " + words(b, in_b);
 }
 

@@ -28,7 +28,7 @@ constexpr const char* kEfficient = "aten::_scaled_dot_product_efficient_attentio
 // policy here does so.
 constexpr const char* kHostCopies =
     "torchtitan also keeps copies from a GPU to the host (aten::_to_copy); a trace has no devices "
-    "and no model here makes such a copy, so no op is kept for that";
+    "and no model here makes such a copy, so rematch keeps no such op";
 
 // torchtitan excludes the router's gate by the shape of its weight. Any projection whose weight has
 // the same shape is therefore excluded too.
@@ -59,8 +59,8 @@ Texts expert_exchanges() {
           "hybridep::dispatch", "hybridep::combine"};
 }
 
-// torchtitan's save list without the matmuls that torchtitan counts. The list does not contain
-// aten::max over a dimension, gathers and all-reduces.
+// torchtitan's save list without the matmuls that torchtitan counts. The list contains neither
+// aten::max over a dimension nor gathers and all-reduces.
 Texts titan_saves() {
   Texts saves = titan_attention();
   append(saves, {"aten::_flash_attention_forward", "aten::_efficient_attention_forward",
@@ -189,23 +189,24 @@ std::vector<CatalogueEntry> alternating_policies() {
        [] { return sac_titan(); }},
       {"sac_titan_all", "keep costly ops and every mm and linear", sac_titan_all},
       {"sac_titan_even",
-       "sac_titan that keeps the even matmuls instead of the odd matmuls, to see how much the "
+       "like sac_titan, but keep the even matmuls instead of the odd matmuls, to see how much the "
        "choice matters",
        [] { return sac_titan(Keep::kEven); }},
       {"sac_titan_excluding([SCOPE,...])",
-       "sac_titan that excludes the mm ops of these scopes, and mm ops of the same shapes, instead "
-       "of router gates",
+       "like sac_titan, but exclude the mm ops of these scopes, and mm ops of the same shapes, "
+       "instead of router gates",
        sac_titan_excluding},
       {"sac_titan_2024",
        "keep attention, reduce-scatter and every second mm: torchtitan's first list, copied by "
        "FastVideo and modalities",
        sac_titan_2024},
       {"sac_titan_2025(MODEL)",
-       "the list of one model until early 2026: llama3, qwen3, llama4, deepseek_v3 or gpt_oss",
+       "keep the ops that torchtitan listed for one model until early 2026: llama3, qwen3, llama4, "
+       "deepseek_v3 or gpt_oss",
        sac_titan_2025},
       {"sac_modalities(KEY,...)", "keep the ops that the keys name, but only every second aten.mm",
        sac_modalities},
-      {"sac_grouped", "sac_titan that counts grouped matmuls too", sac_grouped},
+      {"sac_grouped", "like sac_titan, but count grouped matmuls too", sac_grouped},
   };
 }
 

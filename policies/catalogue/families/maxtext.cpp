@@ -167,7 +167,9 @@ std::vector<CatalogueEntry> maxtext_policies() {
       {"remat_minimal_with_context", "keep what remat_minimal keeps, and attention's output",
        [] { return minimal(selectors({"attention_forward"})); }},
       {"remat_custom(NAME=PLACE,...)",
-       "a place for each of MaxText's named tensors: device, offload or remat", remat_custom},
+       "for each of MaxText's named tensors: keep it on the device (device) or on the host "
+       "(offload), or recompute it (remat)",
+       remat_custom},
   };
 }
 

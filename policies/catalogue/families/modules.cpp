@@ -148,7 +148,7 @@ std::optional<Rejected> absent_module(const std::string& policy, const std::stri
                                   [&](const Absent& absent) { return absent.name == module; });
   if (found == kAbsent.end()) return std::nullopt;
   return Rejected{policy + ": " + module + " is a module of " + std::string(found->layers) +
-                  ", and no model here has them"};
+                  ", which no model here has"};
 }
 
 std::vector<Policy::Expectation> module_expectations() {

@@ -1,5 +1,5 @@
-// Policies that keep tensors on the host. One takes another policy and offloads its regions' inputs
-// or everything that it keeps. Another offloads module inputs by name.
+// Policies that keep tensors on the host. Some take another policy and offload the inputs of its
+// regions, or everything that it keeps. Another policy offloads the inputs of named modules.
 //
 // Note [What systems offload] torchtune, DeepSpeed and Hugging Face's trainers checkpoint every
 // layer and keep its input on the host. MaxText offloads named tensors. torchtitan's graph trainer
@@ -85,7 +85,8 @@ std::variant<Policy, Rejected> offload_modules(const std::vector<std::string>& w
   }
   if (names_any(words, {"fused_group_mlp"}) && names_any(words, {"expert_fc1", "moe_act"})) {
     return Rejected{
-        "offload_modules: fused_group_mlp is all of the experts; leave out expert_fc1 and moe_act"};
+        "offload_modules: fused_group_mlp already includes expert_fc1 and moe_act; leave these "
+        "out"};
   }
   Policy policy;
   policy.inverse = true;

@@ -80,7 +80,7 @@ std::string difference(const Policy& a, const Policy& b) {
   }
   if (a.alternate->exclude != b.alternate->exclude ||
       a.alternate->exclude_same_shapes != b.alternate->exclude_same_shapes) {
-    return "the parts leave different matmuls uncounted; use one rule for both";
+    return "the parts exclude different matmuls from the count; use one rule for both parts";
   }
   return "";
 }
@@ -93,9 +93,9 @@ std::variant<Policy, Rejected> part_of(const char* part, const std::vector<std::
   if (std::holds_alternative<Rejected>(parsed) || name == "none") return parsed;
   Policy& policy = std::get<Policy>(parsed);
   if (!fits_in_a_part(policy)) {
-    return Rejected{"sac_split: " + in_quotes(name) + " cannot govern " + part +
-                    " alone; use none, full, or a policy that keeps ops of every block, such as "
-                    "sac_titan"};
+    return Rejected{
+        "sac_split: " + in_quotes(name) + " cannot apply to " + part +
+        " alone; use none, full, or a policy such as sac_titan, which keeps ops of every block"};
   }
   policy.no_effect_is_intended = false;
   policy.regions = {RegionChoice::Kind::kScopes, 0, scopes, ""};
@@ -127,10 +127,8 @@ std::variant<Policy, Rejected> sac_split(const std::vector<std::string>& words) 
   const auto names = parse_parts(words);
   if (!names) {
     return Rejected{
-        "sac_split needs a policy for each part: write sac_split(attn: full, ffn: sac_titan), "
-        "where ffn "
-        "stands for experts too, not "
-        "(" +
+        "sac_split needs a policy for each part: write sac_split(attn: full, ffn: sac_titan); ffn "
+        "stands for experts too; found (" +
         joined(words) + ")"};
   }
   const auto& [of_attention, of_ffn] = *names;

@@ -24,7 +24,9 @@ constexpr const char* kForm = "remat(save=[attention], recompute=[])";
 // Parses a region: a scope below a block, or a selector below it, "ffn::matmul#2".
 std::variant<Selector, Rejected> parse_region(const std::string& word) {
   if (word == "*") {
-    return Rejected{"remat: '*' names every scope, and then nothing is recomputed; use none"};
+    return Rejected{
+        "remat: '*' matches every scope, so nothing would be recomputed; use the policy none "
+        "instead"};
   }
   const bool is_scope = word.find("::") == std::string::npos;
   return parse_selector("*." + word + (is_scope ? "::any" : ""));

@@ -53,7 +53,7 @@ class LoadFinder {
   std::int64_t largest() {
     if (fits(record_.most)) return record_.most;
     std::int64_t low = record_.least;  // fits
-    std::int64_t high = record_.most;  // `high` is a load that does not fit
+    std::int64_t high = record_.most;  // the smallest known load that does not fit
     while (high - low > 1) {
       const std::int64_t middle = low + (high - low) / 2;
       (fits(middle) ? low : high) = middle;
@@ -101,7 +101,7 @@ void require_whole(const JsonField& field, const LoadPlan& plan) {
   const bool fits = plan.tokens_per_second.has_value();
   if (fits != plan.tokens_per_second_all_ranks.has_value() || fits != plan.step_time.has_value() ||
       fits != plan.peak.has_value() || fits != plan.num_recomputed.has_value()) {
-    field.fail("has some of a plan's figures; it needs all of them, or null for each");
+    field.fail("has only some of a plan's figures; give all of them, or null for each");
   }
 }
 

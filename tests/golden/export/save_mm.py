@@ -14,8 +14,8 @@ import torch
 from torch.utils.checkpoint import (CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts, noop_context_fn,
                                     set_checkpoint_early_stop)
 
-# Shared by modules of equal content. `ops` lists the ops of the module's forward in order. `save` has the indices of the
-# ops whose results are kept. Without both, everything is recomputed.
+# Each kind is shared by modules of equal content. `ops` lists the ops of the module's forward in order. `save` contains
+# the indices of the ops whose results are kept. If both are empty, everything is recomputed.
 KINDS = [
     {"early_stop": True, "preserve_rng_state": False,
      "save": [7, 11, 15, 20, 29, 32, 35],
@@ -69,7 +69,7 @@ def find_module(model, name):
         if part not in children:
             known = ", ".join(dict(module.named_children())) or "none"
             raise Mismatch(
-                f"the plan checkpoints {name}, and the model has no such module; where the names part, the model has "
+                f"the plan checkpoints {name}, but the model has no such module; instead of {part!r}, the model has "
                 f"{known}; make the plan from a trace of this model"
             )
         module = children[part]

@@ -53,7 +53,7 @@ TEST_CASE("warnings about a plan go to stderr, and stdout stays data") {
   CHECK_THAT(planned.err, Catch::Contains("cannot be changed, so the mode equals full"));
   const Outcome described = rematch("describe llama_small root --json");
   CHECK_THAT(Json::parse(described.out)["warnings"][0].get<std::string>(),
-             Catch::Contains("its peak is as high as under none"));
+             Catch::Contains("the peak is as high as under policy none"));
   CHECK(described.err.empty());
   const Outcome in_words = rematch("describe llama_small root");
   CHECK_THAT(in_words.err, Catch::Contains("rematch: warning: root: one"));

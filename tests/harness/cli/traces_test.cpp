@@ -219,7 +219,7 @@ TEST_CASE("trace --check finds two traces equal, or names the first difference o
   write_json_file(other, trace_to_json(toy_llama({.layers = 4, .tokens = 32})));
   const Outcome differs = rematch("trace --check " + stored.file + " " + other);
   CHECK(differs.code == 3);
-  CHECK_THAT(differs.out, Catch::Contains("lifetimes: the first that differs is number 0: "));
+  CHECK_THAT(differs.out, Catch::Contains("lifetimes: the first difference is at number 0: "));
   check_usage_error("trace --check " + stored.file, "--check");
 }
 

@@ -137,8 +137,8 @@ TEST_CASE("the error for bad arguments says what to write") {
   CHECK(message_of("nth_last") == "'nth_last' needs N: write nth_last(N), for example nth_last(2)");
   CHECK(message_of("nth_last()") == message_of("nth_last"));
   CHECK(message_of("nth_last(2,3)") ==
-        "'nth_last' takes one argument, not 2: write nth_last(N), for example nth_last(2)");
-  CHECK(message_of("full(2)") == "'full' takes no arguments, not (2)");
+        "'nth_last' takes one argument, but got 2: write nth_last(N), for example nth_last(2)");
+  CHECK(message_of("full(2)") == "'full' takes no arguments, but got (2)");
   CHECK(message_of("skip_list") ==
         "'skip_list' needs a list: write skip_list([I,...]); [] is an empty list");
   CHECK(message_of("skip_list()") == message_of("skip_list"));
@@ -147,16 +147,17 @@ TEST_CASE("the error for bad arguments says what to write") {
                           "99999999999999999999", "-99999999999999999999"}) {
     CAPTURE(bad);
     CHECK(message_of("nth_last(" + std::string(bad) + ")") ==
-          "N of nth_last(N) is a whole number from 1 to 1000000, not '" + std::string(bad) + "'");
+          "N of nth_last(N) must be a whole number from 1 to 1000000, not '" + std::string(bad) +
+              "'");
   }
   for (const char* bad : {"-1", "x", "1000001", "0.5", "(1)", "[1]"}) {
     CAPTURE(bad);
     CHECK(message_of("only_list([" + std::string(bad) + "])") ==
-          "a layer index of only_list is a whole number from 0 to 1000000, not '" +
+          "a layer index of only_list must be a whole number from 0 to 1000000, not '" +
               std::string(bad) + "'");
   }
   CHECK(message_of("only_list([1,,2])") ==
-        "a layer index of only_list is a whole number from 0 to 1000000, not ''");
+        "a layer index of only_list must be a whole number from 0 to 1000000, not ''");
 }
 
 TEST_CASE("the error for an unknown or malformed name suggests the nearest known name") {
@@ -168,7 +169,7 @@ TEST_CASE("the error for an unknown or malformed name suggests the nearest known
     CAPTURE(bad);
     CHECK_THAT(message_of(bad), Catch::Contains("is not of the form"));
   }
-  CHECK(message_of("  ") == "a policy is empty; `rematch list` shows all");
+  CHECK(message_of("  ") == "a policy name is empty; `rematch list` shows all policies");
   CHECK_THAT(message_of("(2)"), Catch::Contains("unknown policy ''"));
   for (const char* text : {"nth_lst(2)", "x", "nth_last(\n)", "full(2)"}) {
     CAPTURE(text);

@@ -245,13 +245,11 @@ TEST_CASE("the error for a save list without matches lists the ops of the region
 TEST_CASE("a policy that unintentionally has no effect is rejected") {
   const Trace trace = toy_llama({.layers = 4});
   CHECK(message("first_n(4)", trace) ==
-        "first_n(4) recomputes every block of toy_llama whole: the policy is the same as full; "
-        "write that "
-        "instead, or pass --allow-no-effect to keep it");
+        "first_n(4) recomputes every block of toy_llama completely: the policy is the same as "
+        "full; use that policy instead, or pass --allow-no-effect to use this policy anyway");
   CHECK(message("skip_list([0,1,2,3])", trace) ==
         "skip_list([0,1,2,3]) checkpoints nothing of toy_llama: the policy is the same as none; "
-        "write that "
-        "instead, or pass --allow-no-effect to keep it");
+        "use that policy instead, or pass --allow-no-effect to use this policy anyway");
   CHECK_THAT(message("only_list([0,1,2,3])", trace), Catch::Contains("the same as full"));
   CHECK_THAT(message("nth_first(2)", toy_llama({.layers = 1})), Catch::Contains("1 layer"));
   CHECK(resolved(policy("first_n(4)"), trace, NoEffect::kAllow).regions.size() == 4);

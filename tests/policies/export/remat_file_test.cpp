@@ -59,10 +59,9 @@ TEST_CASE("recompute does not read a result that only a saved part reads") {
 
 TEST_CASE("the error for a plan that torch_remat cannot express gives the layers") {
   const Trace trace = toy_llama({.layers = 4});
-  CHECK(
-      remat_refusal(trace, plan_of("full", trace)) ==
-      "layers 0-3 are not regions of torch_remat; region blocks.0: the recompute stops early, and "
-      "torch_remat runs a module to its end; use a policy remat(save=[...])");
+  CHECK(remat_refusal(trace, plan_of("full", trace)) ==
+        "layers 0-3 are not regions of torch_remat; region blocks.0: the recompute stops early, "
+        "but torch_remat runs a module to its end; use a policy remat(save=[...])");
   CHECK_THAT(remat_refusal(trace, plan_of("remat(save=[ffn::matmul#2])", trace)),
              Catch::Contains("aten::mm (op ") &&
                  Catch::Contains("is kept, but torch_remat can only save whole modules"));

@@ -153,8 +153,8 @@ TEST_CASE("the error for a malformed selector says what to write") {
       {"qwertyuiop",
        "'qwertyuiop' is not an op class; write an op class (attention_forward), an op (aten::mm)"},
       {"blocks.3::mn", "'mn' is not an op class"},
-      {"", "no op or op class"},
-      {"blocks.3::", "no op or op class"},
+      {"", "no op and no op class"},
+      {"blocks.3::", "no op and no op class"},
       {"::matmul", "empty scope pattern"},
       {"matmul#0", "'0' after # is out of range"},
       {"matmul#-1", "'-1' after # is out of range"},
@@ -165,7 +165,7 @@ TEST_CASE("the error for a malformed selector says what to write") {
       {"a+b::matmul", "scope pattern 'a+b' may hold"},
       {"a:b::matmul", "scope pattern 'a:b' may hold"},
       {"aten::mm, aten::addmm", "cannot contain spaces"},
-      {"#1", "no op or op class"},
+      {"#1", "no op and no op class"},
   };
   for (const Row& row : rows) {
     CAPTURE(row.text);

@@ -116,7 +116,7 @@ TEST_CASE("kernel counts are the maximum over steps and equal layers, or absent 
   CHECK(profile.forward_kernels.value()[op_of(2) + 1] == 1);
 
   steps.watched[0].kernels.clear();
-  CHECK_THROWS_WITH(measured_profile(trace, "cuda", steps), Catch::Contains("kernels of"));
+  CHECK_THROWS_WITH(measured_profile(trace, "cuda", steps), Catch::Contains("kernel counts for"));
 }
 
 TEST_CASE("an empty list of steps and steps of another trace are rejected") {

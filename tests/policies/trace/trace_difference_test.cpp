@@ -35,15 +35,14 @@ TEST_CASE("traces are equal if they differ only in numbering and op aliases") {
 TEST_CASE("each part in which two traces differ gives a line with its first difference") {
   const auto op = after([](Trace& trace) { trace.ops[3_op].name = "aten::other"; });
   REQUIRE(!op.empty());
-  CHECK_THAT(op[0], Catch::StartsWith("ops: the first that differs is number 3: ") &&
+  CHECK_THAT(op[0], Catch::StartsWith("ops: the first difference is at number 3: ") &&
                         Catch::Contains("| aten::other in "));
   const auto exchange = after([](Trace& trace) { trace.backward[0].collective_bytes = {8}; });
   REQUIRE(exchange.size() == 1);
   CHECK_THAT(exchange[0], Catch::Contains("8 bytes exchanged"));
   const auto hidden = after([](Trace& trace) { trace.hidden.kept_ops = {"lib::noisy"}; });
-  CHECK(hidden ==
-        std::vector<std::string>{"hidden effects: 0 and 1: the first that differs is number 0: "
-                                 "nothing | lib::noisy cannot be repeated"});
+  CHECK(hidden == std::vector<std::string>{"hidden effects: 0 and 1: the first difference is at "
+                                           "number 0: nothing | lib::noisy cannot be repeated"});
   const auto pack = after([](Trace& trace) { trace.packs.pop_back(); });
   REQUIRE(pack.size() == 1);
   CHECK_THAT(pack[0], Catch::StartsWith("saved tensors: ") && Catch::EndsWith("| nothing"));
@@ -60,7 +59,8 @@ TEST_CASE("each part in which two traces differ gives a line with its first diff
     }
   });
   REQUIRE(backward.size() == 1);
-  CHECK_THAT(backward[0], Catch::StartsWith("ops of backward: the first that differs is number 0"));
+  CHECK_THAT(backward[0],
+             Catch::StartsWith("ops of backward: the first difference is at number 0"));
   const auto demands = after([](Trace& trace) {
     std::erase_if(trace.backward,
                   [](const auto& event) { return event.kind == BackwardEvent::Kind::kRelease; });
@@ -69,7 +69,7 @@ TEST_CASE("each part in which two traces differ gives a line with its first diff
   CHECK_THAT(demands[0], Catch::StartsWith("demands of backward: "));
   const auto sizes = after([](Trace& trace) { trace.gradient_bytes.count += 1; });
   REQUIRE(sizes.size() == 1);
-  CHECK_THAT(sizes[0], Catch::StartsWith("sizes: the first that differs is number 3"));
+  CHECK_THAT(sizes[0], Catch::StartsWith("sizes: the first difference is at number 3"));
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ TEST_CASE("the error for a malformed loads file gives the path of the mistake") 
       {"/best", nullptr, "must both be loads or both be null"},
       {"/num_batches", 0, "num_batches"},
       {"/world", 1, "world"},
-      {"/tried/0/predicted_step_time_ns", nullptr, "tried[0]: has some of a plan's figures"},
+      {"/tried/0/predicted_step_time_ns", nullptr, "tried[0]: has only some of a plan's figures"},
       {"/optimizer", "adamax", "found 'adamax'; known are"}};
   const Json good = loads_to_json(sample_loads());
   for (const Damage& damage : damages) {
