@@ -122,7 +122,7 @@ class Merge {
     }
   }
 
-  // Drops entries of missing comparisons that another sweep has measured.
+  // Drops the entry of a comparison that one sweep lacks if another sweep has measured it.
   void collect_unmeasured() {
     const auto which = [](const auto& one) {
       return std::tie(one.model, one.dimensions, one.dtype, one.seed);

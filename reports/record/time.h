@@ -36,8 +36,8 @@ void visit_fields(Ratio& ratio, Visit visit) {
 }
 
 // The A/A control. The reference is timed twice, either alternately or in two processes. `ratio` is
-// one time divided by the other. A policy's ratio that is closer to 1 than the control's ratio
-// cannot be trusted.
+// one time divided by the other. If a policy's ratio is closer to 1 than the control's ratio, the
+// policy's ratio is not reliable.
 struct ControlRecord {
   double ratio = 1;
   std::optional<std::array<double, 2>> interval;  // 95 % interval; absent if only one round ran
@@ -50,7 +50,7 @@ void visit_fields(Control& control, Visit visit) {
   visit("interval", control.interval);
 }
 
-// How far the samples can be trusted. `verdict` is good, few_rounds, noisy or drifting, or names a
+// How reliable the samples are. `verdict` is good, few_rounds, noisy or drifting, or names a
 // problem of the device: throttled, shared_device, thrashing.
 struct TimeQuality {
   std::string verdict;

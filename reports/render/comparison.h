@@ -36,7 +36,7 @@ struct ComparedPoint {
 };
 
 struct PolicyComparison {
-  std::string title;  // "wan_small on cpu: batch 1, dim 256, ...; float32, adamw, seed 1"
+  std::string title;  // such as "wan_small on cpu: batch 1, dim 256, ...; float32, adamw, seed 1"
   std::vector<ComparedPoint> points;  // in the order of the report
 };
 

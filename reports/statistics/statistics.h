@@ -64,7 +64,7 @@ template <>
 inline constexpr std::array<std::string_view, 4> kWords<Quality> = {"good", "few_rounds", "noisy",
                                                                     "drifting"};
 
-// How far the samples can be trusted. The verdict is the worst finding; every finding has a reason.
+// How reliable the samples are. The verdict is the worst finding; every finding has a reason.
 struct QualityReport {
   Quality verdict = Quality::kGood;
   double noise_ratio = 0;  // 1.4826 MAD divided by the median within a round; median over rounds

@@ -96,8 +96,7 @@ def rival_named(state, name):
 
 
 def blame_running(state, reason):
-    """Marks the rival as failed during whose turn the child ended. If no rival was running, marks the whole run as
-    failed."""
+    """If the child ended during a rival's turn, marks that rival as failed. Otherwise marks the whole run as failed."""
     running, state["running"] = state["running"], None
     if running is None:
         state["failure"] = reason
