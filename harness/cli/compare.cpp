@@ -27,8 +27,9 @@ struct CompareFlags : RecordFlags {
                    "Largest difference that is ignored: 2%, or for one metric: "
                    "step_time=2%+200us, peak_allocated=1MiB; a difference must exceed both floors "
                    "(default: 1% for step_time, 0 for the other metrics)");
-    app.add_option("--false-alarms", false_alarms,
-                   "Probability that any row of two equal reports is called faster or slower");
+    app.add_option(
+        "--false-alarms", false_alarms,
+        "Probability that a comparison of two equal reports calls any row faster or slower");
     app.add_option("--fail-on", fail_on,
                    "Exit with 3 if any of these is found: slower, peak, counts, loss, missing, "
                    "failed; with 4 if that cannot be decided (default: none of them)");

@@ -29,7 +29,7 @@ struct ExportFlags : OutputFlags {
         "What will run the plan: torch, through a Python file; remat, through a Python file "
         "that needs torch_remat; or "
         "transformers, diffusers, torchtitan, torchtune, fastvideo, modalities, axolotl "
-        "or megatron, through lines of its configuration if one of its modes is the plan, "
+        "or megatron, through lines of its configuration if one of its modes equals the plan, "
         "else through the Python file for torch, which says where to call it");
     app.add_option("--trace", trace, "Stored trace of the plan's model");
     add_output_flags(app, "File to write (default: stdout)");
