@@ -40,7 +40,6 @@ std::set<StorageId> alive_anyway(const Trace& trace) {
 }  // namespace
 
 HeldAfterForward held_after_forward(const Trace& trace, const Plan& plan) {
-  std::set<StorageId> on_host;
   std::set<StorageId> kept;
   std::set<StorageId> inputs;
   Bytes copies;
@@ -56,7 +55,6 @@ HeldAfterForward held_after_forward(const Trace& trace, const Plan& plan) {
     const RegionType& type = plan.types[plan.regions[i].type];
     std::set<StorageId> gone;
     if (i + 1 < ranges.size()) gone = ids_of(graph, stored_storages(graph, type));
-    on_host.insert(gone.begin(), gone.end());
     for (StorageId storage : kept_storages(graph, type.ops)) {
       if (!gone.contains(storage)) kept.insert(storage);
     }
@@ -71,9 +69,7 @@ HeldAfterForward held_after_forward(const Trace& trace, const Plan& plan) {
   }
   inputs = without(inputs, kept);
   unmanaged = without(without(without(unmanaged, kept), inputs), alive_anyway(trace));
-  on_host = without(without(without(on_host, kept), inputs), unmanaged);
-  return {bytes_of(trace, kept), bytes_of(trace, inputs) + copies, bytes_of(trace, unmanaged),
-          bytes_of(trace, on_host)};
+  return {bytes_of(trace, kept), bytes_of(trace, inputs) + copies, bytes_of(trace, unmanaged)};
 }
 
 }  // namespace rematch

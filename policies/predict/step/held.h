@@ -1,5 +1,6 @@
-// Computes the bytes that a plan holds from forward to backward. Bytes are counted by storage, so a
-// tensor that two regions share is counted once.
+// Splits the bytes that a plan holds from forward to backward by their reason. The total equals the
+// bytes that the step simulator holds at the end of forward, beside what the program holds. Bytes
+// are counted by storage, so a tensor that two regions share is counted once.
 #pragma once
 
 #include "policies/base/bytes.h"
@@ -17,7 +18,6 @@ struct HeldAfterForward {
   Bytes inputs;
   // bytes that autograd holds outside all regions; excludes bytes that a region holds too
   Bytes unmanaged;
-  Bytes on_host;  // host memory of the values that regions have moved to stores
   Bytes total() const { return kept + inputs + unmanaged; }
 };
 

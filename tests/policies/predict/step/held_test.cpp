@@ -2,6 +2,7 @@
 
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
+#include "policies/predict/step/step.h"
 #include "tests/support/catch.h"
 #include "tests/support/ids.h"
 #include "tests/support/toy_trace.h"
@@ -50,6 +51,26 @@ TEST_CASE("held bytes are linear in the number of layers without checkpointing")
 TEST_CASE("only the residual stream is read across the borders of regions") {
   CHECK(held("segments(2)", 4).inputs == Bytes{2 * kWidth});
   CHECK(held("root", 4).inputs == Bytes{0});
+}
+
+// The program itself holds the loss and what comes from outside, under every plan.
+TEST_CASE("held bytes equal the simulator's bytes at the end of forward") {
+  for (const int layers : {1, 3}) {
+    const Trace trace = testing::toy_llama({.layers = layers});
+    StepSimulator simulator(trace, OptimizerKind::kNothing);
+    std::optional<Bytes> of_program;
+    for (const char* policy : {"none", "full", "full_nostop", "attn_only", "save_mm", "first_n(1)",
+                               "sac_titan", "offload_inputs(full)", "offload_inputs(save_mm)"}) {
+      CAPTURE(layers, policy);
+      const auto resolved =
+          resolve(std::get<Policy>(parse_policy(policy)), trace, NoEffect::kAllow);
+      const Plan& plan = std::get<Plan>(resolved);
+      const StepPrediction step = simulator.simulate(plan, Schedule::kWholeRegion);
+      const Bytes rest = step.after_forward - held_after_forward(trace, plan).total();
+      CHECK(rest == of_program.value_or(rest));
+      of_program = rest;
+    }
+  }
 }
 
 // The first block keeps its result of 10 bytes. The second block reads this result and the head
