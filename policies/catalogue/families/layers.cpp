@@ -54,10 +54,9 @@ Policy full_policy() {
 
 std::vector<CatalogueEntry> layer_policies() {
   return {
-      {kNonePolicy, "no checkpointing: keep everything that backward needs; the reference",
+      {"none", "no checkpointing: keep everything that backward needs; the reference",
        none_policy},
-      {kFullPolicy, "recompute every block, up to the last tensor that backward needs",
-       full_policy},
+      {"full", "recompute every block, up to the last tensor that backward needs", full_policy},
       {"full_reentrant", "recompute every block to its end, as reentrant checkpointing does",
        full_to_the_end},
       {"full_nostop", "recompute every block to its end, even the ops that backward does not need",
