@@ -67,8 +67,8 @@ std::string describe_leftover(const CLI::App& app) {
   return "unknown subcommand " + in_quotes(word) + did_you_mean(word, known);
 }
 
-// Rewords CLI11's errors: "--steps: Value 0 not in range 1 to 1000000" and "--model: 1 required
-// TEXT missing".
+// Rewrites two messages of CLI11 in plainer words, such as "--steps: Value 0 not in range 1 to
+// 1000000" and "--model: 1 required TEXT missing".
 std::string in_our_words(const std::string& message) {
   std::smatch found;
   static const std::regex range("([^:]+): Value (.*) not in range (.*)");
@@ -107,8 +107,7 @@ int run(int argc, char** argv) {
   const std::vector<std::string> command(argv, argv + argc);
   if (const auto signal = take_held_interrupt()) throw Interrupted(*signal);
   if (run_as_child(command)) return static_cast<int>(ExitCode::kOk);
-  // Commands profile and search may time ops in this process, which needs idle threads that do not
-  // spin.
+  // Commands profile and search may time ops in this process. Idle threads must not spin meanwhile.
   if (command.size() > 1 && (command[1] == "profile" || command[1] == "search")) {
     prepare_timing(argv);
   }

@@ -47,8 +47,8 @@ ExitCode show_plan(const Plan& plan, const Trace& trace, std::string_view note,
   return ExitCode::kOk;
 }
 
-// Returns the stored trace. Without one, records the trace of the plan's model. Recording takes
-// time, so a model that differs from the plan's is rejected first.
+// Returns the stored trace. Without one, records a trace of the model that the plan and the flags
+// give. Recording takes time, so a model that differs from the plan's is rejected first.
 Trace trace_of(const DescribeFlags& flags, const Plan& plan) {
   if (!flags.trace.empty()) return obtain_trace(flags.model, flags.trace);
   const ModelSpec spec = model_for(flags.model, &plan);
@@ -56,8 +56,7 @@ Trace trace_of(const DescribeFlags& flags, const Plan& plan) {
   return record_trace(spec);
 }
 
-// A plan file stores the spelling of its policy, but no note. The note therefore comes from the
-// catalogue.
+// Returns the catalogue's note on the plan's policy. Plan files do not store this note.
 std::string note_of(const Plan& plan) {
   if (plan.policy.ends_with(".json")) return "";
   const auto policy = parse_policy(plan.policy);

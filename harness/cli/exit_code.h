@@ -11,10 +11,11 @@ enum class ExitCode : int {
   kUsage = 2,
   kGateFailed = 3,  // also used if a budget cannot be met, or if bits differ from the reference's
   kInconclusive = 4,
-  // The run finished, but some points ran out of memory, timed out, crashed or are not finite.
+  // The run finished, but some points ran out of memory, timed out, crashed or had a loss that is
+  // not finite.
   kSomePointsFailed = 5,
   kFingerprintMismatch = 6,
-  kFirstSignal = 128,  // the exit code after a signal is this number plus the signal's
+  kFirstSignal = 128,  // after a signal, the exit code is this number plus the signal's number
 };
 
 // Thrown if the command line, or a file that it names, cannot be used. The message is one line: the

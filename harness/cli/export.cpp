@@ -78,9 +78,9 @@ struct Exported {
   std::vector<std::string> hints;
 };
 
-// Throws UsageError for the plan of a model of rematch. No trainer has the modules and ops of such
-// a model, so a Python file for the plan would raise Mismatch at the first step. `why` explains why
-// no mode of the target makes this plan. It is empty if the target has no modes.
+// Throws UsageError if the plan was made for a built-in model. No trainer has the modules and ops
+// of a built-in model, so an exported Python file would raise Mismatch at the first step. `why`
+// explains why no mode of the target makes this plan. It is empty if the target has no modes.
 void require_own_model(const ExportFlags& flags, const Plan& plan, const std::string& why = "") {
   if (!is_preset(plan.model)) return;
   throw UsageError(
@@ -96,8 +96,9 @@ Exported as_file(const ExportFlags& flags, const CallPlace& place, const Trace& 
   return {torch_file(trace, plan, regions, place, module_name(flags.output)), {}};
 }
 
-// Exports the plan to a system's configuration, which can only name the system's own modes. If no
-// mode matches, and the system's training script can call a Python file, exports such a file.
+// Exports the plan as configuration of the system, which can only name the system's own modes. If
+// no mode matches, but the system's training script can call a Python file, exports a Python file
+// instead.
 Exported for_system(const ExportFlags& flags, const Trace& trace, const Plan& plan) {
   auto lines = system_config(flags.target, trace, plan);
   if (auto* text = std::get_if<std::string>(&lines)) return {std::move(*text), {}};
@@ -131,7 +132,8 @@ ExitCode run(const ExportFlags& flags) {
   }
   const Trace trace = trace_of(flags, plan);
   const auto setting = setting_of_fronts({flags.plan});
-  // A plan file that is not a point of a front runs under either schedule.
+  // Only a point of a front names a schedule. Any other plan file runs under every schedule, so
+  // this uses the schedule that trainers support.
   const Schedule schedule = setting ? setting->schedule : Schedule::kWholeRegion;
   Exported exported;
   if (flags.target == kTorch) {

@@ -156,8 +156,8 @@ std::string canonical_policy(const std::string& text) {
   return policy != nullptr ? policy->name : text;
 }
 
-// Returns the policies that a flag names. Throws UsageError unless each policy is in one of the
-// reports from which the flag chooses.
+// Returns the policies that a flag names. Throws UsageError unless each policy occurs in at least
+// one of `reports`.
 std::vector<std::string> require_policies(const std::string& flag,
                                           const std::vector<std::string>& lists,
                                           const std::vector<const Report*>& reports) {
@@ -196,7 +196,7 @@ GateRecord gate_with(const GateFlags& flags, GateSettings settings, const Report
     settings.reference_policy =
         require_policies("--reference-policy", {*settings.reference_policy}, {reference}).at(0);
   }
-  // Points may have different numbers of steps. A window that no point reaches must be a mistake.
+  // Points may have different numbers of steps. A window longer than all of them is a mistake.
   const std::size_t most = most_steps(reports);
   if (most > 0) require_window(settings, "the runs have", most);
   return gate_report(report, flags.report, reference, flags.reference, settings);

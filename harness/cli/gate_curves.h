@@ -20,11 +20,12 @@ struct CurveFlags {
   const CLI::App* command;
 };
 
-// Throws UsageError if a flag needs a report, if one side has no files, or if a file appears twice.
+// Throws UsageError if flags for loss curves and flags for reports are mixed, if there are no
+// reference losses, or if a file appears twice.
 void require_curve_flags(const CurveFlags& flags, const GateSettings& settings);
 
-// Throws UsageError unless the window is within the available steps. `who_has` begins the message.
-// For example "the runs have".
+// Throws UsageError unless the window is within the available steps. `who_has` begins the message,
+// such as "the runs have".
 void require_window(const GateSettings& settings, const std::string& who_has,
                     std::size_t num_steps);
 

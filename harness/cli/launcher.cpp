@@ -1,6 +1,6 @@
-// The program `rematch` of a build with LibTorch. It links no LibTorch, which takes 0.4 s of
-// processor time to load. It answers --help and the commands about files, and replaces itself with
-// rematch-libtorch for every other command.
+// The program `rematch` of a build with LibTorch. It does not link LibTorch, because loading
+// LibTorch takes 0.4 s of processor time. It runs --help and the commands about files itself, and
+// replaces itself with rematch-libtorch for every other command.
 #include <unistd.h>
 
 #include <algorithm>

@@ -116,8 +116,8 @@ Profile make_profile(const ProfileFlags& flags, const Trace& trace) {
   return roofline_profile(trace, *find_device_sheet(flags.device));
 }
 
-// Reads the measured times that the roofline is compared with. Throws UsageError for another
-// device's times, because the comparison would mean nothing.
+// Reads the measured times to which the roofline is compared. Throws UsageError for times of
+// another device, because the comparison would mean nothing.
 Profile measured_profile(const ProfileFlags& flags, const Trace& trace) {
   Profile measured = require_profile(flags.measured_file, trace);
   if (measured.source != ProfileSource::kMeasured) {

@@ -57,8 +57,8 @@ struct Finding {
   std::string problem;  // empty if the file is valid
 };
 
-// Removes the file's name from a problem, because the message of a parse error already names its
-// file.
+// Removes the file's name from the start of a problem. Only the message of a parse error begins
+// with that name.
 std::string without_name(const std::string& problem, const std::string& file) {
   return problem.starts_with(file + ": ") ? problem.substr(file.size() + 2) : problem;
 }
@@ -71,7 +71,8 @@ std::string problem_of(const std::string& schema, const Json& json) {
   return problem;
 }
 
-// Checks the list that `rematch predict --json` prints: each element has a schema.
+// Checks the list that `rematch predict --json` prints. Each element of the list names its own
+// schema.
 void check_elements(const Json& json, Finding& finding) {
   for (const JsonField& element : JsonField(json).elements()) {
     finding.schema = element.at("schema").string();

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Usage: harness/examples/gate_in_ci.sh [FOLDER]
 #
-# A CI step that fails if checkpointing changes a bit, recomputes different ops than promised, or needs too much memory.
-# Reports and a page go to FOLDER (default: results). The exit code is the code of the first step that failed: 3 for a
-# failed check, 4 if a check could not decide. scripts/ci_gate_example is the larger version: CPU and GPU, a base
-# report, and jobs for GitHub and GitLab.
+# A CI step that fails if checkpointing changes a bit, recomputes other ops than the policies promise, or needs too much
+# memory. Reports and a page go to FOLDER (default: results). The exit code is the code of the first command that
+# failed: 3 for a failed check, 4 if a check could not decide. scripts/ci_gate_example is a larger example. It also runs
+# on a GPU, compares with a base report, and prints jobs for GitHub and GitLab.
 set -euo pipefail
 folder=${1:-results}
 here=$(dirname "${BASH_SOURCE[0]}")
@@ -20,8 +20,8 @@ mkdir -p "$folder"
 # step, and that no peak exceeds 64 MiB.
 "$rematch" gate "$folder/gate.json" --reference "$folder/gate.json" --loss bitwise --max-peak-bytes 64MiB
 
-# Check the number of recomputed attentions. The model has 8 blocks, so four steps of full recompute
-# 32. attn_only promises to recompute no attention.
+# Check the number of recomputed attentions. The model has 8 blocks, so policy full recomputes 32 attentions in four
+# steps. Policy attn_only promises to recompute none.
 "$rematch" gate "$folder/gate.json" --policy full --expect recompute.attention_forward=32
 "$rematch" gate "$folder/gate.json" --policy attn_only --expect recompute.attention_forward=0
 

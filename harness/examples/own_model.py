@@ -1,4 +1,4 @@
-"""Trains a transformer of your own within a memory budget, with the bits of the step without checkpointing."""
+"""Trains your own transformer within a memory budget. All results have the same bits as without checkpointing."""
 
 import rematch
 

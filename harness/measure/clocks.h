@@ -19,11 +19,11 @@
 
 namespace rematch {
 
-// Waits until everything launched on the device has run. On the CPU and on meta a call has already
-// run when it returns.
+// Waits until everything launched on the device has run. Returns at once on the CPU and on meta,
+// where calls are synchronous.
 void synchronize(c10::Device device);
 
-// Synchronizes first, so that the time includes launched work.
+// Returns the current time. Synchronizes the device first, so that the time includes launched work.
 std::chrono::steady_clock::time_point now_on(c10::Device device);
 
 // Records a timed event in `stream`, which must belong to a GPU.
@@ -49,8 +49,8 @@ class StepClock {
 
   // The time from begin() to end().
   Nanoseconds whole() const { return whole_; }
-  // One entry for each call of part_done() and end(). Their sum is whole(), except for the cost of
-  // begin() and end().
+  // One entry for each call of part_done() and end(). The sum of the entries is whole(), except for
+  // the cost of begin() and end().
   std::vector<Nanoseconds> parts() const;
 
  private:
@@ -60,7 +60,7 @@ class StepClock {
   c10::Device device_;
   Clock::time_point start_;
   Nanoseconds whole_{};
-  // Used on the CPU and meta, where calls have run when they return.
+  // Used on the CPU and on meta, where calls are synchronous.
   std::vector<Clock::time_point> marks_;
   std::vector<c10::Event> events_;  // used on a GPU
 };
@@ -95,14 +95,15 @@ struct CopyTimes {
 };
 
 // Times the copies of offloaded values, and how long the step's own work waits for them. On a GPU,
-// pairs of events surround each copy in the copying stream and each join in the waiting stream, so
-// the step runs as usual. On the CPU a copy is done when its call returns, so the step waits for
-// the whole copy.
+// records events around each copy in the copying stream and around each join in the waiting stream.
+// This does not change how the step runs. On the CPU copies are synchronous, so the step waits for
+// each whole copy.
 class CopyTimer final : public MoveObserver {
  public:
   void around(Move move, c10::Stream stream, const std::function<void()>& start) override;
 
-  // Returns the times of all moves since the last call. The device must have been synchronized.
+  // Returns the times of all copies and joins since the last call. The device must have been
+  // synchronized.
   CopyTimes take();
 
  private:

@@ -1,6 +1,6 @@
 // Describes the CUDA device that points run on, as the CUDA runtime reports it. A program linked
-// without CUDA (no_cuda_device.cpp) has no device. Creates no context, so a query allocates no
-// memory on the device.
+// without CUDA (no_cuda_device.cpp) has no device. A query creates no CUDA context, so it allocates
+// no memory on the device.
 #pragma once
 
 #include <memory>

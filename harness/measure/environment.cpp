@@ -39,8 +39,8 @@ constexpr std::array kRecordedVariables = {"ATEN_CPU_CAPABILITY",
 
 constexpr std::string_view kNcclPrefix = "NCCL_";
 
-// Returns the text after the separator, from the first line of the file `path` that starts with
-// `key`.
+// Finds the first line of the file `path` that starts with `key`, and returns the text after
+// `separator` in that line.
 std::optional<std::string> value_in(const char* path, std::string_view key, char separator) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {

@@ -26,8 +26,8 @@ class FollowedStorages {
     return true;
   }
 
-  // Returns null if the list does not contain the storage. The pointer is valid until the next call
-  // of another function.
+  // Returns null if the list does not contain the storage. The pointer is valid until another
+  // function of this object is called.
   FollowedStorage* find(const c10::Storage& storage) {
     const c10::StorageImpl* const wanted = storage.unsafeGetStorageImpl();
     // Searches from the end, because the newest storage is looked up most often.

@@ -1,5 +1,5 @@
-// Finds the results of an op that are new memory. Such a result aliases no argument, according to
-// the op's schema.
+// Finds the results of an op that are in newly allocated memory. According to the op's schema, such
+// a result aliases no argument.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -96,7 +96,7 @@ std::optional<int> median_of(std::vector<int> values) {
   return *middle;
 }
 
-// Reads from the kernel which processor's memory is nearest to the GPU.
+// Returns the NUMA node that is nearest to the GPU, as the Linux kernel reports it.
 std::optional<int> numa_node_of(std::string pci_bus_id) {
   for (char& letter : pci_bus_id) letter = static_cast<char>(std::tolower(letter));
   std::ifstream file("/sys/bus/pci/devices/" + pci_bus_id + "/numa_node");
@@ -198,9 +198,9 @@ std::optional<int> GpuMonitor::num_processes() const {
   return static_cast<int>(processes->size());
 }
 
-// Counts only processes of this instance, because other instances have their own multiprocessors,
-// cache and bandwidth. The driver lists processes of the whole GPU only to privileged users. Absent
-// if the instance is unknown.
+// Counts only processes of this MIG instance, because other instances have their own
+// multiprocessors, cache and bandwidth. The driver lists processes of the whole GPU only to
+// privileged users. Absent if the instance is unknown.
 std::optional<int> GpuMonitor::num_processes_of_instance() const {
   if (instance_ == nullptr) return std::nullopt;
   std::optional<std::vector<NvmlProcess>> processes = processes_on(device_);

@@ -23,7 +23,7 @@ std::optional<std::int64_t> number_in(const std::string& path, const std::string
   return std::nullopt;
 }
 
-// Reads a file that holds a single number. Absent for "max".
+// Reads a file that holds a single number. Absent if the file says "max".
 std::optional<std::int64_t> number_of(const std::string& path) {
   std::ifstream file(path);
   std::int64_t number = 0;
@@ -38,7 +38,7 @@ void lower_to(std::optional<Bytes>& least, Bytes value) {
 
 // The names of the files in one version of Linux's control groups.
 struct Controller {
-  std::string mount;  // folder relative to the file system's root
+  std::string mount;  // mount point of the group hierarchy, relative to the file system's root
   const char* limit;
   const char* usage;
   // Keys of memory.stat that count pages of files, which the system can drop.
@@ -52,8 +52,8 @@ const Controller kFirst = {"/sys/fs/cgroup/memory",
                            "memory.usage_in_bytes",
                            {"total_active_file", "total_inactive_file"}};
 
-// Applies the limit of one group. A limit above the machine's memory means "unlimited" and is
-// ignored. If the usage is unknown, the whole limit counts as available.
+// Lowers `memory` to the limit of one group. A limit above the machine's memory means "unlimited"
+// and is ignored. If the usage is unknown, the whole limit counts as available.
 void add_group(const std::string& folder, const Controller& controller, MachineMemory& memory) {
   const auto limit = number_of(folder + "/" + controller.limit);
   if (!limit || (memory.total && *limit >= memory.total->count)) return;

@@ -19,7 +19,7 @@ constexpr std::uint8_t kAllocatorPriority = 100;
 
 thread_local MemoryTag thread_tag = MemoryTag::kOther;
 std::atomic<bool> installed{false};
-// Tags that were set before the last forget_memory_tags() count as kOther.
+// Allocations tagged before the last forget_memory_tags() count as kOther.
 std::atomic<std::uint32_t> tag_generation{0};
 std::atomic<std::int64_t> cpu_limit{std::numeric_limits<std::int64_t>::max()};
 

@@ -16,7 +16,8 @@ namespace rematch {
 // The process's tensors after an op. `place` is an index into StepSamples::places.
 struct BoundarySample {
   MemorySample memory;
-  // The part of the forward tag that outlives forward. The other bytes of the tag are temporaries.
+  // The bytes with tag kForward that are still alive after forward. All other bytes with this tag
+  // are temporaries.
   Bytes saved;
   // Bytes that the op allocated temporarily, above the larger of the totals before and after the
   // op.
@@ -35,8 +36,8 @@ struct StepSamples {
   Bytes after_forward;
 };
 
-// The maximum number of samples. A plot cannot show more samples. Each kept sample is the highest
-// of a run of consecutive boundaries.
+// The maximum number of samples, which is as many as a plot can show. Each kept sample is the
+// highest among several consecutive boundaries.
 inline constexpr std::size_t kMaxTimelineSamples = 512;
 
 MemoryRecord summarize(const StepSamples& samples);

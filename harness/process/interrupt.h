@@ -41,7 +41,7 @@ std::optional<int> take_held_interrupt();
 struct Interrupted : std::runtime_error {
   explicit Interrupted(int signal_number, std::string remains = "nothing is kept");
   int signal;
-  std::string what_remains;  // tells the user which results are kept, and never claims too much
+  std::string what_remains;  // tells the user which results are certainly kept
 };
 
 }  // namespace rematch

@@ -11,8 +11,8 @@
 
 namespace rematch {
 
-// Returns whether a tool needs the usual end of a process. The leak sanitizer checks for leaks at
-// that time. Profilers and checkers of CUDA write their results at that time.
+// Returns whether a tool relies on a normal exit. The leak sanitizer checks for leaks during a
+// normal exit. Profilers and checkers of CUDA write their results then.
 inline bool is_watched_to_its_end() {
 #ifdef __SANITIZE_ADDRESS__
   return true;
@@ -21,7 +21,7 @@ inline bool is_watched_to_its_end() {
 #endif
 }
 
-// Ends the process with that exit code. Call this from main(). Destroying LibTorch's op tables
+// Ends the process with exit code `code`. Call this from main(). Destroying LibTorch's op tables
 // would take 50 ms, a quarter of the time of a short command, and the system frees the memory
 // anyway.
 [[noreturn]] inline void leave(int code) {

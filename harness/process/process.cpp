@@ -133,7 +133,7 @@ void Child::start(const std::vector<std::string>& command,
     throw std::system_error(error, std::generic_category(), "cannot start a child process");
   }
   pid_file_ =
-      static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));  // -1 on systems without this call
+      static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));  // -1 if the system lacks pidfd_open
 }
 
 Child::~Child() {

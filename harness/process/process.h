@@ -38,8 +38,8 @@ class Child {
   // ended.
   void stop(std::chrono::milliseconds grace);
 
-  // Reads the child's stderr, or waits for its end or a signal, for at most `longest`. Returns
-  // whether the child has ended.
+  // Waits until the child writes to stderr or ends, or until a signal arrives, but at most
+  // `longest`. Reads what the child wrote. Returns whether the child has ended.
   bool poll_once(std::chrono::milliseconds longest);
   bool has_ended() const { return ended_; }
   // A file descriptor that becomes readable when the child writes to stderr or ends. -1 after the

@@ -40,10 +40,10 @@ struct LaunchCall {
   std::uint32_t correlation = 0;
 };
 
-// Replaces the number of an op call while a step's input is made, because making the input is not
+// The value of LaunchLink::op_call for launches that make a step's input. Making the input is not
 // an op of the step.
 inline constexpr std::uint64_t kBatchOfStep = ~std::uint64_t{0};
-// Replaces the number of an op call while a plan's offload copies are started.
+// The value of LaunchLink::op_call for a plan's offload copies.
 inline constexpr std::uint64_t kOffloadOfPlan = kBatchOfStep - 1;
 
 // Links a launching call to the innermost op call of its thread at that time.
@@ -74,7 +74,7 @@ class LaunchMarker {
   virtual void end() = 0;
 
   // begin_region() and end_region() surround the calls of a region's forward, or of a part of its
-  // recompute, on the thread that runs the calls. An example of a name is "recompute region
+  // recompute, on the thread that runs the calls. A name reads, for example, "recompute region
   // blocks.3". Regions and calls nest.
   virtual void begin_region(const std::string& /*name*/) {}
   virtual void end_region() noexcept {}

@@ -75,8 +75,8 @@ struct KernelUse {
   // The reason why the figures are invalid, if any: lost records, a bad time stamp, unattributed
   // kernels, or steps that differ although they launched equally many kernels.
   std::optional<std::string> invalid;
-  // A note on valid figures: steps launched different kernels, as routers of experts do, or copies
-  // are unattributed.
+  // A note about figures that are valid although steps launched different kernels, as routers of
+  // experts do, or copies are unattributed.
   std::optional<std::string> note;
 
   std::chrono::nanoseconds total_time() const;

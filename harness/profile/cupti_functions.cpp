@@ -66,9 +66,10 @@ using std::chrono::nanoseconds;
 
 nanoseconds stamp(std::uint64_t count) { return nanoseconds(static_cast<std::int64_t>(count)); }
 
-// A forced flush returns records of kernels that still run. Such a record has a start but no end.
-// If CUPTI could not take the times of a kernel, the record has neither. It is kept, so that the
-// check of time stamps reports it.
+// Returns whether the record is kept. A forced flush also returns records of kernels that still
+// run. Such a record has a start but no end, and is only counted. If CUPTI could not time a kernel,
+// its record has neither start nor end. Such a record is kept, so that the check of time stamps
+// reports it.
 template <class Record>
 bool has_ended(const Record& record, Activity& activity) {
   if (record.end != 0 || record.start == 0) return true;

@@ -42,7 +42,7 @@ class PhaseClock final : public StepListener {
   TimedSteps& steps_;
 };
 
-// Makes a recorder write to the list of the pass that runs: forward or backward.
+// Makes a recorder write to the list of forward or of backward, whichever pass runs.
 template <class Recorder, class Figure>
 class ListedStep final : public StepListener {
  public:
@@ -111,7 +111,8 @@ void ProfiledTraining::step(StepListener& listener) {
   progress_.step_done();
 }
 
-// Steps with and without the timer alternate, so that the time between ops is known too.
+// Alternates steps that are timed as a whole with steps whose ops are timed. Comparing them gives
+// the time between ops.
 void ProfiledTraining::time_by_turns() {
   OpTimer timer;
   for (int i = 0; i < num_steps_; ++i) {

@@ -1,6 +1,6 @@
-// Measures a profile on this machine's CPU or on a CUDA device, from real steps of the model with
-// every op in its place. On the CPU the time of an op is the time of its call. On CUDA it is the
-// kernel time from CUPTI's records, and temporaries come from the caching allocator.
+// Measures a profile on this machine's CPU or on a CUDA device. Ops are measured within real steps
+// of the model, not one by one. On the CPU the time of an op is the time of its call. On CUDA it is
+// the kernel time from CUPTI's records, and temporaries come from the caching allocator.
 #pragma once
 
 #include "harness/training/training.h"

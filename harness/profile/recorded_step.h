@@ -1,5 +1,5 @@
-// A step whose op calls are listed by a recorder. The recorder also marks the step's phases, its
-// scopes in forward, and the making of its input.
+// A step whose op calls are listed by a recorder. The recorder also marks the phases of the step,
+// the scopes in forward, and the time when the step's input is made.
 #pragma once
 
 #include <functional>

@@ -71,8 +71,8 @@ class ComparisonRun {
     const int num_points = static_cast<int>(variants_.size());
     return num_points + num_repeats() + (has_times() ? num_timed_parts(num_points) : 0);
   }
-  // Returns the number of progress parts for timing. If all points share one process, there is one
-  // part for the points and one for the control.
+  // Returns how many parts of the progress display belong to timing. If all points share one
+  // process, the points are one part and the control is another.
   int num_timed_parts(int num_points) const {
     return request_.in_process ? 2 : request_.rounds.most * (num_points + 1);
   }
@@ -178,7 +178,8 @@ std::optional<PointRecord> ComparisonRun::skipped_point(const Variant& variant) 
   return point;
 }
 
-// Chooses the policy that the user asked for. If its point did not end ok, chooses policy `full`.
+// Chooses the reference: the policy that the user named or, if the point of that policy did not end
+// ok, policy `full`.
 void ComparisonRun::choose_reference() {
   const auto find = [this](const std::string& policy) -> std::optional<std::size_t> {
     for (std::size_t index = 0; index < points_.size(); ++index) {

@@ -5,8 +5,8 @@
 
 namespace rematch {
 
-// Compares the first steps of both points, up to the shorter of the two. Keeps the point's own
-// record of missing gradients. `reference` need not have ended ok.
+// Compares the steps that both points have, beginning with the first. Keeps the point's own record
+// of missing gradients. `reference` may have ended with an error.
 ParityRecord compare_steps(const PointRecord& point, const PointRecord& reference);
 
 // Drops most hashes of single gradients, because they would make up most of a report. Keeps the

@@ -20,8 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMaxAttempts = 2;  // attempts after failures that may not be the model's fault
-constexpr int kMaxWaits = 60;    // waits for free disk space, one heartbeat long each
+constexpr int kMaxAttempts = 2;  // maximum attempts if failures may not be the model's fault
+constexpr int kMaxWaits = 60;    // maximum waits for free disk space, each one heartbeat long
 constexpr int kUsageCode = 2;    // not retried, because the arguments are wrong
 constexpr int kOkCode = 0;
 // A run needs two seconds to stop its own children. Schedulers kill a job five to thirty seconds

@@ -1,5 +1,6 @@
-// Measures a comparison in a child process, `rematch run`, in a folder of the claim's generation.
-// Writes heartbeats to the claim while the child runs, and the result of the comparison at the end.
+// Measures a comparison in a child process, `rematch run`, in a folder that belongs to the claim's
+// generation. Writes heartbeats to the claim while the child runs, and the result of the comparison
+// at the end.
 #pragma once
 
 #include <chrono>

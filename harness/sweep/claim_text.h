@@ -41,7 +41,7 @@ struct ClaimText {
   std::string reason;  // why the comparison failed or was skipped
 };
 
-// These three functions return whole lines, each with a final " ".
+// These three functions return whole lines, each with its newline.
 std::string holder_line(const ClaimHolder& holder);
 std::string beat_line();
 std::string end_line(ClaimState end, const std::string& reason);

@@ -1,5 +1,5 @@
-// Decides which worker measures which comparison; README.md describes the protocol. Reaches files
-// and clocks only through interfaces, so that tests can interleave the steps of several workers.
+// Decides which worker measures which comparison; README.md describes the protocol. Uses files and
+// clocks only through interfaces, so that tests can interleave the steps of several workers.
 #pragma once
 
 #include <chrono>
@@ -25,7 +25,7 @@ struct Judgement {
 };
 
 // The clock of this process, and a check whether another process is gone. `now` is a monotonic
-// clock, compared only with itself.
+// clock, whose values are compared only with each other.
 struct Observer {
   std::function<std::chrono::nanoseconds()> now;
   std::function<bool(const ClaimHolder&)> is_gone;  // true only if the holder is certainly gone

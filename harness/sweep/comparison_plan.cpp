@@ -24,7 +24,7 @@ void require_id(const JsonField& id, std::set<std::string>& ids) {
   if (!ids.insert(text).second) id.fail("appears twice");
 }
 
-// Replaces a time in milliseconds, as version 1.0 has it, by the same time in nanoseconds.
+// Converts a time of version 1.0, in milliseconds, to nanoseconds.
 void convert_time(Json& object, const std::string& name) {
   const auto former = object.find(name + "_ms");
   if (former == object.end()) return;

@@ -14,11 +14,12 @@ constexpr std::chrono::seconds kSignalMayBeEarly{60};
 
 // Note [A task of a job array] This is the script after its header. Each line handles one behaviour
 // of Slurm.
-// - TERM comes with scancel, requeue and preemption. Slurm restarts preempted tasks itself, and a
-//   user's scancel must be final. A script that received TERM therefore never requeues itself.
+// - scancel, requeue and preemption send TERM. Slurm restarts preempted tasks itself, and a user's
+//   scancel must be final. A script that received TERM therefore never requeues itself.
 // - If Slurm ends only the step, in the grace time of a preemption, the worker returns 143.
-// - Slurm does not restart a task that reached its limit. The array's id with the task's index
-//   names only this task. SLURM_JOB_ID of the last task names the whole array.
+// - Slurm does not restart a task that reached its limit, so the script requeues it. The array's id
+//   with the task's index names only this task. SLURM_JOB_ID of the last task would name the whole
+//   array.
 // - `wait` returns early when a trap runs, with code 138 for USR1, so the script waits again.
 constexpr const char* kSlurmBody = R"(set -u
 echo "$(date +%FT%T) task $SLURM_ARRAY_TASK_ID, start $((${SLURM_RESTART_COUNT:-0} + 1)), on $SLURMD_NODENAME, GPU ${CUDA_VISIBLE_DEVICES:-none}"

@@ -24,7 +24,7 @@ constexpr DeviceSheet kSomeCpu{.name = "cpu",
                                .link_bytes_per_second = 1e10,
                                .cards = {}};
 constexpr double kOverRoofline =
-    3;  // ratio to the roofline's time; real steps on cards take 1.5 to 4 times as long
+    3;  // assumed step time divided by roofline time; 1.5 to 4 on real cards
 constexpr double kSecondsAnOp = 5e-6;     // minimum time to launch, replay or count an op
 constexpr double kCpuStartSeconds = 0.3;  // time to start a child process, including its model
 constexpr double kCudaStartSeconds =

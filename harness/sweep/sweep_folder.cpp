@@ -80,8 +80,9 @@ void write_once(ClaimDescriptor& file, const std::string& path, std::string_view
   if (!file.close()) refuse("write", path, errno);
 }
 
-// Links the claim to its name once its text is complete. Returns false if the name is taken.
-// Returns nothing if this file system has no unnamed files, as on NFS.
+// Writes the claim to an unnamed file, then links the file to the claim's name, so that the claim
+// appears with its whole text. Returns false if the name is taken. Returns nothing if this file
+// system has no unnamed files, as on NFS.
 std::optional<bool> link_named_claim(const std::string& folder, const std::string& path,
                                      std::string_view text) {
   ClaimDescriptor file(folder, O_WRONLY | O_TMPFILE);
@@ -117,9 +118,9 @@ std::optional<std::string> DiskSweepFolder::read_claim(const std::string& name) 
   }
 }
 
-// Links the claim when possible. A worker killed between creating a claim and writing its name
-// would hold the claim for the whole stale time, because other workers could not detect that its
-// process is gone.
+// Creates the claim with its text in one step if possible. Otherwise a worker may be killed before
+// it writes the text. Other workers then do not know the process of the claim, so they must wait
+// until the claim is stale.
 bool DiskSweepFolder::create_claim(const std::string& name, std::string_view text) {
   const std::string path = claim_path(name);
   if (const auto made = link_named_claim(folder_ + "/claims", path, text)) return *made;

@@ -52,7 +52,7 @@ struct SweepGroup {
   std::vector<Skip> skips;
 };
 
-// The field must outlive the group. Throws FormatError with the path in the file.
+// `field` must outlive the group. Throws FormatError, with the path inside the file.
 SweepGroup sweep_group_from_json(const JsonField& field);
 
 // Returns whether a skip matches the values. Marks the skips that match.

@@ -19,7 +19,7 @@ namespace rematch {
 ClaimHolder this_worker(const std::string& plan);
 
 // Returns whether the holder's process is known to have ended. Only processes of this machine can
-// be checked; returns false for any other.
+// be checked; returns false for any other process.
 bool is_process_gone(const ClaimHolder& holder);
 
 // The system's monotonic clock.

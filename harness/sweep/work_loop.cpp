@@ -108,8 +108,8 @@ class Work {
     if (end == MeasureEnd::kSomePointsFailed) ++num_with_failures_;
   }
 
-  // Skips look() if the last one was recent, because it reads all claims. If another worker has
-  // taken a comparison in the meantime, creating the claim fails.
+  // Skips look() if the last call was recent, because look() reads all claims. If another worker
+  // has taken a comparison in the meantime, creating the claim fails.
   bool look_unless_fresh() {
     const auto now = surroundings_.now();
     if (last_look_ && now - *last_look_ < limits_.look_every) return false;

@@ -39,8 +39,8 @@ class Measurer {
   Measurer(const Measurer&) = delete;
   Measurer& operator=(const Measurer&) = delete;
 
-  // Acquires the lock under which comparisons run if they would disturb each other. The lock is
-  // released with the result. Null if another worker of this machine holds the lock.
+  // Acquires the lock for measuring, if comparisons of several workers would disturb each other.
+  // Destroying the result releases the lock. Null if another worker of this machine holds the lock.
   virtual std::shared_ptr<void> turn() = 0;
   // Measures a comparison. Writes heartbeats to the claim and, at the end, its final state. Throws
   // FileError if the final state cannot be written.

@@ -17,15 +17,16 @@
 
 namespace rematch {
 
-// Throws UsageError, naming the file, unless `path` holds links from rematch profile --links. The
-// op times are from `device`. Warns on stderr if the links were measured on another device.
+// Throws UsageError, naming the file, unless rematch profile --links wrote the file `path`. Warns
+// on stderr if the links were measured on another device than `device`, the device of the op times.
 // Call this at the start of a command.
 void require_links(const std::string& path, const std::string& device);
 
 NamedLinks read_links(const std::string& path);
 
 // Returns op times from the data sheet of `device`. If `path` is not empty, takes the times of
-// collectives from the links in that file. Throws UsageError if the links are for other ranks.
+// collectives from the links in that file. Throws UsageError if these links were measured for a
+// different layout of ranks than the trace has.
 Profile sheet_profile(const Trace& trace, const std::string& device, const std::string& path);
 
 // Throws UsageError, naming the file or the difference, unless `path` holds a profile of `trace`.
@@ -41,45 +42,44 @@ std::vector<Report> read_reports(const std::vector<std::string>& paths);
 std::pair<Report, Report> read_two_reports(const std::string& first, const std::string& second);
 
 // Reads a plan by the name that the command line gives. The name is a plan file, a point of a front
-// ("front.json#3"), or the front's best plan of a simple form
-// ("front.json#simple"). Throws UsageError. Throws FormatError if the file is malformed.
+// ("front.json#3"), or the front's simple plan ("front.json#simple"). Throws UsageError. Throws
+// FormatError if the file is malformed.
 Plan require_plan(const std::string& name);
 
-// Reads plans as require_plan() does. The plan of a front comes with the schedule that the front
-// was searched for.
+// Reads plans as require_plan() does. A plan from a front comes with its schedule.
 GivenPlan require_given_plan(const std::string& name);
 std::vector<GivenPlan> require_given_plans(const std::vector<std::string>& names);
 
-// The settings that a front's plans were searched for.
+// The settings of the search that made a front.
 struct FrontSetting {
-  // The search's --world: the number of ranks over which the search sharded a whole model by
-  // estimate. 1 if the trace already shows a single rank.
+  // The search's --world: the number of ranks on which the search estimated a whole model. 1 if the
+  // trace already shows a single rank.
   int world = 1;
   OptimizerKind optimizer = OptimizerKind::kAdamW;
   Schedule schedule = Schedule::kOnDemand;
   bool operator==(const FrontSetting&) const = default;
 };
 
-// Returns the settings of the fronts whose points are named. Absent if all names are plan files.
-// Throws UsageError if two fronts differ.
+// Returns the settings of the fronts that `names` refer to. Absent if all names are plan files.
+// Throws UsageError if the settings of two fronts differ.
 std::optional<FrontSetting> setting_of_fronts(const std::vector<std::string>& names);
 
 // Returns whether `text` names a plan, as require_plan() reads it, rather than a policy.
 bool names_plan(const std::string& text);
 
-// Returns whether rematch has this model built in. A stored trace may show any other model.
+// Returns whether this model is built into rematch. A stored trace may show any other model.
 bool is_preset(const std::string& model);
 
 // Returns the first plan, or null if `plans` is empty.
 const Plan* first_of(const std::vector<GivenPlan>& plans);
 
-// Returns the model that the flags name. If they name none, returns the plan's model, if any. Its
-// dimensions and dtype are then the defaults for the flags. If only --tokens is given for a video,
-// prints the grid that is chosen. Throws UsageError.
+// Returns the model that the flags name, or else the plan's model, if any. The plan's dimensions
+// and dtype are then the defaults for the flags. For a video model with only --tokens given, prints
+// the grid that was chosen. Throws UsageError.
 ModelSpec model_for(const ModelFlags& flags, const Plan* plan);
 
-// Throws UsageError unless the plan was made for this model. For example "the plan says dtype
-// float32, given is bfloat16; the plan says batch 1, given is 2".
+// Throws UsageError unless the plan was made for this model. The message lists all differences,
+// such as "the plan says dtype float32, given is bfloat16; the plan says batch 1, given is 2".
 void require_same_model(const Plan& plan, const std::string& model,
                         const std::map<std::string, std::int64_t>& dimensions,
                         const std::string& dtype);

@@ -77,9 +77,9 @@ void require_replaceable(const OutputRequest& request) {
                    ", and this command writes " + joined(kinds, " or "));
 }
 
-// Locks the file against other processes of this machine. The lock is the name of a socket, because
-// the system releases it when the process ends, and it leaves no file. Returns -1 if the system has
-// no such sockets.
+// Locks the file against other processes of this machine. Binds a socket whose name is made from
+// the path. A socket leaves no file, and the system releases it when the process ends. Returns -1
+// if the system has no such sockets.
 int lock_of(const std::string& file) {
   std::error_code ignored;
   // fs::absolute() comes first, because weakly_canonical() leaves the name of a new file relative.

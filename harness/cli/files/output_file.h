@@ -56,7 +56,7 @@ class OutputFile {
 // Returns the kind of an existing file.
 std::string kind_of_file(const std::string& file);
 
-// Returns the names of a list of policies that are files: {"mine.json"} of "none,mine.json".
+// Returns the files in a list of policies. For example, "none,mine.json" gives {"mine.json"}.
 std::vector<std::string> policy_files(const std::string& policies);
 
 }  // namespace rematch

@@ -9,7 +9,7 @@
 namespace rematch {
 namespace {
 
-// Profiles of minor versions before 1.2 do not name a card.
+// Profiles in format versions 1.0 and 1.1 do not name a card.
 bool is_of_unknown_card(const Profile& profile) {
   return profile.device == "cuda" && profile.card.empty();
 }

@@ -11,14 +11,14 @@ namespace rematch {
 
 // The card that will run the plans. If several fields are set, the first of them decides.
 struct CardInQuestion {
-  std::string device;              // name of a data sheet, from --device, such as "h100"
-  std::string doctor;              // the driver's name for the card, from --doctor's file
+  std::string device;  // name of a data sheet, from --device, such as "h100"
+  std::string doctor;  // the driver's name for the card, from the file given to --doctor
   std::vector<std::string> cards;  // cards of this machine, under their driver's names
 };
 
 // Returns one line if the times of `profile`, read from `file`, are from another card. The line
-// names that card and the required card, and says what to do. Absent if the cards match or the file
-// names no card. A profile of a CPU conflicts only with a card that --device names.
+// names that card and the required card, and says what to do. Absent if the cards match. Times of a
+// CPU, or of a GPU without a name, conflict only with a card that --device names.
 std::optional<std::string> other_card_problem(const Profile& profile, const std::string& file,
                                               const CardInQuestion& wanted);
 

@@ -45,15 +45,15 @@ std::chrono::milliseconds parse_duration(const std::string& text);
 // UsageError.
 double parse_percent(const std::string& text);
 
-// Like the function above, but also accepts "0%", which allows no increase at all. Throws
-// UsageError.
+// Like parse_percent(), but also accepts "0%". Throws UsageError.
 double parse_percent_or_zero(const std::string& text);
 
 // Parses a size such as "24GiB", "512MiB", "100MB" or "4096". Returns whole bytes above 0. Throws
 // UsageError.
 Bytes parse_bytes(const std::string& text);
 
-// Throws UsageError for a bare number, so that a budget meant in GiB is not read as a few bytes.
+// Throws UsageError if `text` is a number without a unit, so that a budget meant in GiB is not read
+// as a few bytes.
 void require_unit(const std::string& flag, const std::string& text);
 
 // Parses a rate such as "50GB/s" or "24GiB/s". Returns bytes per second. Throws UsageError.
@@ -63,9 +63,9 @@ double parse_rate(const std::string& text);
 // is missing.
 double parse_nanoseconds(const std::string& text);
 
-// Parses an optimizer whose state is predicted, such as "adamw" or "sgd(momentum=0.9)". Also
-// accepts the learning rates that `run` accepts, because they do not change the state's size.
-// Throws UsageError.
+// Parses the optimizer of a prediction, such as "adamw" or "sgd(momentum=0.9)". Accepts learning
+// rates as `run` does, although they do not change the size of the optimizer's state. Throws
+// UsageError.
 OptimizerKind parse_optimizer_kind(const std::string& text);
 
 // Parses a number above 0. Throws UsageError.

@@ -1,4 +1,5 @@
-// Formats --help: 100 columns, with each flag's default in words after its description.
+// Formats the output of --help in 100 columns. After the description of a flag comes its default,
+// such as "default: 4".
 #pragma once
 
 #include <string>

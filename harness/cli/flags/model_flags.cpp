@@ -146,8 +146,8 @@ void ModelFlags::add_world(CLI::App& app) {
       ->check(CLI::Range(1, static_cast<int>(kMaxWorld)));
 }
 
-// Returns the given dimensions, with --world added as fsdp. --world 1 adds fsdp 1, which means no
-// sharding. Its purpose is to override the layout of a plan.
+// Returns the given dimensions, and fsdp if --world was given. --world 1 sets fsdp to 1, which
+// shards nothing but overrides the layout of a plan.
 std::map<std::string, std::int64_t> ModelFlags::sharded_dimensions() const {
   std::map<std::string, std::int64_t> dimensions = dimensions_;
   if (!world_) return dimensions;
@@ -245,7 +245,8 @@ ModelSpec ModelFlags::spec_with_tokens(std::int64_t tokens) const {
   return fewer.spec_with("tokens", tokens);
 }
 
-// The grid does not change the time of a block. It changes the rotary table, and therefore bits.
+// Tells the user which grid was chosen. The grid does not change the time of a block, but changes
+// the rotary table and therefore the bits of the results.
 void ModelFlags::say_grid(const ModelSpec& spec) const {
   const bool has_tokens = dimensions_.contains("tokens") || (range_ && range_->name == "tokens");
   if (!has_tokens || !video_.empty()) return;

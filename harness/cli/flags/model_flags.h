@@ -26,8 +26,8 @@ class ModelFlags {
   // Adds --dtype, --ops, --video and the dimensions. Adds --model unless the model is positional.
   enum class Name : std::uint8_t { kFlag, kPositional };
   ModelFlags(CLI::App& app, Name name);
-  // Adds --world, for commands that predict. For a model it means --parallel fsdp=N. A stored trace
-  // is sharded by an estimate (sharding.h).
+  // Adds --world, for commands that predict. For a model, --world N means --parallel fsdp=N. For a
+  // stored trace, the sharding is estimated (sharding.h).
   void add_world(CLI::App& app);
 
   const std::string& model() const { return model_; }
@@ -45,8 +45,8 @@ class ModelFlags {
   ModelSpec spec_at(std::int64_t value) const { return spec_with(range_.value().name, value); }
   // Returns the same model with FSDP over this many ranks. Absent if --parallel gives a layout.
   std::optional<ModelSpec> spec_over(int ranks) const;
-  // Returns the number of ranks, from --world, for which a stored trace is sharded by an estimate.
-  // Absent without --world, and for a model.
+  // Returns the value of --world if there is a trace file, whose sharding is then estimated. Absent
+  // without a trace file or without --world.
   std::optional<int> ranks_of_trace(const std::string& trace_file) const;
   // Returns the same model with fewer layers. Throws UsageError unless this model has more than
   // `layers` layers.
@@ -54,8 +54,8 @@ class ModelFlags {
   // Returns the same model with this many tokens. The grid of a video model is chosen again. Throws
   // UsageError.
   ModelSpec spec_with_tokens(std::int64_t tokens) const;
-  // Returns the layout of --parallel. Returns an empty map without --parallel. Meant for
-  // measurements that do not depend on a model, so it throws UsageError if flags name a model.
+  // Returns the layout given to --parallel, or an empty map. Throws UsageError if flags name a
+  // model, because this is for measurements that do not depend on a model.
   std::map<std::string, std::int64_t> layout_alone() const;
   // Prints the grid of a video model to stderr if only --tokens was given. Call this when a command
   // makes its first spec.

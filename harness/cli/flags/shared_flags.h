@@ -94,7 +94,7 @@ std::optional<Bytes> parse_reserve(const std::string& text);
 // Returns `memory` minus `reserve`. Throws UsageError if nothing is left.
 Bytes memory_less_reserve(Bytes memory, Bytes reserve);
 
-// The value of --shard that selects the share of this task of a Slurm job array.
+// The value of --shard that selects the share of the current task of a Slurm job array.
 inline constexpr const char* kSlurmShard = "slurm";
 
 struct RunFlags : PolicyFlags, MeasureFlags, KernelFlags, OutputFlags {
@@ -155,7 +155,7 @@ struct SearchFlags : MeasureFlags, KernelFlags, OutputFlags {
   std::string
       activation_budget;  // memory that remains after parameters, optimizer state and gradients
   std::string
-      reserve;  // if empty, the usual reserve of a device's memory, and no reserve of a budget
+      reserve;  // if empty, a budget has no reserve, and a device's memory has the usual reserve
   std::string max_slowdown;
   std::string maximize;
   std::string baselines;

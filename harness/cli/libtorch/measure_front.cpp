@@ -100,7 +100,8 @@ void add_figures(const Report& report, const std::vector<std::size_t>& chosen, F
   for (Baseline& baseline : front.baselines) add(baseline.point);
 }
 
-// Returns the largest workspace that libraries held in any point. No prediction includes it.
+// Returns the largest workspace that libraries held in any point. Predictions do not include
+// workspaces.
 std::optional<Bytes> workspace_of(const Report& report) {
   std::optional<Bytes> most;
   for (const PointRecord& point : report.points) {

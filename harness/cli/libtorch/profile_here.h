@@ -10,7 +10,7 @@
 
 namespace rematch {
 
-// Throws UsageError, in one line, unless this build and its driver can measure `device` here.
+// Throws UsageError, in one line, if this build or this machine's driver cannot measure `device`.
 // `command` is what the user typed, such as "profile --device cuda".
 void require_measured_device(const std::string& device, const std::string& command);
 
@@ -29,7 +29,8 @@ struct ProfileSettings {
 // anything runs, if a step that keeps all activations does not fit into memory.
 Profile profile_here(const ProfileSettings& settings, const Trace& trace);
 
-// Returns whether rematch measures on this device ("cpu", "cuda"). Any other name is a data sheet.
+// Returns whether rematch can measure on this device, such as "cpu" or "cuda". Any other name is
+// the name of a data sheet.
 inline bool is_measured_device(const std::string& device) {
   return device == "cpu" || device == "cuda" || device == "cuda-dry" || device.starts_with("cuda:");
 }

@@ -46,7 +46,7 @@ namespace fs = std::filesystem;
 constexpr const char* kCardVariable = "DRY_CUDA_CARD";
 constexpr const char* kNumCardsVariable = "DRY_CUDA_DEVICES";
 constexpr const char* kCardsOfNode =
-    "8";  // as many GPUs as a usual node has, one for each rank of --parallel
+    "8";  // as many GPUs as a node usually has; each rank of --parallel uses one
 const std::vector<std::string_view> kCards = {"h100", "h200", "l40s", "a100"};
 
 // The path of the dry device's program. The build puts that program next to this one.
@@ -83,8 +83,8 @@ void require_dry_for_card(const std::string& device, const std::string& card) {
   throw UsageError("--card requires device cuda-dry; leave it out with device " + device);
 }
 
-// Replaces `slurm` by this task's share, because the command may be rerun where Slurm's variables
-// are different or missing.
+// Replaces the value `slurm` of --shard by this task's share, so that the command can be rerun
+// where Slurm's variables are missing or different.
 std::vector<std::string> with_shard(std::vector<std::string> command, const Shard& shard) {
   const std::string share = std::to_string(shard.index) + "/" + std::to_string(shard.count);
   for (std::size_t word = 0; word < command.size(); ++word) {
@@ -163,8 +163,8 @@ std::vector<std::string> snapshot_files(const RunRequest& request) {
   return files;
 }
 
-// Checks and locks the report that this process will write, and checks its other files. The
-// processes of other ranks write no files.
+// Checks all files that this process will write, and locks its report. The processes of other ranks
+// write no files.
 std::unique_ptr<OutputFile> require_outputs(const RunFlags& flags, const RunRequest& request) {
   for (const std::string& file : snapshot_files(request)) {
     const OutputFile checked({file, flags.overwrite, {file_kind::kSnapshot}});
@@ -179,8 +179,8 @@ std::unique_ptr<OutputFile> require_outputs(const RunFlags& flags, const RunRequ
   return output;
 }
 
-// Adds policies that the model cannot have as refused points, so that one such policy does not
-// abort a long run.
+// Adds a refused point for each policy that the model cannot have. One such policy therefore does
+// not abort a long run.
 void add_refused(const RunSettings& settings, const std::vector<RefusedPolicy>& refused,
                  Report& report) {
   for (const RefusedPolicy& policy : refused) {
@@ -194,7 +194,8 @@ void add_refused(const RunSettings& settings, const std::vector<RefusedPolicy>& 
 }
 
 // Returns a text such as "this run takes up to 40 s on an idle machine (estimate)". Returns "" for
-// work of a few seconds, and if rates are unknown: on a GPU, or with several ranks on one machine.
+// work of a few seconds. Also returns "" on a GPU and with several ranks on one machine, because
+// their rates are unknown.
 std::string length_words(const RunRequest& request, const std::vector<Variant>& variants,
                          const Trace& trace) {
   constexpr std::chrono::seconds kShort(3);

@@ -28,15 +28,16 @@ void prepare_children();
 Provenance make_provenance(const std::vector<std::string>& command, const std::string& device,
                            const std::string& allocator, std::uint64_t seed);
 
-// Returns the folder next to a report that keeps finished points. Empty if there is no report.
+// Returns the folder in which a run keeps its finished points. The folder is next to the report.
+// Empty if there is no report.
 std::string points_folder_of(const std::string& output);
 
 // Returns kOk, kSomePointsFailed, or kGateFailed if bits differ from the reference's.
 ExitCode exit_code_of(const Report& report);
 
-// Writes the report of an interrupted run to `output`, so that it can be merged and compared. Does
-// not overwrite a report with at least as many points. If `output` is empty, writes nothing.
-// Returns a suffix for the status line, or "".
+// Writes the report of an interrupted run to `output`, so that it can be merged and compared. Keeps
+// an existing report that has at least as many points. If `output` is empty, writes nothing.
+// Returns text to append to the status line, or "".
 std::string keep_partial(const std::string& output, const Report& partial);
 
 }  // namespace rematch

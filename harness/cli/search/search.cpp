@@ -135,7 +135,7 @@ std::vector<Plan> named_baselines(const SearchFlags& flags, const Trace& trace,
   return plans;
 }
 
-// Adds the budget or slowdown that the user asked for to the record.
+// Writes the user's budget or maximum slowdown to the record.
 void add_question(const SearchFlags& flags, FrontRecord& record) {
   if (!flags.budget.empty()) record.budget = parse_bytes(flags.budget);
   if (!flags.max_slowdown.empty()) {
@@ -169,7 +169,7 @@ void print_front(const SearchFlags& flags, const FrontRecord& record) {
 }
 
 // Prints and writes the front found before a signal, then passes the signal on to main(). `of_runs`
-// is the part of the message that says which measured runs are kept.
+// says which measured runs are kept, and becomes part of the message.
 [[noreturn]] void end_early(const SearchFlags& flags, FrontRecord& record, int signal,
                             const std::string& of_runs = "") {
   record.front.is_complete = false;
@@ -257,8 +257,8 @@ struct Searched {
   bool is_baseline_refused = false;
 };
 
-// Prints the trainer's fastest mode before the front is searched. Judging modes takes seconds, but
-// the front, to which the mode is compared, may take a minute.
+// Prints the trainer's fastest mode before the search for the front begins. This mode is known
+// after seconds, whereas the search may take a minute.
 void say_fastest(const TrainingSystem& trainer, const FrontRecord& record,
                  const std::vector<TrainerMode>& modes, ElapsedProgress& progress) {
   const std::string words = fastest_words(trainer, record, modes, limit_of(record));

@@ -53,8 +53,8 @@ std::optional<Bytes> peak_over(int world, const SearchFlags& flags, const Trace&
   return spec ? recomputed_peak(record_trace(*spec), record) : std::nullopt;
 }
 
-// Returns the memory limit on `world` ranks. With several ranks the usual reserve includes a
-// communicator, which the searched step may not have.
+// Returns the memory limit on `world` ranks. The usual reserve of several ranks includes a
+// communicator. `limit` may not include it, because the searched step may have run on one rank.
 Bytes limit_over(int world, const FrontRecord& record, Bytes limit) {
   const bool is_usual = !record.budget && record.device_memory && record.reserve &&
                         !record.reserve->asked && record.reserve->communicators.count == 0;

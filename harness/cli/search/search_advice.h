@@ -1,4 +1,4 @@
-// Suggestions that rematch search prints if no plan fits, and after a front.
+// The advice that rematch search prints: what would fit if no plan fits, and hints below a front.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ namespace rematch {
 std::string no_plan_fits(const SearchFlags& flags, const Trace& trace, const FrontRecord& record,
                          Bytes limit, Bytes lowest);
 
-// Suggests flags that the user left at their defaults, such as --dtype or --ops fused. Figures in a
-// hint are predicted here.
+// Suggests flags that the user left at their defaults, such as --dtype or --ops fused. Predicts the
+// figures that the hints show.
 std::vector<std::string> search_hints(const SearchFlags& flags, const FrontRecord& record);
 
 }  // namespace rematch

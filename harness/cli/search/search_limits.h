@@ -17,9 +17,9 @@ namespace rematch {
 // --max-slowdown. The sizes are --budget (all memory), --free and --activation-budget.
 void require_one_budget(const SearchFlags& flags);
 
-// Turns --free or --activation-budget into the record's budget, and prints the sum to stderr. Adds
-// the parameters and optimizer state of one rank of --world. For --activation-budget, also adds its
-// gradients.
+// Turns --free or --activation-budget into the record's budget, and prints the addition to stderr.
+// Adds the parameters and optimizer state of one rank of --world. For --activation-budget, also
+// adds the rank's gradients.
 void take_free_memory(const SearchFlags& flags, const SearchSpace& space, const Trace& trace,
                       FrontRecord& record);
 
@@ -30,12 +30,12 @@ void take_reserve(const SearchFlags& flags, const Trace& trace, FrontRecord& rec
 // Returns the number of communicators of one rank.
 int communicators_of(const Trace& trace, int world);
 
-// Returns the memory of the GPU in the file of --doctor, which `rematch doctor --json` wrote.
-// Absent without that flag. Throws UsageError if the file has no GPU, or not the GPU that --device
-// names.
+// Returns the memory of the GPU in the file given to --doctor, which `rematch doctor --json` wrote.
+// Absent without --doctor. Throws UsageError if the file has no GPU, or has a different GPU than
+// --device names.
 std::optional<Bytes> memory_by_doctor(const SearchFlags& flags);
 
-// Returns the driver's name for the GPU in --doctor's file. Empty without --doctor.
+// Returns the driver's name for the GPU in the file given to --doctor. Empty without --doctor.
 std::string doctor_card(const SearchFlags& flags);
 
 // Throws UsageError if the flags of --offload conflict.

@@ -21,8 +21,8 @@ bool is_faster(const FrontPoint& a, const FrontPoint& b) {
   return a.figures.peak < b.figures.peak;
 }
 
-// Returns the modes that no other mode beats in both peak and step time, by peak ascending. If
-// there are more than `max_modes`, spreads them over the front.
+// Returns at most `max_modes` modes that no other mode beats in both peak and step time, sorted by
+// peak. If more modes qualify, picks modes from the whole range of peaks.
 std::vector<const TrainerMode*> modes_worth_having(const std::vector<TrainerMode>& modes,
                                                    std::size_t max_modes) {
   const auto on_plane = [](const TrainerMode* mode) {

@@ -13,7 +13,7 @@ std::string plan_file_in(const std::string& folder) { return folder + "/plan.jso
 
 ComparisonPlan require_comparison_plan(const std::string& folder) {
   const std::string file = plan_file_in(folder);
-  std::error_code error;  // set, for example, if the name is too long
+  std::error_code error;  // set on an error other than a missing file
   if (!std::filesystem::exists(file, error)) {
     if (error) throw UsageError("cannot read " + in_quotes(file) + ": " + error.message());
     throw UsageError("there is no plan in " + in_quotes(folder) +

@@ -105,7 +105,8 @@ void require_limit_fits(const std::vector<std::string>& options, std::chrono::mi
   }
 }
 
-// No worker would have enough time for a comparison that is longer than its time limit.
+// Throws UsageError if the longest comparison takes longer than a worker may run. No worker could
+// measure it.
 void require_longest_fits(const ComparisonPlan& plan, std::chrono::minutes limit) {
   std::chrono::milliseconds longest{0};
   for (const PlannedComparison& comparison : plan.comparisons) {

@@ -29,8 +29,8 @@ struct SweepMergeFlags : OutputFlags {
   bool allow_mixed = false;
 };
 
-// Throws UsageError unless the report is of this comparison. A user may have replaced the file by
-// another report.
+// Throws UsageError unless the report belongs to this comparison. A user may have replaced the file
+// by another report.
 void require_report_of(const PlannedComparison& comparison, const Report& report,
                        const std::string& file) {
   for (std::size_t index = 0; index < report.points.size(); ++index) {

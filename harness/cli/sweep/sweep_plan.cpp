@@ -57,7 +57,8 @@ RunRequest require_request(const std::string& file, const PlannedComparison& com
   }
 }
 
-// Returns the part of a comparison on which its prediction depends: the command without the seed.
+// Returns the arguments of a comparison without the seed. The prediction depends only on these
+// arguments.
 std::string key_of(const PlannedComparison& comparison) {
   std::vector<std::string> words = comparison.arguments;
   const auto seed = std::find(words.begin(), words.end(), "--seed");
@@ -93,8 +94,9 @@ void predict(const SweepPlanFlags& flags, ComparisonPlan& plan) {
   }
 }
 
-// Keeps an existing plan file, because workers may be using it. Returns the id in the file, which
-// an earlier version of the format may have computed from other keys.
+// Writes the plan, or keeps an existing file with the same plan, because workers may be using the
+// file. Returns the id in the file. It differs from `plan.id` if an earlier version of the format
+// computed the id from other keys.
 std::string write_plan(const std::string& folder, const ComparisonPlan& plan) {
   namespace fs = std::filesystem;
   const std::string file = plan_file_in(folder);
@@ -176,8 +178,8 @@ ExitCode make_plan(const SweepPlanFlags& flags) {
   SweepFile sweep = require_json_file(flags.file, sweep_from_json);
   ComparisonPlan plan;
   plan.tool_version = REMATCH_VERSION;
-  // It is enough to check one comparison, because the words that differ between comparisons are
-  // generated.
+  // Checks the arguments of only one comparison. The arguments in which comparisons differ are
+  // generated, so they need no check.
   plan.device = require_request(flags.file, sweep.comparisons.front()).device;
   plan.stale_after = parse_duration(flags.stale_after);
   plan.comparisons = sweep.comparisons;

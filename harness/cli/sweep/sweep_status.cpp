@@ -46,7 +46,7 @@ const char* word_of(ClaimState state) {
 struct Row {
   const PlannedComparison* comparison = nullptr;
   Judgement judged;
-  std::chrono::milliseconds held{0};  // time since the claim was taken, counted from its heartbeats
+  std::chrono::milliseconds held{0};  // age of the claim, estimated from its heartbeats
 };
 
 // Returns how long ago the claim file last grew, by this host's clock. The result is only shown to
@@ -100,8 +100,8 @@ std::int64_t num_in(ClaimState state, const std::vector<Row>& rows) {
   return std::ranges::count(rows, state, [](const Row& row) { return row.judged.state; });
 }
 
-// Returns the time until the sweep is over. The longest comparison that no worker has started is a
-// lower bound.
+// Estimates the time until the sweep is over. The estimate is never shorter than the longest
+// comparison that no worker has started.
 std::chrono::milliseconds time_left_for(const std::vector<Row>& rows, std::int64_t num_workers) {
   std::chrono::milliseconds longest{0};
   for (const Row& row : rows) {

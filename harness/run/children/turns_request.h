@@ -15,7 +15,7 @@ namespace rematch {
 struct TurnsRequest {
   // One or more time passes that differ only in policy, plan and schedule.
   std::vector<PointRequest> arms;
-  // Index of the reference arm; `rule` limits the error of the ratios to this arm.
+  // Index of the reference arm. `rule` limits the error of each arm's ratio to the reference arm.
   std::size_t reference = 0;
   RoundRule rule;
 };

@@ -1,6 +1,6 @@
-// Measures on one rank the time of collectives over each of the rank's groups, and of copies to the
-// host, for a range of sizes. All ranks call this with the same request. The code that starts the
-// ranks and keeps the slowest figures is in harness/cli/libtorch/parts.h.
+// Measures the time of collectives over each group of this rank, and of copies to the host, for a
+// range of sizes. All ranks call this with the same request. The code that starts the ranks and
+// keeps the slowest figures is in harness/cli/libtorch/profile_links.cpp.
 #pragma once
 
 #include <cstdint>

@@ -19,10 +19,10 @@ namespace rematch {
 
 class OpObserver;
 
-// Runs the passes that the request asks for: parity, counts and memory (on meta counts and memory),
-// parity alone, or time. Failures of a point are written to the record: out of memory, a loss that
-// is not finite, or a rejected op. Throws for an invalid request. Call this before the first tensor
-// is made, because this function chooses the allocator.
+// Runs the passes that the request asks for: parity, counts and memory (on meta only counts and
+// memory), parity alone, or time. Failures of a point are written to the record: out of memory, a
+// loss that is not finite, or a rejected op. Throws for an invalid request. Call this before the
+// first tensor is made, because this function chooses the allocator.
 PointRecord run_passes(const PointRequest& request);
 
 // Runs the time passes of several points of one model alternately, in this process. Returns a

@@ -13,7 +13,8 @@ class Job;
 // is made.
 void prepare_process(const PointRequest& request);
 
-// Returns the model, data and optimizer of the request. `job` must outlive the training.
+// Returns the settings for a Training with the request's model, data and optimizer. `job` must
+// outlive that Training.
 TrainingSettings training_settings(const PointRequest& request, Job& job);
 
 // Records in the point's time whether the timed steps use kernels that give the same bits every

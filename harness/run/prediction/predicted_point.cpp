@@ -16,8 +16,9 @@
 namespace rematch {
 namespace {
 
-// Estimates the libraries' workspaces, which are allocated before the measured step. A trace on
-// meta has no workspaces, so their size is the difference of the two baselines.
+// Estimates the size of the libraries' workspaces, which are allocated before the measured step.
+// The measured baseline includes them, but the baseline predicted on meta does not. The difference
+// is the estimate.
 void add_workspace(const MemoryRecord& predicted, MemoryRecord& measured) {
   measured.predicted_peak_note = kTemporariesNotMeasured;
   if (!measured.baseline_requested || !predicted.baseline_requested) return;

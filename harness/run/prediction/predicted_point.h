@@ -20,11 +20,11 @@ void add_prediction(const Variant& variant, int num_steps, PointRecord& point);
 // `point.effect`, which must exist if the point has counts.
 void check_counts(const Variant& variant, int num_steps, PointRecord& point);
 
-// Adds the flop rate that the step time implies, and its share of the card's peak. Marks the point
-// invalid if its device cannot reach the rate. Does nothing if the point has no step time. Model
-// flops utilization (MFU) is defined as in PaLM's appendix B (Chowdhery et al. 2022, arXiv
-// 2204.02311): flops of forward and backward without recompute, divided by the flops that the card
-// could do in that time.
+// Adds the flop rate that the step time implies, and this rate as a fraction of the card's peak.
+// Marks the point invalid if its device cannot reach the rate. Does nothing if the point has no
+// step time. Model flops utilization (MFU) is defined as in PaLM's appendix B (Chowdhery et al.
+// 2022, arXiv 2204.02311): flops of forward and backward without recompute, divided by the flops
+// that the card could do in that time.
 void add_flops(const Variant& variant, const Environment& environment, PointRecord& point);
 
 // Returns the matmul flops per second of the device at its highest clock with every unit busy. The

@@ -37,9 +37,9 @@ void summarize_classes(const std::vector<TimedRound>& rounds, TimeRecord& time) 
   }
 }
 
-// A sample is an outlier if it exceeds its round's median by this many median absolute deviations,
-// and by this ratio. In a normal distribution about one sample in a million exceeds the first
-// limit. A sample above the second limit is visible in a plot.
+// A sample is an outlier if it exceeds both limits: its round's median plus this many median
+// absolute deviations, and the median times this ratio. In a normal distribution about one sample
+// in a million exceeds the first limit. A sample above the second limit is visible in a plot.
 constexpr double kOutlierDeviations = 5 * 1.4826;
 constexpr double kOutlierRatio = 1.1;
 

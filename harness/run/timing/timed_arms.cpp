@@ -164,8 +164,9 @@ void TimedArms::add_fresh_control() {
 
 int TimedArms::num_steps() const { return request_.num_timed_steps.value_or(request_.num_steps); }
 
-// Returns nothing if the arms' files come from different measurements. A run that was killed during
-// a round leaves arms of two attempts. Two workers that share a folder leave arms of two runs.
+// Returns the attempt at the round that is on disk. Returns nothing if the arms' files come from
+// different measurements. This happens if a run was killed during a round, or if two runs share a
+// folder.
 std::optional<int> TimedArms::attempt_on_disk(int round) const {
   std::optional<int> attempt;
   std::optional<std::vector<std::string>> starts;
