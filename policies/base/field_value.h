@@ -1,5 +1,5 @@
 // Converts records and their members to and from JSON, using JsonField. An absent or non-finite
-// value is null. Readers throw FormatError with the member's path.
+// value is written as null. Readers throw FormatError with the member's path.
 #pragma once
 
 #include <array>
@@ -31,8 +31,8 @@ void read_value(const JsonField& field, Bytes& value);
 void read_value(const JsonField& field, std::chrono::nanoseconds& value);
 void read_value(const JsonField& field, std::chrono::milliseconds& value);
 
-// Throws FormatError because the field's word is not in `words`. The message lists all words, or
-// only the nearest word if there are many.
+// Throws FormatError: the word in `field` is not in `words`. The message lists all words, or only
+// the nearest word if there are many.
 [[noreturn]] void fail_unknown_word(const JsonField& field,
                                     const std::vector<std::string_view>& words);
 
@@ -136,7 +136,8 @@ Json to_value(T word) {
   return to_string(word);
 }
 
-// Writes an array of maps as one object per phase. Defined in policies/trace/by_phase.h.
+// Writes an array that holds one map for each phase. The JSON is an object keyed by phase. Defined
+// in policies/trace/by_phase.h.
 template <class Key, class T, std::size_t Size>
 Json to_value(const std::array<std::map<Key, T>, Size>& values);
 

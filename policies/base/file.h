@@ -27,13 +27,12 @@ inline constexpr int kDeepestJson = 100;
 // deeper than kDeepestJson, or has an object that repeats a key. Every message starts with `name`.
 Json parse_json(std::string_view text, const std::string& name);
 
-// Receives each element of a list as soon as it is read, with the document so far and the element's
-// index. If the function returns true, it has consumed the element, and the document does not keep
-// it.
+// Receives each element of a list as soon as it is read, with the element's index and the part of
+// the document before it. Returns true to consume the element; the document then does not keep it.
 using TakeElement = std::function<bool(const Json& so_far, const Json& element, std::size_t index)>;
 
-// Like parse_json, but first offers each element of the list under the document's key `list` to
-// `take`. Memory therefore need not hold a large file as a whole.
+// Like parse_json, but reads a large list without holding it in memory. `list` is the list's key in
+// the document. Each element is first offered to `take`.
 Json parse_json_taking(std::string_view text, const std::string& name, std::string_view list,
                        const TakeElement& take);
 

@@ -30,7 +30,8 @@ std::string format_interval(const std::array<double, 2>& interval, int decimals,
 
 std::string format_part(std::size_t part, std::size_t all);  // "3 of 24"
 
-// Counts how many of all items satisfy a condition. words() returns for example "3 of 24".
+// The number of items that satisfy a condition, and the number of all items. words() returns for
+// example "3 of 24".
 struct Share {
   std::size_t part = 0;
   std::size_t all = 0;
@@ -48,7 +49,7 @@ std::string capitalized(std::string words);
 // Turns a name from a file or a flag into words: "saved_activations" becomes "saved activations".
 std::string as_words(std::string_view name);
 
-// Formats the average per step. Writes a whole number if `total` is divisible by `steps`, and one
+// Formats `total` divided by `steps`: as a whole number if there is no remainder, and with one
 // decimal otherwise.
 std::string format_per_step(std::int64_t total, int steps);
 

@@ -12,7 +12,7 @@ namespace rematch {
 // and in implementations in other languages.
 
 // Writes JSON without white space, with keys sorted by UTF-16 code units and numbers as ECMAScript
-// prints them. Throws std::invalid_argument for values that the RFC cannot write: non-finite
+// prints them. Throws std::invalid_argument for values without a canonical form: non-finite
 // numbers, integers beyond +-2^53 (write those as strings), and strings that are not UTF-8.
 std::string canonical_json(const Json& json);
 

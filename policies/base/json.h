@@ -26,8 +26,8 @@ void require_schema(const Json& json, std::string_view kind);
 // Returns the JSON as one line of ASCII. Accepts any text: bytes that are not UTF-8 become U+FFFD.
 std::string line_of(const Json& json);
 
-// Appends a member. The object must not have the key yet. Unlike the library's insertion, this does
-// not search for the key, and does not deep-copy all members when the object grows.
+// Appends a member to an object that does not have the key yet. This is faster than the library's
+// insertion, which searches for the key and deep-copies all members when the object grows.
 Json& add_member(Json::object_t& object, std::string key, Json value);
 
 // A place in a JSON document. Every accessor throws FormatError with the path if the value has
@@ -50,7 +50,7 @@ class JsonField {
 
   // For objects. at() requires the key; find() allows it to be absent.
   JsonField at(std::string_view key) const;
-  // Requires a key, by its name or by the name that earlier minor versions gave it.
+  // Requires a key. It may have its current name, or the name that earlier minor versions used.
   JsonField at(std::string_view key, std::string_view former_key) const;
   std::optional<JsonField> find(std::string_view key) const;
   void require_object() const;

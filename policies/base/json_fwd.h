@@ -1,5 +1,5 @@
-// Forward declares the JSON types, for headers that only pass them on: the library's own header is
-// the slowest one to compile. Also defines FormatError, the error of an unusable file.
+// Forward declares the JSON types, because the library's full header is slow to compile. Also
+// defines FormatError, the error for an unusable file.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

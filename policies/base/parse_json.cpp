@@ -108,7 +108,7 @@ class Builder {
     return true;
   }
 
-  // Offers the value that was just completed to `take_`, if it is an element of the list.
+  // If the latest complete value is an element of the list, offers it to `take_`.
   void offer_element() {
     if (open_.size() != 2 || !in_list_) return;
     auto& elements = open_.back()->get_ref<Json::array_t&>();

@@ -34,7 +34,8 @@ struct Field {
 
   const char* key;               // JSON key
   const char* former = nullptr;  // the key in files of earlier minor versions
-  // CSV column; "*" stands for the low and high end of an interval; null: not a CSV column
+  // name of the CSV column; an interval has two columns, and "*" in the name stands for "low" or
+  // "high"; null: not a CSV column
   const char* column;
   unsigned traits;
 };

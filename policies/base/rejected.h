@@ -5,8 +5,8 @@
 
 namespace rematch {
 
-// Invalid input is expected, so this error is returned as a value and never thrown. `message` is
-// one line that names the value, the allowed range and the remedy.
+// An error for invalid input, which is expected. It is therefore returned as a value and never
+// thrown. `message` is one line that names the value, the allowed range and the remedy.
 struct Rejected {
   std::string message;
 };

@@ -56,8 +56,8 @@ std::optional<Number> parse_number(std::string_view text) {
   return error == std::errc() && rest == end ? std::optional(number) : std::nullopt;
 }
 
-// Counts the insertions, deletions, replacements and swaps of neighbours that turn one text into
-// the other.
+// Counts the insertions, deletions, replacements and swaps of adjacent letters that turn one text
+// into the other.
 int edit_distance(std::string_view left, std::string_view right);
 
 // Returns whether two words of equal length are probably different names and not misspellings of

@@ -16,7 +16,7 @@ struct Call {
   std::optional<std::string_view> arguments;
 };
 
-// Returns nullopt if the text does not have this form.
+// Returns nullopt if the text is neither `name` nor `name(arguments)`.
 std::optional<Call> parse_call(std::string_view text);
 
 // Makes the entry's policy with these arguments. Returns Rejected if the factory takes other

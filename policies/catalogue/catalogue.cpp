@@ -35,7 +35,7 @@ std::vector<CatalogueEntry> all_families() {
   return all;
 }
 
-// The user wrote the lists of a policy file, so the user expects every entry to match something.
+// The user wrote the lists of a policy file, so each entry that matches nothing deserves a warning.
 void expect_all(Policy& policy) {
   std::vector<Selector> own = policy.save;
   for (const StoreRule& rule : policy.moved_to.values) append(own, rule.results);
@@ -64,8 +64,8 @@ std::string unknown(std::string_view text, std::string_view name) {
          "policy file ends in .json";
 }
 
-// Rejects a policy file whose name belongs to a different policy. Reports show only a policy's
-// name, and a run finds its reference policy by name.
+// Rejects a policy file that uses the name of a different catalogue policy. Reports and runs
+// identify a policy by its name alone, so a name must not have two meanings.
 std::variant<Policy, Rejected> policy_of_file(const std::string& path) {
   auto read = read_policy_file(path);
   auto* policy = std::get_if<Policy>(&read);
@@ -76,7 +76,8 @@ std::variant<Policy, Rejected> policy_of_file(const std::string& path) {
     expect_all(*policy);
     return read;
   }
-  namesake->name = policy->name;  // the name in a file need not be the canonical spelling
+  // The file's spelling of the name may differ from the canonical spelling
+  namesake->name = policy->name;
   if (policy_to_json(*namesake) == policy_to_json(*policy)) return known;
   return Rejected{path + ": name: " + in_quotes(policy->name) +
                   " already names a different policy in `rematch list`; choose another name"};

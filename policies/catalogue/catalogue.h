@@ -32,7 +32,7 @@ struct CatalogueEntry {
   std::string_view name;         // "nth_last"
   std::string_view parameters;   // "(N)" for a policy with a number; "" for a policy without
                                  // parameters
-  std::string_view description;  // a description of one line
+  std::string_view description;  // one-line description
   PolicyFactory make;
   // true: a mode of another training system, so its regions are recomputed as a whole
   bool is_of_system = false;
@@ -62,8 +62,8 @@ struct RefusedPolicy {
 // entries.
 std::variant<std::vector<Policy>, Rejected> parse_policies(std::string_view text);
 
-// Like the function above, but also accepts modes of other systems that have no equivalent policy
-// here. Collects these modes in `refused`.
+// Like the function above, but a mode of another system that has no equivalent policy here is not
+// an error. Such modes are added to `refused` and left out of the returned list.
 std::variant<std::vector<Policy>, Rejected> parse_policies(std::string_view text,
                                                            std::vector<RefusedPolicy>& refused);
 

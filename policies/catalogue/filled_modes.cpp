@@ -117,7 +117,8 @@ std::vector<Values> values_of(const SystemEntry& entry, const Trace& trace,
     }
     return all;
   }
-  // Skips entries with two lists. An entry with one, shorter list expresses the same policy.
+  // Skips entries with two lists. Another entry of the system expresses the same policy with one
+  // list.
   if (entry.stands_for.find('{', hole + 1) != std::string_view::npos) return {};
   const std::string policy = filled_in(entry.stands_for, "{" + letter + "}", "{}");
   for (const std::string& list : lists_of(policy, trace, resolver)) all.push_back({{letter, list}});

@@ -64,9 +64,10 @@ PlacedRegion region_of(const Trace& trace, ScopeId first, ScopeId last, std::vec
           {trace.scopes[first].first_op, trace.scopes[last].end_op}};
 }
 
-// Returns whether the scope `next` must start a new run of blocks. A new run starts if another
-// block lies between the run and the scope, or if the run already contains the scope. A region ends
-// the first time that its last scope closes, so it cannot contain two openings of a scope.
+// Returns whether the block scope `next` must start a new region instead of extending the region
+// `run`. This is so if another block lies between the two, or if `run` already contains this block.
+// A region ends when its last scope closes for the first time, so it cannot contain the same scope
+// twice.
 bool ends_run(const Trace& trace, const PlacedRegion& run, ScopeId next) {
   const TracedScope& scope = trace.scopes[next];
   return std::any_of(trace.blocks.begin(), trace.blocks.end(), [&](const TracedBlock& block) {
@@ -79,8 +80,8 @@ bool ends_run(const Trace& trace, const PlacedRegion& run, ScopeId next) {
   });
 }
 
-// Adds the chosen blocks as regions of at most n consecutive blocks. Three things end a region
-// early: a layer that is not chosen, a layer of another list, and a second run of the same layer.
+// Adds the chosen blocks as regions of at most n consecutive blocks. A region has fewer blocks if
+// the next layer is not chosen, belongs to another list, or is in the region already.
 void add_runs(const Trace& trace, const BlockList& list, const BlockChoice& choice, int n,
               std::vector<PlacedRegion>& regions) {
   int in_run = 0;
@@ -152,8 +153,8 @@ std::string scope_names_below(const Trace& trace, const TracedBlock& block) {
   return names.empty() ? "none" : joined(names);
 }
 
-// Returns a region of all top-level scopes except the loss. Backward needs the loss's saved tensors
-// at once, so recomputing the loss gains nothing.
+// Returns a region of all top-level scopes except the loss. Backward begins with the loss and needs
+// its saved tensors immediately, so recomputing the loss gains nothing.
 std::vector<PlacedRegion> root_region(const Trace& trace) {
   std::optional<ScopeId> first;
   ScopeId last;

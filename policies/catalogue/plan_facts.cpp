@@ -10,7 +10,7 @@
 namespace rematch {
 namespace {
 
-// Returns the block list to which the first block that overlaps the region belongs.
+// Returns the name of the block list that contains the first block in the range.
 std::string list_of(const Trace& trace, OpRange range) {
   for (const TracedBlock& block : trace.blocks) {
     const TracedScope& scope = trace.scopes[block.scope];

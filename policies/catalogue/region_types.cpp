@@ -8,8 +8,8 @@
 namespace rematch {
 namespace {
 
-// Returns all reads of a whole-region recompute. Such a recompute also runs ops whose results are
-// not needed.
+// Returns all reads by the ops that a whole-region recompute runs. Such a recompute also runs ops
+// whose results are not needed.
 std::vector<RegionUse> reads_of_rerun_ops(const RegionGraph& graph, const RegionType& type) {
   std::vector<RegionUse> reads;
   const std::size_t end = type.early_stop ? static_cast<std::size_t>(graph.stop) : type.ops.size();
@@ -63,7 +63,7 @@ void drop_dead_saves(std::vector<PlannedOp>& ops) {
   }
 }
 
-// Skips the ops of saved regions that have no result to keep.
+// Marks the ops of saved regions that recompute skips: all ops whose results are not kept.
 void skip_in_saved_regions(const OpTreater& treater, OpId first_op, std::vector<PlannedOp>& ops) {
   for (std::size_t i = 0; i < ops.size(); ++i) {
     ops[i].skipped = !ops[i].treatment.is_kept() &&

@@ -14,7 +14,7 @@
 namespace rematch {
 
 // Makes region types. Regions with the same behaviour share one recompute order, which is chosen
-// once. The constructor's references must outlive the maker.
+// once. The constructor's arguments must outlive this object.
 class RegionTypeMaker {
  public:
   RegionTypeMaker(const Policy& policy, const TraceIndex& index, const OpTreater& treater)

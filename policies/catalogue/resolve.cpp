@@ -84,7 +84,7 @@ Resolver::Resolver(const Trace& trace)
     : trace_(trace), index_(trace), trace_sha256_(rematch::trace_sha256(trace)) {}
 
 // The pitfall of a system's mode often names the mode that the user probably meant, so the error
-// message includes it.
+// message includes the pitfall.
 std::variant<Plan, Rejected> Resolver::resolve(const Policy& policy, NoEffect no_effect) const {
   auto plan = try_resolve(policy, no_effect);
   auto* rejected = std::get_if<Rejected>(&plan);

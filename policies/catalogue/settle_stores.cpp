@@ -8,7 +8,7 @@
 namespace rematch {
 namespace {
 
-// Knows what holds each storage on the device between forward and backward.
+// Determines what holds each storage on the device between forward and backward.
 class Holders {
  public:
   Holders(const Trace& trace, const std::vector<OpRange>& ranges,

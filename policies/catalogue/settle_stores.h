@@ -16,8 +16,9 @@ namespace rematch {
 // Returns the store that the policy moves values to. Returns nullopt if the policy moves nothing.
 std::optional<Store> store_asked_for(const Policy& policy);
 
-// Changes a treatment to a save if the result stays on the device anyway. If the policy moves
-// inputs, also chooses which inputs. `types[i]` is the type of the region at `ranges[i]`.
+// Changes a move to a store into a save on the device if something else holds the result on the
+// device anyway. If the policy moves inputs, also chooses which inputs. `types[i]` is the type of
+// the region at `ranges[i]`.
 void settle_stores(const Policy& policy, const Trace& trace, const TraceIndex& index,
                    const std::vector<OpRange>& ranges, std::vector<RegionType>& types);
 

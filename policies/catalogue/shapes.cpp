@@ -290,9 +290,9 @@ bool are_same(const LocatedType& a, const LocatedType& b) {
          names_of_ops(a.type) == names_of_ops(b.type);
 }
 
-// Two shapes may have the same regions until one of the shapes leaves out a layer. The engine
-// cannot distinguish the shapes before that layer. Gives the regions before that layer the
-// treatments of the largest such shape.
+// Two shapes may have the same regions up to a layer that only one of them has. Before that layer,
+// the engine cannot tell which shape is running. The regions before that layer therefore get the
+// same treatments in both shapes: the treatments of the larger shape.
 void unite_same_beginnings(const std::vector<Trace>& traces, std::vector<Plan>& plans) {
   std::vector<std::vector<LocatedType>> given;
   std::vector<Bytes> peaks;

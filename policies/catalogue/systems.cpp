@@ -77,7 +77,7 @@ std::string with_captured(std::string_view stands_for, const Values& captured) {
   return text;
 }
 
-// Keys that a system also accepts, and the names of these keys in the table.
+// Alternative names that a system accepts for a key of the table.
 struct OtherKey {
   std::string_view system;
   std::string_view other;

@@ -49,9 +49,10 @@ struct SystemEntry {
   std::string_view description;  // what the mode does in its system, in one line
   Pitfall pitfall;
   EarlyStop early_stop = EarlyStop::kAsInPolicy;
-  // The lines that the user writes for the mode. TrainingSystem::where says where the lines go. {N}
-  // stands for a value of the spelling, {S;, } for the items of a list with ", " between them.
-  // Empty if the mode needs no lines, or if no release has the mode.
+  // The configuration lines that the user writes to select the mode. TrainingSystem::where says
+  // where the lines go. The placeholder {N} is replaced by the number N of the spelling. {S;, } is
+  // replaced by the items of the list S, separated by ", ". Empty if the mode needs no lines, or if
+  // no release has the mode.
   std::string_view configuration = {};
   std::string_view versions = {};  // the versions that have the mode; empty: all
 };
@@ -91,7 +92,7 @@ std::string_view pitfall_of(std::string_view spelling);
 // Returns whether a spelling names a mode that has no equivalent policy here.
 bool is_refused_mode(std::string_view spelling);
 
-// Replaces the placeholders in the pattern of a configuration by their values.
+// Replaces the placeholders in a configuration by their values.
 std::string filled_configuration(std::string_view pattern,
                                  const std::map<std::string, std::string>& values);
 

@@ -15,8 +15,8 @@ namespace {
 constexpr std::size_t kMaxNamesInMessage = 12;
 
 // Returns whether the op always runs again, even if a list says to save its result. A view costs
-// nothing, and an in-place op must modify the recomputed tensor. wait_tensor returns its argument
-// without declaring the alias.
+// nothing. An in-place op must modify the recomputed tensor. wait_tensor has no result of its own:
+// it returns its argument.
 bool is_always_executed(const TracedOp& op) {
   return op.is_view || !op.writes.empty() || collective_part(op.name) == CollectivePart::kWait;
 }

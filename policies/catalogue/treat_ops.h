@@ -34,7 +34,7 @@ class OpTreater {
   bool is_in_saved_region(OpId op) const;
 
   // Returns Rejected if `recompute_regions` picks only a part of a scope of `save_regions`.
-  // torch_remat does not run a saved region at all.
+  // torch_remat cannot run only a part, because it skips a saved region as a whole.
   std::optional<Rejected> check_nesting(const std::vector<OpRange>& ranges) const;
 
   // Returns Rejected if the policy lists ops to keep, or to recompute, and no region has any of

@@ -1,4 +1,4 @@
-// Compares what two plans for one trace run.
+// Compares the effects of two plans for the same trace.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace rematch {
 
-// Returns for each op of the region whether the plan keeps at least one result of the op. A saved
-// op may have no such result: a view, for example, cannot be kept.
+// Returns for each op of the region whether the plan keeps at least one result of the op. An op
+// that the plan marks as saved may have no such result: a view, for example, cannot be kept.
 std::vector<bool> saved_ops(const RegionGraph& graph, const RegionType& type);
 
 struct PlanDifference {

@@ -20,9 +20,9 @@ namespace {
 // torch_remat has no configuration: remat_file.h writes its calls.
 constexpr std::string_view kRemat = "remat";
 
-// Returns the modes of the system with all their values. If the plan's policy is the spelling of
-// such a mode, this mode comes first, with the values that the user gave, because filled_modes()
-// may not try these values.
+// Returns the modes of the system with all their values. If the plan's policy is already a mode of
+// this system, that mode comes first. Its values are those that the user gave, which filled_modes()
+// may not try.
 std::vector<FilledMode> candidates(const TrainingSystem& system, const Trace& trace,
                                    const Resolver& resolver, const Plan& plan) {
   std::vector<FilledMode> modes = filled_modes(system.name, trace, resolver);

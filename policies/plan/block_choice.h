@@ -1,6 +1,5 @@
-// Defines which layers of each block list a policy governs. A new choice needs an enumerator, a
-// line of the table here, and an entry in reports/schema/policy.schema.json. The table line gives
-// its name and its rule.
+// Defines which layers of each block list a policy governs. A new choice needs an enumerator, a row
+// with its name and rule in the table here, and an entry in reports/schema/policy.schema.json.
 #pragma once
 
 #include <algorithm>

@@ -45,7 +45,7 @@ struct PlannedOp {
 // Corrects the lazy order of on_demand in regions where that order would have a higher peak than
 // whole_region. All three members are indices in the region's pack order. When backward demands
 // `pack`, the engine first materializes the packs of `before`, then `pack`, then the packs of
-// `after`. If a pack has no step, its demand materializes only that pack.
+// `after`. If a pack has no DemandStep, its demand materializes only that pack.
 struct DemandStep {
   int pack = 0;
   std::vector<int> before;
@@ -70,8 +70,9 @@ struct RegionType {
   // true: under on_demand, this region is recomputed as a whole too, because its peak is then lower
   bool whole_on_demand = false;
   std::vector<DemandStep> demand_steps;
-  // Inputs that are moved to a store at the end of the region, like the results of ops. The list
-  // for the device is empty. Only one tensor of the region may use the storage of such an input.
+  // Inputs that are moved to a store at the end of the region, as results of ops are. For each
+  // store there is one list; the list of the device is empty. No other tensor of the region may
+  // share the storage of such an input.
   ByStore<std::vector<RegionInput>> stored_inputs;
   bool operator==(const RegionType&) const = default;
 };
@@ -107,7 +108,7 @@ struct ShapePlan {
 // the step runs.
 struct Plan : ShapePlan {
   std::vector<ShapePlan> other_shapes;
-  // The hidden effects of all shapes. They hold for the whole process.
+  // The hidden effects of all shapes. They apply to the whole process.
   HiddenEffects hidden = {};
   // Whether the traced step writes to tensors that a region has read before. The engine then
   // watches the whole step for such writes: see Note [Late copies].

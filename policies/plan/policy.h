@@ -46,7 +46,7 @@ struct Alternation {
   bool operator==(const Alternation&) const = default;
 };
 
-// The rule for collectives in regions that no list of the policy names.
+// The rule for collectives that no list of the policy names. Applies to collectives in regions.
 enum class CollectiveRule : std::uint8_t {
   kAsListed,  // collectives are treated like other ops, as in torch.utils.checkpoint
   kKeep,      // no collective is issued twice

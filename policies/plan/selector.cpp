@@ -160,8 +160,9 @@ bool is_kind(const Selector& selector, std::optional<OpClass> op_class, const Tr
 
 using Instances = IdTable<ScopeId, std::optional<ScopeId>>;
 
-// Returns for each scope the outermost scope that matches and that contains the scope or is the
-// scope itself. Returns nullopt for a scope without such a match. Parents precede their children.
+// Returns for each scope the outermost matching scope that contains it. A matching scope counts as
+// containing itself. Returns nullopt for a scope without such a match. Parents precede their
+// children.
 Instances matching_instances(const std::string& pattern, const Trace& trace) {
   Instances instances(trace.scopes.size());
   for (const ScopeId self : trace.scopes.ids()) {

@@ -31,10 +31,11 @@ enum class Store : std::uint8_t {
 
 struct StoreTraits {
   Store store;
-  // The treatment of a value in this store, in plans and messages. Also the key of a policy's list
-  // of ops whose results go to the store.
+  // The word for this treatment in plans and messages. In a policy file, it is also the key of the
+  // list of ops whose results go to the store.
   const char* word;
-  // Keys in policy files; null for the device, where results are kept without them. See StoreRule.
+  // Keys in policy files for the members of StoreRule. Null for the device, which needs no
+  // StoreRule.
   const char* saved_key;
   const char* inputs_key;
   const char* at_least_key;

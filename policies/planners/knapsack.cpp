@@ -25,8 +25,8 @@ struct Label {
   OptionalIndex last;  // index into the choice lists of items
 };
 
-// Returns the old labels and, for each label, a copy that also contains the item. The result is
-// sorted by ascending memory and ascending runtime.
+// Returns `labels`, and for each of them a copy that also contains the item. Drops copies above the
+// budget and dominated labels. The result is sorted by ascending memory and ascending runtime.
 std::vector<Label> with_item(const std::vector<Label>& labels, const KnapsackItem& item, int index,
                              double budget, ChoiceLists<int>& chosen) {
   std::vector<Label> merged;
@@ -58,7 +58,7 @@ std::vector<Label> with_item(const std::vector<Label>& labels, const KnapsackIte
   return merged;
 }
 
-// The items, sorted by runtime per memory, with the sums over the first items of this order.
+// The items, sorted by runtime per memory, with prefix sums of memory and runtime.
 class Order {
  public:
   explicit Order(const std::vector<KnapsackItem>& items) : items_(items), places_(items.size()) {

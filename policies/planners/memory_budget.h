@@ -11,11 +11,11 @@
 // This planner differs from PyTorch's in three ways:
 // - The unit of the budget differs. Here, a budget of 1 is the bytes that autograd keeps in blocks
 //   without checkpointing, minus the bytes kept with every block recomputed. In PyTorch, the unit
-//   comes from a first cut.
-// - The input of every block is always kept. PyTorch's plans often lack it, which raises their peak
-//   (PyTorch's issue 197838).
+//   is computed from a first minimum cut.
+// - The input of every block is always kept. PyTorch's plans often do not keep it, which raises
+//   their peak (PyTorch's issue 197838).
 // - Nothing is fused. In PyTorch, a value costs more if fused code must write it to memory to save
-//   it. Here, no value does.
+//   it. Here, no value costs more.
 #pragma once
 
 #include <cstdint>

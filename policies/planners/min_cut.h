@@ -33,7 +33,7 @@ class MinCut {
 
   std::vector<Edge> edges_;  // an edge and its reverse edge are adjacent in the list
   std::vector<std::vector<int>> edges_from_;
-  // Number of steps from the source, indexed by node. Absent: the node is not reachable.
+  // Number of edges from the source, indexed by node. Absent: the node is not reachable.
   std::vector<OptionalIndex> levels_;
   // indexed by node: the first edge of the node that may still carry flow
   std::vector<std::size_t> next_of_;

@@ -34,8 +34,8 @@ std::int32_t stop_behind_writes(std::int32_t stop, const EachWrite& each_write,
   return stop;
 }
 
-// Materializes the slots of a demand in order: the slots `before` of the step, the demanded slot,
-// then the slots `after` of the step. `step` may be null.
+// Materializes the slots of a demand in order: first `step->before`, then the demanded slot, then
+// `step->after`. `step` may be null.
 template <typename Materialize>
 void materialize_in_order(int slot, const DemandStep* step, const Materialize& materialize) {
   if (step != nullptr) {

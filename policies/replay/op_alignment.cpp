@@ -6,9 +6,9 @@
 namespace rematch {
 namespace {
 
-// An op costs less in a run of missing ops than in a run of extra ops. After a skipped branch, the
-// alignment therefore matches again from the second op on. A single extra op is never matched with
-// a later planned op.
+// The first op of a run costs most. Each further op costs less in a run of missing ops than in a
+// run of extra ops. After a skipped branch, the alignment therefore matches again from the second
+// op on. A single extra op is never matched with a later planned op.
 constexpr std::int32_t kFirstMissing = 100;
 constexpr std::int32_t kNextMissing = 1;
 constexpr std::int32_t kFirstExtra = 100;

@@ -60,7 +60,7 @@ struct ReplayTables {
   std::vector<std::uint8_t> is_there;  // indexed by value
   // indexed by op: whether it still has to run; cleared when the op starts
   std::vector<std::uint8_t> planned;
-  std::vector<std::int32_t> listed;  // ops of the list that a function returned last
+  std::vector<std::int32_t> listed;  // ops of the most recently returned list
 
   void clear() {  // keeps the allocated memory for reuse
     num_uses.clear();
@@ -136,8 +136,9 @@ class ReplayPlanner {
   }
   void release(std::int32_t value) { tables_.is_there[value] = kNo; }
 
-  // Drops those planned ops, from op `first` on, that no saved tensor and no later op needs. Calls
-  // `release` with each value that only dropped ops would still have read.
+  // Drops planned ops that nothing needs any more. Considers the ops from index `first` on, and
+  // drops an op if no saved tensor and no later op needs it. Calls `release` with each value that
+  // only dropped ops would have read.
   template <typename Uses, typename Release>
   void leave_out_unneeded(std::int32_t first, const Uses& saved, Release&& release);
 
@@ -171,7 +172,7 @@ void ReplayPlanner<Graph>::plan_closure(const Uses& saved) {
   plan_dependencies(saved);
 }
 
-// Plans what `saved` and the ops listed so far depend on.
+// Plans the ops that `saved` and the ops listed so far depend on.
 template <ReplayGraph Graph>
 template <typename Uses>
 void ReplayPlanner<Graph>::plan_dependencies(const Uses& saved) {

@@ -43,8 +43,9 @@ class Cutter {
   }
 
  private:
-  // An outside value that is first read after these outputs has a higher id than the outputs. The
-  // value therefore belongs to the span that reads it.
+  // Ids grow in the order in which values first appear. If an outside value is first read after
+  // this op, its id is higher than the ids of the op's outputs. It therefore belongs to the span
+  // that reads it.
   void take_outputs_of(OpId op) {
     for (const ValueId output : trace_.ops[op].outputs) {
       value_ = std::max(value_, output + 1);
@@ -179,7 +180,7 @@ class BackwardCutter {
  private:
   void move_to(PackId pack) {
     if (at_ && pack >= at_->first.pack && pack < at_->end.pack) return;
-    if (at_) close();  // ops before the first pack belong to the first run
+    if (at_) close();  // ops before the first pack belong to the first span
     const auto next =
         std::upper_bound(bounds_.begin(), bounds_.end(), pack,
                          [](PackId id, const SpanBounds& bounds) { return id < bounds.end.pack; });

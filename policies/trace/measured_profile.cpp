@@ -27,8 +27,8 @@ Value most(const std::vector<Value>& values) {
   return *std::max_element(values.begin(), values.end());
 }
 
-// Computes for each op a figure of its samples. The samples are the op's values in every step and
-// in all layers of its type.
+// Computes `figure`, such as a median, of each op's samples. The samples of an op are its values in
+// every step and in all layers of its type.
 template <class Step, class Value, class Figure>
 std::vector<Value> figures_by_op(const std::vector<TypedSpan>& spans,
                                  const std::vector<Step>& steps,

@@ -168,8 +168,8 @@ constexpr ClassRow kRows[] = {
      "c10d::barrier c10d::send c10d::recv_ c10d::recv_any_source_ "
      "deepep::dispatch deepep::combine hybridep::dispatch hybridep::combine"},
     // Multi-tensor ops serve optimizers and gradient clipping, so the whole _foreach_ family
-    // belongs to this class, except _foreach_mm of LibTorch 2.13. op_class_of finds it by its
-    // prefix.
+    // belongs to this class, except _foreach_mm of LibTorch 2.13. op_class_of finds the family by
+    // its prefix.
     {OpClass::kOptimizer,
      "aten::_fused_adamw aten::_fused_adam aten::_fused_sgd aten::_fused_adagrad "
      "aten::_amp_foreach_non_finite_check_and_unscale aten::_amp_update_scale"},

@@ -154,7 +154,7 @@ Trace trace_from_json(const Json& json) {
   return trace;
 }
 
-// Computes the hash from the form of a version 1.0 file, so that plans and profiles for such files
+// Hashes the JSON that a version 1.0 file would contain, so that plans and profiles for such files
 // still match.
 std::string trace_sha256(const Trace& trace) {
   Json json = trace_to_json(trace);

@@ -24,8 +24,8 @@ constexpr const char* kCompiled = "higher_order::inductor_compiled_code";
 constexpr const char* kFlash = "aten::_scaled_dot_product_flash_attention";
 constexpr const char* kEfficient = "aten::_scaled_dot_product_efficient_attention";
 
-// torchtitan keeps copies to the host whatever its save list says. This note tells users that no
-// policy here does so.
+// Whatever its save list says, torchtitan also keeps the results of copies to the host. No policy
+// here can do this, so a note tells the user.
 constexpr const char* kHostCopies =
     "torchtitan also keeps copies from a GPU to the host (aten::_to_copy); a trace has no devices "
     "and no model here makes such a copy, so rematch keeps no such op";
@@ -90,9 +90,9 @@ Policy sac_titan_all() {
   return titan_keeping(saves);
 }
 
-// torchtitan excludes linears by any part of their module path. This policy uses scopes instead of
-// module paths. Only aten::mm is excluded: a linear with a bias is aten::addmm, which is always
-// kept.
+// torchtitan excludes a linear if its module path contains a given text. This policy uses scopes
+// instead of module paths. Only aten::mm is excluded: a linear with a bias is aten::addmm, which is
+// always kept.
 std::variant<Policy, Rejected> sac_titan_excluding(const std::vector<std::string>& scopes) {
   Policy policy = sac_titan();
   policy.alternate->exclude.clear();

@@ -2,10 +2,11 @@
 //
 // Note [Collectives of a policy] torch.utils.checkpoint issues a collective again unless its save
 // list contains the collective. torchtitan does the same, and its list contains reduce-scatters and
-// all-to-alls, but no all-gather. Megatron-LM issues collectives again too: its sequence parallel
-// gathers again in backward. Ranks agree on the order, because they share one plan and autograd's
-// order. A policy's lists do not apply to gathers of sharded parameters, because FSDP's
-// reshard_after_forward controls these gathers.
+// all-to-alls, but no all-gather. Megatron-LM issues collectives again too: with sequence
+// parallelism, backward repeats the all-gathers. All ranks issue collectives in the same order,
+// because they share one plan and autograd runs backward in the same order on each. A policy's
+// lists do not apply to gathers of sharded parameters, because FSDP's reshard_after_forward
+// controls these gathers.
 #include <string>
 
 #include "policies/base/rejected.h"

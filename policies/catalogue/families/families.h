@@ -43,8 +43,10 @@ std::optional<RegionLists> parse_region_lists(const std::vector<std::string>& wo
 // Returns the call in its canonical spelling.
 std::string to_string(const std::string& name, const RegionLists& lists);
 
-// `words` must be the name of a single policy. Returns that policy under the new name `name(word)`.
-// Error messages recommend `file_keys` as the equivalent keys of a policy file.
+// Parses a policy that is the argument of another policy, such as `full` in
+// `keep_collectives(full)`. `words` must be one policy name. Returns that policy, renamed
+// `name(word)`. If `words` is a policy file, the error message suggests the keys `file_keys` for
+// that file.
 std::variant<Policy, Rejected> policy_within(const std::string& name,
                                              const std::vector<std::string>& words,
                                              const std::string& file_keys);

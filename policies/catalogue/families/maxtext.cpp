@@ -1,21 +1,23 @@
 // MaxText's remat policies, which keep named tensors and recompute the rest.
 //
-// Note [MaxText's names] MaxText names tensors that a part of the model returns. If the part has a
-// scope, the name is that scope's result. This is the same tensor with eager and fused ops, and
-// with biases or adapters. It has the dtype in which the next op reads it.
+// Note [MaxText's names] MaxText gives names to tensors that parts of the model return. If such a
+// part is a scope here, the name stands for the scope's result. The result is the same tensor for
+// eager and fused ops, and with or without biases and adapters. Its dtype is the dtype in which the
+// next op reads it.
 // - query_proj and key_proj are named after qk-norm and rotary embedding, so keeping them avoids
 //   recomputing both. value_proj is the third result of qkv. Latent attention returns its query in
 //   one scope, and key and value in another.
 // - context is the attention's output with its statistics.
 // - mlpwi_0, mlpwi_1 and mlpwo are the matmuls of a gated feed-forward, in this order. A
-//   feed-forward without a gate has two. mlpwi_0 and mlpwi_1 stay inside the scope, so they are its
-//   matmuls. If the matmuls have adapters, the names stand for the sums with the adapters' results.
+//   feed-forward without a gate has only two matmuls. If the matmuls have adapters, the names stand
+//   for the sums with the adapters' results.
 // - moe_mlpwi_0, moe_mlpwi_1 and moe_mlpwo are the matmuls of routed experts.
 // - kv_wa_proj is latent attention's down projection of key and value. query_wa_proj is the query's
-//   down projection, which no model here has. A branch's dropout lies in its part's scope here, so
-//   with dropout the part returns the dropped-out tensor and its mask. Source: MaxText's
-//   layers/decoders.py, layers/attentions.py, layers/attention_mla.py, layers/moe.py and
-//   configs/base.yml (e591f30cb).
+//   down projection, which no model here has.
+//
+// Dropout is inside the scopes here, so with dropout a scope returns the dropped-out tensor and its
+// mask. Source: MaxText's layers/decoders.py, layers/attentions.py, layers/attention_mla.py,
+// layers/moe.py and configs/base.yml (e591f30cb).
 #include <algorithm>
 #include <optional>
 

@@ -14,11 +14,12 @@ namespace {
 // Megatron-LM drops the output of a light module as well, and recomputes it when the next module's
 // backward needs it.
 //
-// Here, a heavy module is a region over its scopes. A light module is the set of ops to recompute
-// in a block region that keeps everything else. This region runs by demand (RegionType::by_demand),
-// so only the module is executed again. If a policy names light and heavy modules, the heavy
-// modules also become ops of the block region, so their output is dropped. Adding the heavy modules
-// re-executes no additional ops and holds no additional bytes.
+// Here, a heavy module is a region over its scopes. A light module is a set of ops to recompute in
+// a region that covers the block and keeps everything else. This region runs by demand
+// (RegionType::by_demand), so only the module is executed again. If a policy names both light and
+// heavy modules, there are only block regions, and the ops of heavy modules are recomputed in them
+// too. The outputs of heavy modules are then dropped as well. This needs no additional ops and no
+// additional bytes.
 struct Module {
   std::string_view name;
   bool is_heavy = false;
@@ -128,7 +129,7 @@ std::variant<Policy, Rejected> full_except(const std::vector<std::string>& words
     policy.expectations.push_back({.ops = {policy.save.back()}});
   }
   append(policy.save, selectors({"random"}));
-  // without selectors the user wants a plan that may equal the plan of policy full
+  // a user who lists no selectors may intend the plan of policy `full`
   policy.no_effect_is_intended = words.empty();
   return policy;
 }

@@ -25,8 +25,8 @@ bool names_any(const std::vector<std::string>& words, std::initializer_list<std:
   });
 }
 
-// Adds a rule for one store to another policy. `key` is the rule's key in policy files, and the
-// name of the combined policy.
+// Parses a policy such as `offload_inputs(full)`, and adds a rule for one store to it. `key` is
+// both the name, `offload_inputs`, and the rule's key in policy files.
 std::variant<Policy, Rejected> within(const char* key, Store store, bool StoreRule::*member,
                                       const std::vector<std::string>& words) {
   auto parsed = policy_within(key, words, in_quotes(key) + ": true");

@@ -54,8 +54,8 @@ std::optional<std::vector<std::string>> list_of(std::string_view text, std::stri
   return words;
 }
 
-// Adds the regions to the policy. Each region becomes an expectation, so that a model without the
-// region gets a warning.
+// Adds the regions to the policy. Also adds an expectation for each region, so that a model without
+// the region gets a warning.
 std::optional<Rejected> add_regions(const std::vector<std::string>& words,
                                     std::vector<Selector>& regions, Policy& policy) {
   for (const std::string& word : words) {

@@ -24,7 +24,7 @@ constexpr Bytes hundredths_of_gib(std::int64_t hundredths) {
 // On most cards this total is less than the data sheet's decimal gigabytes, because ECC and the
 // driver take a part. On an H100 this total is more, because its chips hold 80 binary gigabytes.
 // Drivers differ by up to 0.3 GiB; the table has the smallest value found. Tensors cannot use all
-// of this memory: see Note [What is reserved of a card].
+// of this memory: see Note [Memory reserved on a card].
 const std::vector<DeviceSheet>& device_sheets() {
   static const std::vector<DeviceSheet> sheets = {
       {"h100",

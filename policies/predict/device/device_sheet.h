@@ -14,16 +14,17 @@ namespace rematch {
 
 // Memory of a card that a process needs in addition to its tensors.
 //
-// Note [What is reserved of a card]
-// - `context` is the memory of the driver and the CUDA context. It takes 0.3 to 0.6 GiB, depending
-//   on driver and loaded kernels.
-// - `communicator` is the memory of NCCL's buffers for each communicator. Reports say 0.5 to 0.7 GB
-//   on 4 GPUs (github.com/NVIDIA/nccl/issues/964) and 1.6 GB (github.com/NVIDIA/nccl/issues/864).
+// Note [Memory reserved on a card]
+// - `context` is the memory of the driver and the CUDA context. It is 0.3 to 0.6 GiB, depending on
+//   driver and loaded kernels.
+// - `communicator` is the memory of NCCL's buffers for each communicator. Users report 0.5 to 0.7
+//   GB on 4 GPUs (github.com/NVIDIA/nccl/issues/964) and 1.6 GB
+//   (github.com/NVIDIA/nccl/issues/864).
 // - `fragmentation_ratio` is the memory that LibTorch's caching allocator reserves beyond the
-//   tensors' bytes, as a share of these bytes. On an H100 it reserved 14 to 20 % more (llama3_1b
-//   and wan_1_3b under full and attn_only). If the card has less memory than that, the allocator
-//   frees blocks and retries, which is slow, or fails. Other cards use the same allocator but were
-//   not measured.
+//   tensors' bytes, as a share of these bytes. On an H100 this share was 14 to 20 % (llama3_1b and
+//   wan_1_3b under full and attn_only). If the card does not have this much memory, the allocator
+//   frees blocks and retries, which is slow, or it fails. Other cards use the same allocator but
+//   were not measured.
 struct CardReserve {
   Bytes context;
   Bytes communicator;

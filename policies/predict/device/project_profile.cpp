@@ -13,8 +13,8 @@ namespace {
 
 using Duration = Profile::Duration;
 
-// The forward or backward pass of a trace: its spans, and for each op a text of the properties that
-// its time depends on.
+// The forward or backward pass of a trace: its spans, and for each op a key. Ops with equal keys
+// are assumed to take equal time.
 struct Pass {
   std::vector<TypedSpan> spans;
   std::vector<std::string> ops;

@@ -35,7 +35,7 @@ class LateCopies {
   const Trace* trace_;
   // for each storage, the ops that write it, in order
   IdTable<StorageId, std::vector<OpId>> writers_;
-  // The op that made the first tensor on the storage. Absent if no op made that tensor.
+  // The op that made the first tensor with this storage. Absent if no op made that tensor.
   IdTable<StorageId, std::optional<OpId>> maker_;
 };
 

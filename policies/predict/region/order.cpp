@@ -35,8 +35,8 @@ class SinkingOrder {
     const bool is_windowed = demanded_later_.size() > kMaxWeighedSlots;
     Candidate best;
     if (has_none_left_ && !is_windowed) {
-      // After a search without result, a slot can have a gain only if a value on which its gain
-      // depends has changed.
+      // The previous search found no slot with a gain. Only slots whose gain may have changed since
+      // then can have one now.
       for (int slot : changed) {
         if (slot != demanded && place_[slot] != kNowhere) weigh(slot, state, best);
       }

@@ -1,17 +1,17 @@
 // Chooses the order in which on_demand recomputes a region's saved tensors, so that it never peaks
 // higher than whole_region.
 //
-// Note [Why lazy order is not always lowest] Running a saved tensor's closure late can cost memory
-// in three ways:
+// Note [Why lazy order is not always lowest] The closure of a saved tensor is the set of ops that
+// recompute it. Running a closure late can cost memory in three ways:
 // - It may hold a kept source that is larger than the closure's result.
 // - It may hold an intermediate that an earlier demand shares with it.
 // - It may need a large temporary at a time when gradients already exist.
 //
-// Running a closure early is called sinking. A closure is sunk if this frees more bytes than its
-// result holds. Sinking avoids the first two costs. Only simulation shows the third cost. Three
+// Running a closure early is called sinking. A closure is sunk only if this frees more bytes than
+// its result needs. Sinking avoids the first two costs. Only simulation shows the third cost. Three
 // orders are therefore simulated: lazy, lazy with sinking, and running the whole closure at the
-// first demand. The last order never peaks higher than whole_region, so the best of the three does
-// not either.
+// first demand. The last order never peaks higher than whole_region, so the best of the three
+// orders does not either.
 #pragma once
 
 #include "policies/plan/plan.h"

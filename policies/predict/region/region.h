@@ -126,8 +126,8 @@ Bytes copied_bytes(const RegionGraph& graph);
 // nothing holds the region's values.
 bool has_live_slot(const RegionGraph& graph);
 
-// Returns whether two regions behave alike under every schedule. Only the other bytes may differ,
-// by a constant amount.
+// Returns whether two regions behave alike under every schedule. Their ids and other_bytes_before
+// may differ.
 bool same_behaviour(const RegionGraph& a, const RegionGraph& b);
 
 // Returns for each local value whether it is held from forward to backward. Constants and the fresh

@@ -26,7 +26,7 @@ struct RegionTimeline {
   struct Step {
     OptionalIndex released;  // local storage that is released; absent: the step is a boundary
     int op = 0;              // local op of a boundary
-    Bytes recomputed;        // bytes that recompute made and the region holds at a boundary
+    Bytes recomputed;        // bytes made by recompute that the region holds at a boundary
   };
   // An event of one of the region's slots. Events are in the order of backward.
   struct Event {

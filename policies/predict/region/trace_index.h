@@ -13,8 +13,8 @@
 
 namespace rematch {
 
-// Facts that all regions of one trace share: where scopes open, and which events of backward name
-// each pack. Keeps a reference to the trace.
+// Facts that all regions of one trace share: where scopes open, and which events of backward refer
+// to each pack. Keeps a reference to the trace.
 class TraceIndex {
  public:
   explicit TraceIndex(const Trace& trace);
@@ -27,7 +27,7 @@ class TraceIndex {
 
   RegionGraph graph(OpRange range) const;
 
-  // The range of backward events that name a pack; {0, 0} if no event does.
+  // The range of backward events that refer to a pack; {0, 0} if no event does.
   struct PackEvents {
     std::size_t first = 0;
     std::size_t end = 0;  // index after the last event

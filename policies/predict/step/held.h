@@ -1,6 +1,6 @@
-// Splits the bytes that a plan holds from forward to backward by their reason. The total equals the
-// bytes that the step simulator holds at the end of forward, beside what the program holds. Bytes
-// are counted by storage, so a tensor that two regions share is counted once.
+// Splits the bytes that a plan holds from forward to backward by reason. The total equals the bytes
+// that the step simulator holds at the end of forward, without the bytes that the program holds.
+// Bytes are counted by storage, so a tensor that two regions share is counted once.
 #pragma once
 
 #include "policies/base/bytes.h"

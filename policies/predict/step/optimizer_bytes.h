@@ -45,14 +45,16 @@ struct OptimizerBytes {
 // - adamw8bit keeps two moments of one byte per element, with a float32 scale for each 256
 //   elements. If a parameter has fewer than 4096 elements, its two moments are float32. There is no
 //   master copy. Source: bitsandbytes-foundation/bitsandbytes, bitsandbytes/optim/optimizer.py,
-//   Optimizer2State. The release notes of v0.44.0 state the 256 elements; earlier versions had
-//   2048.
-// - muon keeps a momentum like the gradient. Parameters outside blocks, which recipes leave to
-//   AdamW, also have a second moment. Source: pytorch/pytorch, torch/optim/_muon.py, and the README
-//   of KellerJordan/Muon. Muon's temporaries are not counted, because a trace does not contain the
-//   shapes of parameters. They are up to five bfloat16 copies of the largest matrix.
-// - sgd keeps nothing. sgd(momentum=0.9) keeps a momentum like the gradient. Source:
-//   pytorch/pytorch, torch/optim/sgd.py, where the buffer is a clone of the gradient.
+//   Optimizer2State. The block size of 256 is from the release notes of v0.44.0; earlier versions
+//   used 2048.
+// - muon keeps a momentum with the size and dtype of the gradient. Parameters outside blocks, which
+//   training recipes leave to AdamW, also have a second moment. Source: pytorch/pytorch,
+//   torch/optim/_muon.py, and the README of KellerJordan/Muon. Muon's temporaries are not counted,
+//   because a trace does not contain the shapes of parameters. They are up to five bfloat16 copies
+//   of the largest matrix.
+// - sgd keeps nothing. sgd(momentum=0.9) keeps a momentum with the size and dtype of the gradient.
+//   Source: pytorch/pytorch, torch/optim/sgd.py, which creates the momentum as a clone of the
+//   gradient.
 //
 // The size of each tensor is rounded up to a multiple of `round`, as some allocators do.
 OptimizerBytes optimizer_bytes(const Trace& trace, OptimizerKind optimizer, std::int64_t round = 1);

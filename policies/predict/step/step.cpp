@@ -124,8 +124,9 @@ class StepSimulator::Run {
     }
   }
 
-  // Opens the region that starts at this op, if there is one. From this op on, the region holds its
-  // inputs. The region holds a kept storage from the op that makes the storage.
+  // Opens the region that starts at this op, if there is one. From this op on, the region counts as
+  // a holder of its inputs. It also counts as a holder of its kept storages, which its ops will
+  // make.
   void open_region(OpId op) {
     if (next_region_ >= regions_.size()) return;
     Region& region = regions_[next_region_];

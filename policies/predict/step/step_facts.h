@@ -49,9 +49,9 @@ struct DroppedPack {
   PackId pack;
 };
 
-// A part of backward: one event of a pack, or all ops up to the next such event. Between these ops
-// only backward's own bytes change, so the peak of the part is at the op with the most of these
-// bytes.
+// A part of backward: one event of a pack, or all ops between two such events. During these ops
+// only backward's own bytes change, so the peak of the part is at the op where backward has
+// allocated the most bytes.
 struct BackwardPart {
   BackwardEvent::Kind kind = BackwardEvent::Kind::kOp;
   OptionalIndex pack;      // index of a PackId; absent for ops

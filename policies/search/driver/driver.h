@@ -28,7 +28,7 @@ SearchSpace usual_space(Schedule schedule, OptimizerKind optimizer);
 std::vector<Plan> usual_baselines(const Trace& trace, const Profile& profile,
                                   const std::function<bool()>& stop);
 
-// The parts of the result that are shown in addition to the answer.
+// The parts of the result that are shown besides the answer.
 struct Shown {
   std::size_t num_points = 0;
   std::vector<Plan> baselines;

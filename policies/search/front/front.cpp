@@ -92,9 +92,10 @@ struct FrontSearch::Plans {
   std::vector<FrontPoint> answers;           // answers of the last front()
 };
 
-// Returns an upper bound on how much faster a plan that the search missed can be. Two bounds are
-// computed. The first is the sum of the gaps of mixing and of all blocks. The second is the
-// distance to the lower bound, at the peak where the next mix begins.
+// Returns an upper bound on how much faster a plan that the search missed can be. The first bound
+// adds up the optimality gaps of layer mixing and of all spans. The second bound compares each mix
+// with the lower bound at the peak of the next mix, and takes the largest difference in time.
+// Returns the smaller of the two bounds if both are valid.
 std::chrono::nanoseconds FrontSearch::Plans::time_gap() const {
   std::chrono::nanoseconds gap = mixed.time_gap;
   for (const Span& span : map.spans) gap += options.gaps[span.kind].time;
@@ -103,8 +104,8 @@ std::chrono::nanoseconds FrontSearch::Plans::time_gap() const {
     const std::chrono::nanoseconds least = bound_at(bound, mixed.points[i + 1].peak);
     above_bound = std::max(above_bound, mixed.points[i].time - least);
   }
-  // If other options offload bytes, an option may be worse than the option that it replaces. Only
-  // the second bound is then valid.
+  // The gaps ignore what other spans offload. With offloading, replacing an option can therefore
+  // cost more than its gap, and the first bound is not valid.
   return space.offload ? above_bound : std::min(gap, above_bound);
 }
 
@@ -120,9 +121,10 @@ Bytes FrontSearch::Plans::transient_gap() const {
   return gap + most_offloaded;
 }
 
-// A mix counts only memory that layers hold, and the judge counts all memory. A step's peak is
-// therefore never below the peak of its mix, so a bound for mixes is a bound for steps too. A
-// stopped search has not seen all options, so its only bound is the time of keeping everything.
+// A mix counts only memory that layers hold, and the simulated step counts all memory. The peak of
+// a step is therefore never below the peak of its mix, so a bound for mixes is a bound for steps
+// too. A stopped search has not seen all options, so its only bound is the time of keeping
+// everything.
 std::chrono::nanoseconds FrontSearch::Plans::step_time_bound(Bytes peak) const {
   if (space.is_stopped()) return profile.step_time();
   return profile.step_time() + bound_at(bound, peak - judge.before());
@@ -135,9 +137,9 @@ const FrontPoint* FrontSearch::Plans::fastest(Bytes peak, const Accept& accept) 
   const Bytes activations = peak - judge.before();
   auto end = std::partition_point(mixed.points.begin(), mixed.points.end(),
                                   [&](const LayerMix& mix) { return mix.peak <= activations; });
-  // A mix adds up the bytes that layers hold for backward. The judge simulates the whole step,
+  // A mix adds up the bytes that layers hold for backward. PointJudge simulates the whole step,
   // including forward's temporaries and storages that layers share. Therefore, the plan of a mix
-  // near the limit may exceed the limit, while the plan of a smaller mix does not.
+  // near the limit may exceed the limit, while the plan of a mix with a lower peak does not.
   constexpr int kMaxTried = 64;
   for (int tried = 0; end != mixed.points.begin() && tried < kMaxTried; ++tried) {
     const FrontPoint& found = point(static_cast<std::size_t>(--end - mixed.points.begin()));

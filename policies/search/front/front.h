@@ -23,7 +23,7 @@ namespace rematch {
 
 // Measurements of one point. An absent member was not measured.
 struct MeasuredFigures {
-  // result of the run, in the words of a run's report: "ok", "oom", "timeout"
+  // status of the run, with the words of a run's report: "ok", "oom", "timeout"
   std::string status = "ok";
   std::string reason;         // reason for a status other than ok
   std::optional<Bytes> peak;  // bytes of tensors, as returned by peak_of_tensors()
@@ -34,9 +34,9 @@ struct MeasuredFigures {
   std::optional<std::chrono::nanoseconds> calibrated_step_time;
   // true: the calibration used this point's time, so the point's error does not test the prediction
   bool is_anchor = false;
-  // The policy of a measured point that is better than this point: its peak is not higher, and its
-  // step is faster by more than the A/A interval. Empty: no measured point is better. The front's
-  // file keeps points that are worse than another point.
+  // The policy of a better measured point. A point is better if its peak is not higher and its step
+  // is faster by more than the A/A interval. Empty: no measured point is better. The front's file
+  // keeps this point even if another point is better.
   std::string lost_to;
 };
 
@@ -46,9 +46,9 @@ struct MeasuredFamily {
   std::string family;  // name of the policies, such as "nth_first", without arguments
   double predicted = 0;
   std::optional<double> measured;
-  // The measured share after lengthening the family's times by the deviation of the A/A control. If
-  // a front's share is smaller than this share, the front is worse than the family by more than
-  // noise.
+  // The measured share if every time of the family were longer by the noise of the measurement. The
+  // noise is the deviation of the A/A control from 1. A front whose share is still smaller is worse
+  // than the family by more than noise.
   std::optional<double> measured_beyond_noise;
 };
 
@@ -148,7 +148,7 @@ struct Front {
   // The plan of the policy `none`, if it differs from nothing_recomputed. In that case, the plan
   // makes blocks gather their parameters again in backward.
   std::optional<FrontPoint> none;
-  // Returns the point to which "vs none" refers.
+  // Returns the point that the columns "vs none" compare with.
   const FrontPoint& reference() const { return none ? *none : nothing_recomputed; }
   // The share of a rectangle that the front dominates. The rectangle extends to the peak of keeping
   // everything and the step time of recomputing everything.
@@ -160,8 +160,8 @@ struct Front {
   bool is_complete = true;
 };
 
-// Returns the predicted step time that is shown to users: the calibrated time if the front was
-// measured, and otherwise `profiled`, a point's step_time.
+// Returns the predicted step time that is shown to users. If the front was measured, returns the
+// calibrated time. Otherwise returns the argument `profiled`, which is the step_time of a point.
 std::chrono::nanoseconds predicted_step(const Front& front, std::chrono::nanoseconds profiled);
 inline std::chrono::nanoseconds predicted_step(const Front& front, const FrontPoint& point) {
   return predicted_step(front, point.step_time);
@@ -183,8 +183,8 @@ class FrontSearch {
   FrontSearch(const FrontSearch&) = delete;
   FrontSearch& operator=(const FrontSearch&) = delete;
 
-  // Returns a front of at most `max_points` points. The front may also have one more point for each
-  // baseline that no other point matches, and the undominated points of `answers`.
+  // Returns a front of at most `max_points` points. Exceeds this number by a point for each
+  // baseline that no other point matches or beats, and by the undominated points of `answers`.
   Front front(std::size_t max_points, const std::vector<Plan>& baselines,
               const std::vector<FrontPoint>& answers = {});
 
@@ -202,7 +202,7 @@ class FrontSearch {
   // most this ratio.
   FrontPoint lowest_within_slowdown(double slowdown_ratio);
 
-  // Returns the bound that FrontPoint::step_time_bound would have at this peak.
+  // Returns the FrontPoint::step_time_bound of a point with this peak.
   std::chrono::nanoseconds step_time_bound(Bytes peak) const;
 
  private:

@@ -18,8 +18,8 @@ bool has_fused_ops(const Trace& trace) {
   });
 }
 
-// Adds the fields of a point that depend on the whole front or on both its prediction and its
-// measurement.
+// Adds the fields of a point that need the whole front, or that compare the point's prediction with
+// its measurement.
 void complete_point(Json& point, const FrontRecord& record) {
   if (point.is_null()) return;
   point["time_source"] = to_value(record.time_source);

@@ -49,8 +49,8 @@ struct FrontRecord {
   // The memory of the device according to its data sheet, or according to the host that measured
   // the front.
   std::optional<Bytes> device_memory;
-  // The part of device_memory that tensors cannot use. With --reserve, it is a part of the budget.
-  // Absent on a CPU, and if the file does not say.
+  // The part of device_memory that tensors cannot use. The value of --reserve is also subtracted
+  // from a budget. Absent on a CPU, and if the file does not say.
   std::optional<MemoryReserve> reserve;
   // Returns the device's memory minus the reserve, or nullopt if the memory is unknown.
   std::optional<Bytes> memory_for_tensors() const;

@@ -221,8 +221,8 @@ struct Areas {
 };
 
 // `plane_of` returns the position of a point in the plane, or nullopt if the point was not
-// measured. The times of baselines are lengthened by the ratio `noise`, but the time of the
-// reference is not. Returns nullopt if no point of the front was measured.
+// measured. The times of baselines are multiplied by 1 + `noise`, but the time of the reference is
+// not. Returns nullopt if no point of the front was measured.
 template <class PlaneOf>
 std::optional<Areas> areas_of(const Front& front, const PlaneOf& plane_of, double noise = 0) {
   std::vector<PlanePoint> own;

@@ -110,7 +110,7 @@ std::vector<RegionSaves> PlanBuilder::fastest_region(int span) const {
 // in one block; outer scopes are preferred. Does not return a scope that opens several times,
 // because its path would be ambiguous.
 PlanBuilder::Place PlanBuilder::place_of(OpRange range, int first, int last) const {
-  // regions lie only inside blocks, so both spans are blocks
+  // regions lie only inside blocks, so spans `first` and `last` are blocks
   const ScopeId first_block = *map_.spans[first].scope;
   const ScopeId last_block = *map_.spans[last].scope;
   if (range.first == map_.spans[first].range.first && range.end == map_.spans[last].range.end) {

@@ -31,8 +31,8 @@ constexpr std::size_t kLabelsOnceStopped = 64;
 
 using MixLabels = std::vector<MixLabel>;  // sorted by ascending peak; times strictly descend
 
-// A job (an option for some layers), with the labels of the layers after these. `rest` is not
-// empty.
+// A job, which is an option for one or more layers. `rest` contains the labels of the layers that
+// follow the job's layers, and is not empty.
 struct PlacedJob {
   MixJob job;
   const MixLabels* rest;
@@ -189,8 +189,8 @@ class Mixer {
     MixFront front;
     front.time_gap = nanoseconds(gap_);
     for (MixLabel& label : labels_[0][0]) {
-      // The floor applies only to the whole step, because bytes held before a layer do not add to
-      // it.
+      // The floor is applied only to the peak of the whole step. If it were applied to the labels
+      // of later layers, the bytes that earlier layers hold would be added to it.
       label.peak = std::max(label.peak, problem_.floor.count);
       if (!front.points.empty() && front.points.back().peak.count == label.peak) {
         front.points.pop_back();
@@ -243,8 +243,9 @@ class Mixer {
     return placed;
   }
 
-  // Makes the sieve for a layer. Good jobs are jobs on the convex hull of their list. If most
-  // labels belong to good jobs, a first pass over these jobs saves no time.
+  // Makes the sieve that rejects dominated labels of a layer. A job is good if its option is on the
+  // convex hull of the layer's options. The first pass uses only good jobs. If most labels belong
+  // to good jobs, this pass would save no time, so the sieve rejects nothing.
   Sieve sieve_for(int layer, const std::vector<PlacedJob>& jobs) const {
     const std::vector<std::size_t> good =
         hull_options(problem_.lists[problem_.list_of_layer[layer]]);

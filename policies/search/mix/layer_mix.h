@@ -82,7 +82,7 @@ struct MixFront {
 // maximum number of labels per layer; additional labels are thinned out
 inline constexpr std::size_t kMaxMixLabels = 50'000;
 
-// The callers' view of mixing in progress. Each function may be empty.
+// Callbacks for the progress and the early end of mixing. Each function may be empty.
 struct MixWatch {
   // Polled before every layer. Once it returns true, only a few labels are kept, so that mixing
   // ends soon.

@@ -22,9 +22,9 @@ struct MixJob {
   bool passes_on = true;
 };
 
-// with_offloaded_before() returns the job with the figures that it has after layers that offload
-// `before` bytes. offloaded_behind() returns the bytes offloaded before the layers that follow the
-// job. See Note [What a mix has on the host].
+// The figures of a job depend on the bytes `before` that the layers before the job offload: see
+// Note [What a mix has on the host]. with_offloaded_before() returns the job with its figures for
+// `before`. offloaded_behind() returns the value of `before` for the layers after the job.
 MixJob with_offloaded_before(MixJob job, std::int64_t before);
 inline std::int64_t offloaded_behind(const MixJob& job, std::int64_t before) {
   return job.passes_on ? before : job.offloaded;

@@ -51,10 +51,10 @@ void keep_undominated(std::vector<CutLabel>& labels, nanoseconds slack) {
 
 // Note [Cuts as a walk along the block] A cut is a walk from the block's first op to its last. Each
 // step of the walk is a piece: a region, or ops that autograd manages up to the start of the next
-// region. The cost of a piece depends on earlier pieces only through the storages that these have
-// paid for and that the piece may hold too. See Note [Who pays for a storage]. Two labels at one
-// place are therefore compared only if they agree in these storages. Few such states exist, because
-// few values cross any place in a block.
+// region. Earlier pieces change the cost of a piece only if they have already paid for a storage
+// that the piece may hold too. See Note [Who pays for a storage]. Two labels at one op are
+// therefore compared only if the same storages have been paid for. Few such states exist, because
+// few values cross any op boundary of a block.
 class CutProgram {
  public:
   CutProgram(SpanPricer& pricer, const std::vector<RegionCandidate>& candidates)
@@ -106,7 +106,8 @@ class CutProgram {
   using Places = std::map<int, Place>;
 
   // Extends the labels of `states` by one piece and appends the results to `to`. The piece is a
-  // region if `num_outside` is 0. `last` returns the latest choice of an extended label.
+  // region if `num_outside` is 0. `last` maps an extended label to the member `last` of the new
+  // label.
   template <class AddPiece, class Last>
   void go_on(const States& states, const Paid& open, States& to, int num_outside,
              const AddPiece& add_piece, const Last& last) {

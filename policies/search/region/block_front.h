@@ -25,7 +25,7 @@ struct BlockPoint {
   Bytes demanded;                        // RegionSimulation::demanded_peak
 };
 
-// Note [What a block front is exact over] Saved bytes and recompute time are exact, because op
+// Note [Exactness of a block front] Saved bytes and recompute time are exact, because op
 // times add up and all save sets are covered. The transient is a maximum over the whole replay, so
 // no recursion over ops computes it. It is exact if all save sets were tried. It is also exact if
 // every point reaches the lower bound over all save sets, which is usual with whole_region.

@@ -87,8 +87,8 @@ class BlockOptionFinder {
     const auto first = times.begin() + block.range.first.index;
     const nanoseconds time =
         std::accumulate(first, times.begin() + block.range.end.index, nanoseconds{});
-    // The slack is divided by three: for the save sets of a region, for their transients, and for
-    // the regions of a cut.
+    // The slack is divided equally among three uses: the save sets of a region, their transients,
+    // and the regions of a cut.
     slack_ = nanoseconds(
         static_cast<std::int64_t>(static_cast<double>(time.count()) * space_.resolution_ratio / 3));
   }

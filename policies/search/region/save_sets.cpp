@@ -27,8 +27,7 @@ class Prices {
   Prices(const RegionGraph& graph, const std::vector<bool>& free_storages)
       : graph_(graph), free_(free_storages) {}
 
-  // Returns the bytes held if all outputs of an op that can be kept are kept. Counts each storage
-  // once.
+  // Returns the bytes held if the op keeps every output that can be kept. Counts each storage once.
   Bytes of_op(int op) const {
     std::vector<int> storages;
     for (int output : graph_.ops[op].outputs) {

@@ -14,8 +14,8 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// The maximum number of blocks in a segment that may keep values. Longer segments serve the lowest
-// peaks, at which nothing is kept.
+// The maximum number of blocks in a segment that may keep values. Longer segments are useful only
+// for the lowest peaks, at which they keep nothing.
 constexpr int kMaxKeepers = 4;
 
 class OptionMaker {

@@ -86,8 +86,8 @@ class SpanPricer {
 // Note [Who pays for a storage] A storage with several holders counts only once. It counts at the
 // holder that releases it last, which is the first holder in forward order. Pieces are therefore
 // tallied in forward order. If an earlier piece has paid for a storage, the storage is held anyway
-// when a later piece runs backward. For storages that the next span has paid for, this does not
-// hold: the next span has already released them, but this span may still hold them. Such a storage
+// when a later piece runs backward. The next span releases its storages before this span does. A
+// storage that the next span has paid for may therefore still be held by this span. Such a storage
 // counts in the transient and not in the held bytes.
 class SpanTally {
  public:

@@ -62,9 +62,9 @@ struct SpanMap {
 // opens several times is ambiguous.
 std::map<std::string_view, int> times_opened(const Trace& trace);
 
-// The rule for a block that runs several times in a step. kAreBlocks: each run is a block, as in
-// plans, which count the runs. kNoBlocks: no run is a block, because torch.utils.checkpoint around
-// the module would treat all runs alike, and the search chooses for each run.
+// The rule for a block that runs several times in a step. kAreBlocks: each run is a separate block,
+// as in plans. kNoBlocks: the runs are not blocks. It is the rule for torch.utils.checkpoint, which
+// treats all runs of a module alike, while the search would choose for each run separately.
 enum class Repeats : std::uint8_t { kAreBlocks, kNoBlocks };
 
 // Whether spans may offload what they hold. With kAllowed, two spans have the same kind only if

@@ -124,7 +124,7 @@ struct SimpleSearch::Plans {
 
   SimpleMix weighed(SimpleMix mix) const {
     const std::vector<int> chosen = choices(mix);
-    // has a value, because no rule offloads
+    // peak_of_mix() returns a value, because no rule offloads
     mix.peak = peak_of_mix(problem, chosen).value();
     mix.time = {};
     for (std::size_t i = 0; i < chosen.size(); ++i) {
