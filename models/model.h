@@ -1,5 +1,5 @@
-// A reference model as training code sees it: parameters, and a loss for a batch. Models are plain
-// LibTorch with Scope objects in forward; they do not know about policies or recordings.
+// A reference model, as the training code uses it: parameters, and a loss for a batch. Models are
+// plain LibTorch with Scope objects in forward; they do not know about policies or recordings.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -20,9 +20,9 @@ std::optional<at::Tensor> optional_mask(const Attention& how) {
   return how.mask.defined() ? std::optional(how.mask) : std::nullopt;
 }
 
-// Returns whether the CPU runs LibTorch's flash attention, rather than composed attention. A masked
-// op reads the flag of the memory-efficient backend. On the CPU use_attention_backend always sets
-// this flag and the flag of flash to the same value.
+// Returns true if the CPU runs LibTorch's flash attention, and false if it runs composed attention.
+// With a mask, the flag for memory-efficient attention decides. On the CPU, use_attention_backend
+// always sets this flag and the flag for flash attention to the same value.
 bool has_flash_on_cpu(const Attention& how) {
   const at::Context& context = at::globalContext();
   return how.mask.defined() ? context.userEnabledMemEfficientSDP() : context.userEnabledFlashSDP();

@@ -43,9 +43,9 @@ at::Tensor laid_out(const at::Tensor& grad_BHTD) {
   return grad_BHTD.transpose(1, 2).contiguous().transpose(1, 2);
 }
 
-// Returns a placeholder for the generator's seed or offset, which kernels do not read without
-// dropout. cuDNN's backward needs this tensor on q's device. The other backends need it on the CPU,
-// where their forward returns it.
+// Returns a placeholder for the random generator's seed or offset. Kernels do not read it, because
+// there is no dropout. cuDNN's backward needs this tensor on q's device. The other backends need it
+// on the CPU, where their forward returns it.
 at::Tensor no_philox(at::Device device = at::kCPU) {
   return at::empty({}, at::TensorOptions().dtype(at::kLong).device(device));
 }
@@ -54,8 +54,8 @@ std::int64_t round_up(std::int64_t count, std::int64_t multiple) {
   return (count + multiple - 1) / multiple * multiple;
 }
 
-// Expands the mask to every batch and head, as the kernel needs it. The rows start aligned.
-// Dimensions that broadcast are not copied.
+// Expands the mask to every batch and head, as the kernel requires. Copies the mask so that each
+// row starts at an aligned address. Dimensions that broadcast are not copied.
 at::Tensor full_mask(const at::Tensor& mask, const at::Tensor& q, const at::Tensor& k) {
   const std::int64_t keys = k.size(2);
   at::Tensor rows = at::empty(
@@ -82,8 +82,8 @@ at::Tensor repeat_heads(const at::Tensor& x_BGTD, std::int64_t num_heads) {
   return repeated.reshape({x_BGTD.size(0), num_heads, x_BGTD.size(2), x_BGTD.size(3)});
 }
 
-// Sums over the query heads that share a key head. In memory, heads follow tokens, so the sum has
-// the layout of every other gradient.
+// Sums over the query heads that share a key head. Lays out the sum as [batch, tokens, heads,
+// head_dim] in memory, like every other gradient.
 at::Tensor sum_heads(const at::Tensor& grad_BHTD, std::int64_t groups) {
   const std::int64_t heads = grad_BHTD.size(1);
   if (groups == heads) return grad_BHTD;

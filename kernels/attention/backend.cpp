@@ -17,7 +17,7 @@ constexpr std::array<std::pair<AttentionBackend, std::string_view>, 4> kNames = 
      {AttentionBackend::kEfficient, "efficient"},
      {AttentionBackend::kMath, "math"}}};
 
-// The choice applies to the whole process, like LibTorch's own flags of the enabled backends.
+// The choice applies to the whole process, like LibTorch's own flags for attention backends.
 std::atomic<bool> libtorch_is_to_choose = false;
 
 }  // namespace

@@ -35,8 +35,9 @@ __device__ Softmax<Sum> merged(const Softmax<Sum>& a, const Softmax<Sum>& b) {
   return {maximum, sum_under(a, maximum) + sum_under(b, maximum)};
 }
 
-// Updates the maximum and the sum of each row with the logits of one chunk. Loads the values that
-// only the last step needs at the start, so that the last step does not wait for memory.
+// Updates the maximum and the sum of each row with the logits of one chunk. First loads the old
+// values and the target, which only the end of the kernel needs, so that it does not wait for
+// memory there.
 template <typename T, int kCount>
 __global__ void rematch_cross_entropy_add_logits(LogitChunk op) {
   using Sum = SumOf<T>;

@@ -20,10 +20,10 @@ at::Tensor linear_cross_entropy(const at::Tensor& x_TD, const at::Tensor& weight
 
 namespace rematch::kernels {
 
-// Dense logits [rows, width] of the classes first, first + 1, ... For each row, `maximum` holds the
-// largest logit up to this chunk, and `sum` the sum of exp(logit - maximum). `target_logit` holds
-// the target's logit once the target's chunk was seen. The kernel updates all three. Their type is
-// the type in which sums are computed.
+// Dense logits [rows, width] of `width` classes, from class number `first` on. For each row,
+// `maximum` holds the largest logit up to this chunk, and `sum` the sum of exp(logit - maximum).
+// `target_logit` holds the target's logit once the target's chunk was seen. The kernel updates
+// `maximum`, `sum` and `target_logit`, which have the type in which sums are computed.
 struct LogitChunk {
   Element element;
   std::int64_t rows, width, first;

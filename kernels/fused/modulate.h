@@ -17,9 +17,9 @@ at::Tensor modulate(const at::Tensor& x_BND, const at::Tensor& shift_B1D,
 
 namespace rematch::kernels {
 
-// x and out are dense [batch, rows, width]. A table has one row of `width` elements per batch; its
-// stride is the distance between batches. `element` is the type of x and the tables. `out_element`
-// is the same type, or kBFloat16 if `element` is kFloat32.
+// x and out are dense [batch, rows, width]. shift and scale have one row of `width` elements per
+// batch; their strides count the elements from one batch to the next. `element` is the type of x,
+// shift and scale. `out_element` is the same type, or kBFloat16 if `element` is kFloat32.
 struct Modulate {
   Element element, out_element;
   std::int64_t batch, rows, width;

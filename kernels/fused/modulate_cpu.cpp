@@ -81,7 +81,7 @@ void backward(const ModulateBackward& op) {
   }
 }
 
-// Calls f with two null pointers, which stand for x's type and out's type.
+// Calls f with two null pointers, whose types are the element types of x and out.
 template <typename Function>
 void with_types(const Modulate& op, const Function& f) {
   if (op.element == Element::kFloat32 && op.out_element == Element::kBFloat16) {

@@ -48,15 +48,15 @@ __global__ void rematch_rms_norm_forward(RmsNorm op) {
   }
 }
 
-// The number of blocks that must fit on one multiprocessor at the same time, while a thread makes
-// at most two accesses per row. The compiler limits registers accordingly. On an H100, kernels took
-// a quarter longer with two or three blocks, and a twentieth longer with five.
+// The number of blocks that must fit on one multiprocessor at the same time, if a thread makes at
+// most two accesses per row. The compiler limits registers accordingly. On an H100, kernels took a
+// quarter longer with two or three blocks, and a twentieth longer with five.
 inline constexpr int kBlocksOnProcessor = 4;
 
 // Uses the formulas of the CPU kernel: grad_x = r grad_y w - x r^3 mean(grad_y w x), and
-// grad_weight is the sum of grad_y x r. A thread makes kSteps accesses per row, and keeps the
-// values that it read and its sums in registers. If kSteps is 0, a thread makes any number of
-// accesses, reads its row twice, and keeps its sums in memory.
+// grad_weight is the sum of grad_y x r. If kSteps is above 0, a thread makes kSteps accesses per
+// row, and keeps its sums and the values that it has read in registers. If kSteps is 0, a thread
+// makes any number of accesses, reads its row twice, and keeps its sums in memory.
 template <typename T, int kCount, int kSteps>
 __global__ void __launch_bounds__(kThreads, kSteps > 2 ? 2 : kBlocksOnProcessor)
     rematch_rms_norm_backward(RmsNormBackward op) {

@@ -1,5 +1,5 @@
 // Rotary position embedding as one op on every device: rematch::rope and rematch::rope_backward.
-// The op draws no random numbers and saves only the table.
+// The op draws no random numbers and saves only the cosines and sines.
 #pragma once
 
 #include "kernels/op/kernel.h"

@@ -6,8 +6,8 @@
 namespace rematch::kernels::REMATCH_CAPABILITY {
 namespace {
 
-// Two registers of the type in which sums are computed. load_two() loads as many elements of type T
-// as these hold and widens them.
+// Two registers of the type in which sums are computed. load_two() fills both registers with
+// widened elements of type T.
 template <typename T>
 using Two = at::vec::VectorizedN<SumOf<T>, 2>;
 

@@ -6,8 +6,8 @@
 // - 2.12: functional collectives take groups of any type, not strings. Meta kernels are boxed.
 // - 2.13: get_current_node() returns an intrusive_ptr. Callers write `auto`.
 // - 2.15: functional collectives take reductions of any type. Meta kernels are boxed.
-// - All: at::Context has different flags in each version. The flags are copied as bytes, up to the
-//   table that follows them.
+// - All: at::Context has different flags in each version. The engine copies the flags as bytes, up
+//   to the member fp32_precision.
 #pragma once
 
 #include <c10/core/DispatchKey.h>
@@ -22,7 +22,7 @@
 namespace rematch::libtorch {
 
 // The engine uses dispatch key Fake, which is below autograd and ADInplaceOrView in every version.
-// 2.13 moved it below Python, so Python's modes and tensor subclasses see an op first.
+// LibTorch 2.13 moved Fake below Python, so Python's modes and tensor subclasses see an op first.
 static_assert(TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 11 && TORCH_VERSION_MINOR <= 15,
               "only LibTorch 2.11 to 2.15 is supported: see scripts/libtorch");
 static_assert(c10::DispatchKey::Fake < c10::DispatchKey::ADInplaceOrView,

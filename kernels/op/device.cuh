@@ -1,7 +1,7 @@
-// Shared by the CUDA kernels of fused ops: elements widened to the type of sums, and sums over a
-// block of threads. Sums have a fixed order, so that bits repeat. A kernel's name begins with
-// rematch_ and says what the kernel does, because activity records identify a kernel only by its
-// name, and kernel classes depend on the name.
+// Shared by the CUDA kernels of fused ops: loads that widen elements to the type of sums, and sums
+// over a block of threads. Values are added in a fixed order, so that results repeat exactly. A
+// kernel's name begins with rematch_ and says what the kernel does. Profilers record only the name,
+// and the kernel's class is derived from it.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -126,9 +126,9 @@ void with_lanes(bool wide, const Function& f) {
 }
 
 // Combines values over all threads of the block and returns the result to every thread. All threads
-// must call this function. The threads of one row each combine a column; then every thread combines
-// the row. One call needs two barriers. Consecutive calls need no barrier between them, because a
-// call writes `row` only after its first barrier.
+// must call this function. The first kRow threads each combine every kRow-th value; then every
+// thread combines the kRow results. One call needs two barriers. Consecutive calls need no barrier
+// between them, because a call writes `row` only after its first barrier.
 template <typename Value, typename Combine>
 __device__ Value block_reduce(Value value, const Combine& combine) {
   constexpr int kRow = 16;
@@ -154,7 +154,8 @@ __device__ Sum block_sum(Sum value) {
   return block_reduce(value, [](Sum a, Sum b) { return a + b; });
 }
 
-inline constexpr int kSumColumns = 32;  // columns that one block adds; equals the width of a warp
+// number of columns that one block sums; equals the width of a warp
+inline constexpr int kSumColumns = 32;
 
 // sums[set][column] = partial[set][0][column] + partial[set][1][column] + ..., as T, in a fixed
 // order. Each warp adds every kWarps-th partial sum. The first warp then adds the warps' results.
@@ -189,7 +190,7 @@ inline unsigned blocks_for(std::int64_t size) {
   return static_cast<unsigned>((size + kThreads - 1) / kThreads);
 }
 
-// Calls f with a null pointer, which stands for the element's type.
+// Calls f with a null pointer, whose type is the element's type.
 template <typename Function>
 void with_type(Element element, const Function& f) {
   switch (element) {

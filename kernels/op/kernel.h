@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-// Forward declares the types that an op's own function uses. The function is declared in the same
-// header as the arguments of the op's kernels.
+// Forward declarations for fused/NAME.h, which declares an op's function and the arguments of its
+// kernels.
 namespace at {
 class Tensor;
 }

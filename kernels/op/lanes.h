@@ -69,7 +69,7 @@ struct WideLanes {
 template <typename T>
 using Lanes = WideLanes<T>;
 
-// The minimum number of rows for one thread. With fewer elements, waking the thread costs more time
+// The minimum number of rows for one thread. With fewer rows, waking the thread costs more time
 // than it saves.
 inline std::int64_t row_grain(std::int64_t width) {
   constexpr std::int64_t kElements = 32'768;
@@ -92,7 +92,7 @@ void add_partial_sums(const SumOf<T>* partial, std::int64_t num_blocks, std::int
   });
 }
 
-// Calls f with a null pointer, which stands for the element's type.
+// Calls f with a null pointer, whose type is the element's type.
 template <typename Function>
 void with_type(Element element, const Function& f) {
   switch (element) {

@@ -1,5 +1,5 @@
-// Included by every op's source. Runs an op's kernels on the device of its tensors. Registers an op
-// from its description with the dispatcher, with a graph node that calls the backward op.
+// Included by the source of every op. Registers an op with the dispatcher and gives it an autograd
+// node that calls the backward op. Runs an op's kernels on the device of its tensors.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,7 +18,7 @@
 
 namespace rematch::kernels {
 
-// The state of a node when backward reaches it.
+// The arguments of Derivative::formula, which a node collects when backward calls the node.
 struct Saved {
   at::Tensor grad;  // gradient of the op's first output
   // the tensors of Derivative::kept after unpacking; some may be undefined
@@ -80,8 +80,8 @@ Capability capability();
 void launch_on_cuda(c10::Device device, const std::function<int(void* stream)>& kernel);
 
 // Runs `forward` below autograd. If any input requires a gradient, puts a node on the first output.
-// Saves inputs before the kernel runs, as generated formulas do, so that a recompute that stops
-// early need not execute the kernel.
+// Saves inputs before the kernel runs, as LibTorch's generated autograd code does. A recompute that
+// stops once all inputs are saved therefore never runs the kernel.
 std::vector<at::Tensor> differentiate(const std::string& node_name, const Derivative& derivative,
                                       const std::function<std::vector<at::Tensor>()>& forward);
 

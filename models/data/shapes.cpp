@@ -23,7 +23,7 @@ struct Direction {
 constexpr std::array<Direction, 8> kDirections = {
     {{0, 1}, {1, 1}, {1, 0}, {1, -1}, {0, -1}, {-1, -1}, {-1, 0}, {-1, 1}}};
 
-// The content of one video. `top` and `left` are the shape's centre at frame 0.
+// The content of one video. `top` and `left` are the position of the shape's centre at frame 0.
 struct Scene {
   std::size_t shape, direction;
   std::int64_t colour, top, left, radius;
@@ -44,7 +44,7 @@ Scene make_scene(std::uint64_t counter, std::int64_t height, std::int64_t width)
   return scene;
 }
 
-// Returns the shortest distance between two places on a circle of `extent` places.
+// Returns the shortest distance between two positions on a circle of `extent` positions.
 std::int64_t circular_distance(std::int64_t from, std::int64_t to, std::int64_t extent) {
   const std::int64_t distance = ((to - from) % extent + extent) % extent;
   return std::min(distance, extent - distance);

@@ -106,7 +106,7 @@ RotaryTable LtxBlock::make_table(const Grid& grid, const ModelSpec& spec, at::De
     const double exponent = static_cast<double>(index) / last;
     return std::pow(kRotaryTheta, exponent) * (std::numbers::pi / 2.0) * (2.0 * place - 1.0);
   };
-  // Drops the pairs of heads that belong to other ranks.
+  // Keeps only the pairs of this rank's heads.
   const RankAxis tp = rank_axis(spec, "tp");
   const std::int64_t pairs_of_rank = num_pairs / tp.size;
   const std::int64_t first = tp.position * pairs_of_rank;

@@ -1,5 +1,5 @@
-// The second half of a language model's block: a SwiGLU feed-forward, a mixture of experts, or a
-// choice of the two by layer.
+// The second half of a language model's block. It is a SwiGLU feed-forward or a mixture of experts,
+// chosen for each layer.
 #pragma once
 
 #include <cstdint>
@@ -36,13 +36,13 @@ enum class ScoreApplied : std::uint8_t { kBeforeExperts, kAfterExperts };
 
 // A mixture of experts in place of a feed-forward. A router sends every token to k experts; one
 // shared expert sees all tokens. No token is dropped, and the host does not wait for the routing.
-// The k copies of each token are sorted by expert. Shapes and ops therefore never depend on the
-// data. Only the positions at which each expert's rows end depend on the data. Source: torchtitan's
-// models/common/moe.py, without its load-balancing bias.
+// The k copies of each token are sorted by expert. Only the positions at which each expert's rows
+// end depend on the data; shapes and ops do not. Source: torchtitan's models/common/moe.py, without
+// its load-balancing bias.
 //
-// Under ep a rank holds a share of the routed experts. The number of rows that they receive depends
-// on the data. Under tp the shared expert is split, and every rank holds all routed experts. With
-// sp each rank routes its own tokens. balanced_routing sends the same number of rows to every
+// Under ep a rank holds a share of the routed experts, and the data determines how many rows these
+// experts receive. Under tp the shared expert is split, and every rank holds all routed experts.
+// With sp each rank routes its own tokens. balanced_routing sends the same number of rows to every
 // expert, regardless of the scores.
 class Mixture {
  public:
@@ -80,7 +80,7 @@ class Mixture {
   Weight gate_;
   Weight w1_, w3_, w2_;
   FeedForward shared_;
-  // int32; adding the ones into the zeros counts the rows of each expert
+  // int32: scatter_add of ones_R_ into zeros_E_ counts the rows of each expert
   at::Tensor ones_R_, zeros_E_;
   at::Tensor balanced_Tk_;  // int64: the experts of each token under balanced_routing
   ExpertExchange exchange_;

@@ -20,9 +20,9 @@ at::Tensor reduced(const at::Tensor& x, const RankAxis& axis) {
   return collectives::all_reduce(x.contiguous(), axis.name);
 }
 // Collectives need each rank's rows to be contiguous. In a batch every rank has tokens of every
-// sequence, so rows must be reordered. The rows of a batch of one are in order already, so no op
-// copies them. Otherwise `clone` copies the rows. `contiguous` would not do: below autograd it is
-// one op that may return its argument, so no tensor would own the new bytes.
+// sequence, so `clone` must reorder the rows. The rows of a single sequence are in order without a
+// copy. `contiguous` is not used, because below autograd it is one op that may return its argument.
+// No recorded tensor would then own the new bytes.
 bool is_batched(const at::Tensor& x) { return x.dim() == 3; }
 at::Tensor batch_first(at::Tensor x, std::int64_t num_ranks) {  // [n B, S, D] -> [B, N, D]
   const std::int64_t batch = x.size(0) / num_ranks, tokens = x.size(1);

@@ -1,5 +1,5 @@
-// Counter-based pseudo-random integers: the same in every language and on every machine, and every
-// element is computed on its own. Parameters and synthetic data are made from these integers.
+// Counter-based pseudo-random integers: the same in every language and on every machine. Each
+// element is computed independently. Parameters and synthetic data are made from these integers.
 // Random ops in training, such as dropout, do not use them.
 #pragma once
 

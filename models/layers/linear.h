@@ -1,7 +1,8 @@
-// Linear layers and dropout: their parameters and op streams. A linear without a bias is `t mm`,
-// with a bias `t addmm`. An adapted linear adds a low-rank adapter to a frozen weight (LoRA, Hu et
-// al. 2021). Dropout is one op, `native_dropout`. The op draws from the device's default generator,
-// so recompute must restore the generator's state before it repeats the op.
+// Linear layers and dropout: their parameters and the ops that they run. A linear without a bias
+// runs `t mm`, and a linear with a bias runs `t addmm`. An adapted linear adds a low-rank adapter
+// to a frozen weight (LoRA, Hu et al. 2021). Dropout is one op, `native_dropout`. The op draws from
+// the device's default generator, so recompute must restore the generator's state before it repeats
+// the op.
 #pragma once
 
 #include <cstdint>

@@ -15,8 +15,7 @@
 namespace rematch {
 namespace {
 
-// Does not nest the calls, because temporaries of nested calls live until the end of the whole
-// expression.
+// Runs one op per statement. In a nested expression, all temporaries would live until its end.
 at::Tensor normalise(const at::Tensor& x, double eps) {
   at::Tensor statistic = at::pow(x, 2);
   statistic = at::mean(statistic, /*dim=*/-1, /*keepdim=*/true);
@@ -37,7 +36,7 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, O
 }
 
 // Every rank's result depends on the sum of squares over all ranks. Therefore the backward of
-// copy() sums the gradient of that sum over the ranks.
+// copy() adds up the gradients that all ranks have for this sum.
 at::Tensor split_rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps,
                           const RankAxis& axis) {
   const at::Tensor wide = x.to(at::kFloat);

@@ -4,8 +4,9 @@
 
 namespace rematch::preset {
 
-// The sizes of wan_small must not change, because golden files depend on them. Its blocks save more
-// for backward than parameters, head and loss take, so the peak shows the effect of checkpointing.
+// The sizes of wan_small must not change, because golden files depend on them. The activations that
+// its blocks save take more memory than its parameters, head and loss, so checkpointing lowers the
+// peak.
 const Family& dit_family() {
   static const Dimensions small = {{"layers", 8},    {"dim", 96},      {"heads", 4},
                                    {"ffn", 384},     {"batch", 2},     {"text_tokens", 16},

@@ -82,8 +82,8 @@ std::vector<std::string_view> names_of(const std::vector<DimensionEntry>& entrie
 // not divide the spec's dimensions.
 Checked check_layout(const ModelSpec& spec, const std::vector<std::string_view>& known);
 
-// Code shared by video families: their dimensions, and the dimensions of a preset with its token
-// grid. settle_video() derives the grid from `tokens`, or `tokens` from the grid.
+// Code shared by video families. video_preset() returns a preset's dimensions with its token grid.
+// settle_video() derives the grid from `tokens`, or `tokens` from the grid.
 std::vector<DimensionEntry> video_dimension_entries();
 Dimensions video_preset(const Dimensions& sizes, std::int64_t frames, std::int64_t height,
                         std::int64_t width);

@@ -30,9 +30,9 @@ Checked settle_llama(ModelSpec& spec, const Dimensions& /*given*/) {
 
 }  // namespace
 
-// The sizes of llama_small must not change, because golden files depend on them. Its blocks save
-// more for backward than parameters, head and loss take, so the peak shows the effect of
-// checkpointing.
+// The sizes of llama_small must not change, because golden files depend on them. The activations
+// that its blocks save take more memory than its parameters, head and loss, so checkpointing lowers
+// the peak.
 const Family& llama_family() {
   static const Family family = {
       {kLayers,

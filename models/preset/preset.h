@@ -75,7 +75,7 @@ const std::vector<PresetEntry>& presets();
 // A dimension of a family. Each dimension is a flag of the command line.
 struct DimensionEntry {
   std::string_view name;         // "kv_heads"
-  std::string_view description;  // a description of one line
+  std::string_view description;  // a one-line description
   std::int64_t minimum = 1;
   std::int64_t maximum = 1;
   bool is_option = false;  // true if the minimum means "off"; the spec then omits the dimension

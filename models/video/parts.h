@@ -46,8 +46,8 @@ Attention make_attention(Parameters& parameters, const std::string& name, const 
 
 struct Projected {
   // The tensors hold this rank's heads. q is [B, N, D]; k and v are [B, L, D]. split_heads()
-  // changes the shapes to these:
-  at::Tensor q, k, v;  // q [B, N, H, E]; k and v [B, L, H, E]
+  // changes q to [B, N, H, E], and k and v to [B, L, H, E].
+  at::Tensor q, k, v;
 };
 
 // Projects x and the context to queries, keys and values, and normalises queries and keys. Opens

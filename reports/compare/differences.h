@@ -65,10 +65,10 @@ class SimilarPoints {
 };
 
 // Returns the JSON names of facts that differ, such as "memory.after_forward_bytes", in the
-// record's order. The list covers facts that repeat exactly and have no metric of their own.
-// Without this list, "no difference" could be a false claim. The list excludes times, and bytes
-// that other processes influence. If a peak differs, it also excludes facts about bytes. If a count
-// differs, it excludes facts about ops. The row's metrics already show such differences.
+// record's order. Covers only facts that repeat exactly, have no metric of their own, and do not
+// depend on other processes. Without this list, a report with such differences would say "no
+// difference". If the peak differs, leaves out facts about bytes, and if a count differs, facts
+// about ops, because the row's metrics already show these differences.
 std::vector<std::string> other_differences(const PointRecord& base, const PointRecord& candidate,
                                            const ComparedRow& row);
 

@@ -98,8 +98,8 @@ bool has_compared_metric(const ComparedRow& row) {
   });
 }
 
-// Returns why the condition `missing` or `failed` cannot be judged: a report without points always
-// passes. Empty if the condition can be judged.
+// Returns why the condition `missing` or `failed` cannot be judged, or "" if it can. A report
+// without points cannot be judged, because in it no point can be missing or failed.
 std::string why_vacuous(const CompareRecord& record, FailOn what) {
   const bool is_there = !record.rows.empty() || !record.failed.empty();
   if (what == FailOn::kMissing) return is_there ? "" : "the base has no points";

@@ -35,9 +35,9 @@ bool may_be_slower(const MetricRecord& record, const Floor& floor);
 
 // Returns how much each part of a step contributes to a difference, as a share. Uses the finest
 // parts that both points recorded. For times, a part is a phase and kernel class, else a phase and
-// op class, else a phase. For bytes, a part is a holder at the peak; for ops, a phase and op class;
-// for kernels, a phase and kernel class; for collectives, a phase and kind. Absent if there is no
-// difference or if no parts were recorded.
+// op class, else a phase. For bytes, a part is a kind of memory at the peak, such as gradients; for
+// ops, a phase and op class; for kernels, a phase and kernel class; for collectives, a phase and
+// kind. Absent if there is no difference or if no parts were recorded.
 std::optional<ExplanationRecord> explain(const MetricRecord& metric, const PointRecord& base,
                                          const PointRecord& candidate);
 

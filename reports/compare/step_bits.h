@@ -10,7 +10,7 @@
 
 namespace rematch {
 
-// The kinds of bits of a step that do not belong to a single gradient.
+// One kind of bits that are recorded once for a whole step, and not for each gradient.
 struct RecordedBits {
   const char* name;  // how messages name this kind of bits
   std::string StepRecord::*bits;
@@ -26,9 +26,9 @@ inline constexpr std::array kRecordedBits = {
 // name of one gradient locates the difference better. Ignores bits that only one side recorded.
 std::string first_different_tensor(const StepRecord& left, const StepRecord& right);
 
-// True if the point's own parity says that its bits differ from its reference's bits, although its
-// plan is exact. The parity covers more than the steps: hashes of later gradients are compared
-// during measurement and then dropped.
+// True if the point's parity record says that its bits differ from the reference's bits, although
+// the plan is exact. The parity record covers more than the steps do, because the measurement
+// compares the gradient hashes of later steps and then drops them.
 bool claims_wrong_bits(const PointRecord& point);
 
 // Returns why the gradients of a step cannot be compared: "are all zero" or "are not finite". Empty

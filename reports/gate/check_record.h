@@ -35,7 +35,7 @@ inline CheckRecord loss_check(std::string check, std::string tier, const LossArm
   return record;
 }
 
-// Formats a number for a reason with four significant digits.
+// Formats a number with four significant digits, for the reason of a check.
 inline std::string number_text(double value) {
   std::array<char, 40> text{};
   std::snprintf(text.data(), text.size(), "%.4g", value);

@@ -87,7 +87,7 @@ class Gate {
   LossArms reference_arms_;
   // ops that --expect names, but that neither a report nor this build knows
   std::set<std::string> unknown_ops_;
-  // Labels of trainings that contain the reference point of another policy.
+  // Training labels of reference points that were compared with points of another policy.
   std::unordered_set<std::string> stand_ins_;
   GateRecord record_;
 };
@@ -183,9 +183,10 @@ bool Gate::is_gated(const std::string& policy) const {
                      [&](const GatedPoint& point) { return point.policy == policy; });
 }
 
-// Lists points that the reference finished and that the report lacks. Skips points that served as
-// the reference for other policies. If the reference's points do not determine which points the
-// report must have, lists only requested policies that occur nowhere in the report.
+// Lists points that the reference finished and that the report lacks. Skips reference points that
+// were compared with points of another policy. If only plain limits are checked, or if
+// --reference-policy names one policy for all points, lists only requested policies that occur
+// nowhere in the report.
 void Gate::list_missing() {
   if (&report_ == reference_) return;
   const bool is_measure = needs_reference() && !settings_.reference_policy;

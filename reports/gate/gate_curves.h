@@ -15,7 +15,7 @@ namespace rematch {
 
 // Returned if two curves have no step in common, so they cannot be compared.
 struct NoCommonSteps {
-  std::string message;  // a message of one line
+  std::string message;  // a one-line message
 };
 
 // Runs the checks that `settings` requests: tier envelope, tier equivalence (with its margin and

@@ -140,8 +140,8 @@ LossArm LossArms::arm_of(const PointRecord& point) const {
   return arm;
 }
 
-// If a point's gradients have the reference's bits, the report stores their hashes only for the
-// reference. Copies those hashes to the point.
+// If a point's gradients equal the reference's, the report stores their hashes only for the
+// reference. In that case uses the reference's hashes for the point.
 Steps LossArms::steps_of(const PointRecord& point) const {
   Steps steps = point.steps;
   const bool has_own = steps.empty() || !steps.front().gradient_hashes.empty();

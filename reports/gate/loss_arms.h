@@ -1,6 +1,6 @@
-// The two sides of a loss check. A side has a point's own run, its repeats, and its gradient
-// hashes, even if the report stores the hashes only for the reference. Measures the distance
-// between runs, and explains why two sides cannot be compared. Pure.
+// The two sides of a loss check. A side consists of a point's own run and its repeats, with their
+// gradient hashes. Measures the distance between runs, and explains why two sides cannot be
+// compared. Pure.
 #pragma once
 
 #include <cstddef>
@@ -65,9 +65,9 @@ std::optional<int> first_step_not_finite(const Steps& steps);
 // Returns text such as " in repeat 2". Returns "" for the first run, which is the point's own.
 std::string in_repeat(std::size_t run);
 
-// Labels of trainings. Two trainings have equal labels if their losses must be equal. A label
-// covers the policy and the identity, except for the fields that describe how the plan, the machine
-// and its threads execute the training.
+// Returns a label for the training that a point ran. Two trainings with equal labels must have
+// equal losses. The label covers the policy, and the identity except for the fields that describe
+// how the training is executed: schedule, machine and threads.
 std::string training_label(const PointIdentity& identity, const std::string& policy);
 
 class LossArms {

@@ -63,8 +63,8 @@ std::optional<CheckRecord> check_gradients(const LossArm& candidate) {
 
 namespace {
 
-// Names in one line the first bits that tier T0 needs but a step does not record. Returns "" if
-// every step records all of them.
+// Returns one line that names the first bits that tier T0 needs and a step lacks, or "" if no bits
+// are missing.
 std::string unrecorded(const LossArm& arm) {
   for (const Steps& run : arm.runs) {
     for (std::size_t step = 0; step < run.size(); ++step) {
@@ -132,7 +132,7 @@ namespace {
 constexpr std::size_t kEnvelopeRuns = 3;
 constexpr double kFactorOfOneRun = 2;
 constexpr double kFactorOfDoubling = 0.2;
-// The rates come from simulations with equal candidates; see Note [The envelope].
+// How often a candidate that equals the reference fails, from simulations; see Note [The envelope].
 constexpr double kFalseAlarmsOfThree = 0.005;
 constexpr double kFalseAlarmsOfFour = 0.003;
 

@@ -33,26 +33,27 @@ std::optional<BitDifference> first_difference(const Steps& left, const Steps& ri
 // reference does not repeat its own bits.
 CheckRecord check_bitwise(const LossArm& candidate, const LossArm& reference);
 
-// The envelope is the returned factor times the largest difference between two reference runs. The
-// factor is 2 for one candidate run and grows by 0.2 each time the number of runs doubles. With a
-// constant factor, more candidate runs would cause more false failures, because only the furthest
-// run counts. See Note [The envelope].
+// Returns the factor of the envelope. The envelope is this factor times the largest difference
+// between two reference runs. The factor is 2 for one candidate run and grows by 0.2 each time the
+// number of runs doubles. With a constant factor, more candidate runs would cause more false
+// failures, because only the furthest run counts. See Note [The envelope].
 double envelope_factor(std::size_t candidate_runs);
 
-// Note [The envelope] Tier T1: the candidate is at most envelope_factor times as far from the
-// reference as the reference's own runs are from each other. For each candidate run the check takes
-// the distance to the nearest reference run, at any step. The check compares the largest such
-// distance with envelope_factor times the largest difference between two reference runs. The check
-// needs three reference runs.
+// Note [The envelope] Tier T1 requires that the candidate's runs are close to the reference's runs,
+// compared with the distance between the reference's runs. The check takes each candidate run's
+// distance to the nearest reference run, at any step. The largest of these distances must be at
+// most envelope_factor times the largest difference between two reference runs. The check needs
+// three reference runs.
 //
 // Equal runs fail in at most 0.5 % of gates with three reference runs and in 0.3 % with four.
-// Simulations in tests/reports/gate show why the check uses the nearest run and a growing factor:
-//   with the first reference run:    0.6 % fail with three, under noise that persists and grows
-//   with the farthest reference run: 1.0 % fail with three, under the same noise
-//   with the mean of four:           0.35 % fail under a random walk
-//   with a constant factor of 2:     four equal runs fail in 0.5 % with three reference runs under
-//                                    noise that persists and grows, in 0.65 % with four under a
-//                                    random walk
+// The simulations in tests/reports/gate also tried other rules, and equal runs failed as follows:
+//   distance to the first reference run:         0.6 % with three reference runs, under noise that
+//                                                persists and grows
+//   distance to the farthest reference run:      1.0 % with three, under the same noise
+//   distance to the mean of four reference runs: 0.35 % under a random walk
+//   constant factor of 2, four candidate runs:   0.5 % with three reference runs under noise that
+//                                                persists and grows, 0.65 % with four under a
+//                                                random walk
 CheckRecord check_envelope(const LossArm& candidate, const LossArm& reference);
 
 // Tier T2: mean losses differ by less than a margin. Use this tier for long runs, and to compare
@@ -66,9 +67,9 @@ CheckRecord check_equivalence(const LossArm& candidate, const LossArm& reference
 // if every parameter got a gradient, or if the point did not finish.
 std::optional<CheckRecord> check_proof(const PointRecord& point);
 
-// Fails a passed bit check if the point's own parity contradicts it. The point's parity must refer
-// to `reference`, or to a policy that is equal to `reference`. Parity is judged during measurement,
-// when every bit is known; the steps store only some bits.
+// Turns a passed bit check into a failed check if the point's parity record contradicts it. The
+// parity record must refer to `reference`, or to a policy that is equal to `reference`. It is made
+// during measurement, when every bit is known; the steps store only some bits.
 void hold_to_parity(CheckRecord& check, const PointRecord& point, const PointRecord& reference);
 
 }  // namespace rematch

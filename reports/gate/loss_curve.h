@@ -20,7 +20,7 @@ struct LossPoint {
   std::int64_t step = 0;
   std::optional<double> loss;  // absent if the loss is not finite
   int line = 0;                // line in the file, counted from 1
-  int column = 0;              // start of the loss, in bytes, counted from 1
+  int column = 0;              // column where the loss starts, in bytes, counted from 1
 };
 
 // A row with a step but no loss. Loggers write such rows for validation steps, and pandas writes an

@@ -59,14 +59,13 @@ struct KernelRecord {
   double unknown_time_ratio = 0;  // share of the kernel time spent in kernels of unknown class
   std::vector<std::string> unknown_names;
   std::map<std::string, Nanoseconds> unknown_times;  // times of kernels of unknown class, by name
-  // The first record counts copies that the plan's offload started, the second counts transfers
-  // that belong to no op. Neither of the two belongs to a phase. Absent if there were no such
-  // transfers.
+  // Transfers that belong to no phase: copies that the plan's offload started, and transfers that
+  // no op started. Absent if there were no such transfers.
   std::optional<TransferRecord> offload_copies;
   std::optional<TransferRecord> unattributed_transfers;
   // step time with counting, divided by step time without counting
   std::optional<double> slowdown_ratio;
-  std::string note;     // a remark on usable figures; may be empty
+  std::string note;     // a remark about the figures if they are usable; may be empty
   std::string invalid;  // why the figures must not be used; empty if usable
   bool is_usable() const { return invalid.empty() && counted_steps > 0; }
   bool operator==(const KernelRecord&) const = default;

@@ -46,7 +46,7 @@ struct CheckRecord {
   std::string check;  // "loss_bitwise", "peak_allocated_bytes", "counts.attention_forward"
   std::string tier;   // "T0", "T1", "T2"; empty if the check has no tier
   GateVerdict verdict = GateVerdict::kPass;
-  std::string reason;              // a reason of one line
+  std::string reason;              // the reason, in one line
   std::optional<double> measured;  // in the unit of the check's name, such as bytes
   std::optional<double> limit;
   std::optional<int> first_different_step;  // index of the step; the first step is 0
@@ -114,7 +114,8 @@ void visit_fields(Curves& curves, Visit visit) {
 }
 
 struct GateRecord {
-  SourceRecord report;  // for curves, the name of the first file, and its hash as the fingerprint
+  // for curves: the name of the first file, and the file's hash as the fingerprint
+  SourceRecord report;
   std::optional<SourceRecord> reference;
   std::vector<NamedDifference> environment_differences;
   GateVerdict verdict = GateVerdict::kPass;

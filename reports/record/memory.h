@@ -20,7 +20,7 @@
 
 namespace rematch {
 
-// Bytes by holder, without holders that were not measured.
+// Bytes by holder, such as parameters or gradients. Holders that were not measured are absent.
 using HeldBytes = std::map<Holder, Bytes>;
 
 // Bytes by holder over one step, with at most one sample per op boundary. Columns have one entry
@@ -86,7 +86,8 @@ struct MemoryRecord {
   // Peaks of parts of the step: "forward", "loss", "recompute", "backward", "optimizer", and
   // "backward.<scope>" for one block.
   std::map<std::string, Bytes> peak_by_phase;
-  // The holders at the peak of each phase, but not of single blocks. The holders sum to that peak.
+  // The bytes of each holder at the peak of each phase. They sum to that peak. Single blocks have
+  // no entry.
   std::map<std::string, HeldBytes> holders_by_phase;
   std::optional<Bytes> dead_save;  // bytes that the plan saves although nothing reads them
   std::optional<Bytes> predicted_peak_allocated;

@@ -71,8 +71,8 @@ class Merge {
     return common;
   }
 
-  // Shards of one run have the same list, in an order that people chose. Keeps this order. If the
-  // lists differ, merges them sorted by `order`, without duplicates.
+  // Merges one list of all reports. If every report has the same list or an empty list, keeps its
+  // order. Otherwise sorts by `order` and drops duplicates.
   template <class T, class Order, class IsSame>
   std::vector<T> united(std::vector<T> Report::*list, Order order, IsSame is_same) const {
     std::vector<T> all;
@@ -122,7 +122,8 @@ class Merge {
     }
   }
 
-  // Drops the entry of a comparison that one sweep lacks if another sweep has measured it.
+  // Collects the comparisons that a sweep did not measure, except comparisons that another sweep
+  // measured.
   void collect_unmeasured() {
     const auto which = [](const auto& one) {
       return std::tie(one.model, one.dimensions, one.dtype, one.seed);

@@ -19,7 +19,7 @@ enum class MixedEnvironments { kRefuse, kKeepApart };
 // reports.
 enum class PointOrder { kPlanned, kGiven };
 
-// The reports come from machines or builds whose figures must not be compared.
+// Returned if the reports come from machines or builds whose figures must not be compared.
 struct FingerprintsDiffer {
   std::string message;
 };
@@ -37,9 +37,9 @@ struct MergedReport {
 std::variant<MergedReport, Rejected, FingerprintsDiffer> merge_reports(
     std::vector<Report> reports, MixedEnvironments mixed, PointOrder order = PointOrder::kPlanned);
 
-// Returns a provenance with the members that are equal for all commands. Needs at least one
-// command. The map's keys distinguish the commands. Members that differ are absent, with two
-// exceptions: the seed is the lowest seed, and the command lines that reproduce the figures are
+// Returns a provenance with only the members that are equal for all commands. There must be at
+// least one command; the map's keys distinguish the commands. Two members are kept even if they
+// differ: the seed becomes the lowest seed, and the command lines that reproduce the figures are
 // joined by "&&".
 Provenance provenance_in_common(const std::map<std::string, Provenance>& provenances);
 

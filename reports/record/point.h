@@ -88,8 +88,9 @@ inline bool is_exact(const PointRecord& point) {
   return !point.effect || point.effect->inexact_store.empty();
 }
 
-// All fields except the fields that a point stores in another form: "counted_steps", "counts" and
-// "ops", which form one record; the key; and the fields repeated from the identity.
+// Visits all fields except the fields that a point's JSON stores in another form. The exceptions
+// are the key, the fields repeated from the identity, and "counted_steps", "counts" and "ops",
+// which CountsRecord holds together.
 template <RecordOf<PointRecord> Point, class Visit>
 void visit_fields(Point& point, Visit visit) {
   visit("policy", point.policy);

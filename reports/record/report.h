@@ -23,8 +23,9 @@ struct Provenance {
   std::optional<std::string> git_commit;  // commit of the tool; absent outside a checkout
   std::optional<bool> git_dirty;
   std::optional<std::string> tool_version;
-  std::optional<std::string> program_sha256;  // hash of the binary; equal bytes count as one build
-  std::string reproduce;                      // the command line that reproduces the report
+  // hash of the binary; two builds with equal bytes count as one build
+  std::optional<std::string> program_sha256;
+  std::string reproduce;  // the command line that reproduces the report
   std::string execution = "eager";
 };
 
@@ -83,7 +84,7 @@ void visit_fields(Planned& planned, Visit visit) {
   visit("key", planned.key);
 }
 
-// A comparison of a sweep that has no points, with the reason.
+// A comparison that a sweep planned but has no points of, with the reason.
 struct UnmeasuredComparison {
   std::string model;
   std::map<std::string, std::int64_t> dimensions;

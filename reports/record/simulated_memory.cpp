@@ -15,7 +15,7 @@ HeldBytes held_by_kind(const HolderBytes& holders) {
 
 using Peaks = std::map<std::string, const StepBoundary*>;
 
-// If several boundaries have the same highest bytes, keeps the first.
+// Makes `boundary` the peak of a part if it has more bytes than the peak so far.
 void raise(Peaks& peaks, const std::string& part, const StepBoundary& boundary) {
   const StepBoundary*& peak = peaks[part];
   if (peak == nullptr || boundary.holders.total() > peak->holders.total()) peak = &boundary;

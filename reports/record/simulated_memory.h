@@ -9,8 +9,8 @@
 
 namespace rematch {
 
-// Fills the fields of a measured step with predicted values. `boundaries` must come from the step's
-// StepDetails.
+// Returns the memory record of a predicted step, with the fields of a measured step. `boundaries`
+// must come from the step's StepDetails.
 MemoryRecord memory_of(const StepPrediction& step, const std::vector<StepBoundary>& boundaries,
                        const Trace& trace);
 // Fills only the fields that need no boundaries.

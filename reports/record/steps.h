@@ -1,5 +1,5 @@
-// The bits of a point's steps. Compares them with the reference, and the executed ops with the
-// plan.
+// Records of a point's steps: the bits of each step, how they compare with the reference's bits,
+// and whether the executed ops match the plan.
 #pragma once
 
 #include <cstdint>
@@ -91,7 +91,8 @@ struct EffectRecord {
   bool intended = false;  // true if the policy's name promises a plan equal to that of `same_as`
   std::optional<bool> counts_equal_prediction;
   std::string detail;  // the first difference, in one line
-  // A store of the plan that does not keep the bits of values. Empty if the plan is exact.
+  // Names where the plan keeps values whose bits may change, such as "offload". Empty if the plan
+  // is exact.
   std::string inexact_store;
   bool operator==(const EffectRecord&) const = default;
 };

@@ -57,7 +57,7 @@ struct TimeQuality {
   std::optional<double> noise_ratio;  // spread within a round divided by the median
   std::optional<double> drift_ratio;  // last third of a round divided by its first third, minus 1
   std::vector<std::string> reasons;   // the reasons for the verdict, one line each
-  // number of samples far above the others of their round, which are kept
+  // number of samples far above the other samples of their round; they are not removed
   std::optional<int> num_outliers;
   bool operator==(const TimeQuality&) const = default;
 };
@@ -119,7 +119,8 @@ struct TimeRecord {
   std::optional<StepRatioRecord> ratio;
   std::optional<ControlRecord> control;  // only the reference has a control
   std::optional<TimeQuality> quality;
-  std::optional<DeviceStateRecord> device_state;  // absent without a GPU and its driver's report
+  // absent without a GPU, or if its driver reported nothing
+  std::optional<DeviceStateRecord> device_state;
   // True if the steps were timed with deterministic kernels, false if they were timed with the
   // fastest kernels. Absent if the fastest kernels are deterministic.
   std::optional<bool> repeatable_bits;

@@ -47,8 +47,8 @@ std::string title_of(const PointRecord& point) {
          std::to_string(identity.threads);
 }
 
-// True if `other` has no higher peak and is faster: either the intervals do not overlap, or the
-// ratio of paired rounds shows it. The ratio decides if `other` is the reference of `point`.
+// True if `other` has no higher peak and is faster beyond doubt. If `other` is the reference of
+// `point`, the verdict on their paired rounds decides. Otherwise their intervals must not overlap.
 bool surely_beats(const ComparedPoint& other, const ComparedPoint& point) {
   if (*measured_peak(*other.point) > *measured_peak(*point.point)) return false;
   const TimeRecord& slower = *point.point->time;

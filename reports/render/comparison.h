@@ -1,5 +1,5 @@
-// Groups a report's points into comparisons. Points of a comparison differ only in policy and
-// schedule, and each knows its reference.
+// Groups a report's points into comparisons. The points of a comparison differ only in policy and
+// schedule. Each point has pointers to the points of policies `none` and `full`.
 #pragma once
 
 #include <chrono>

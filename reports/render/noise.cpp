@@ -102,8 +102,8 @@ std::string quality_words(const Findings& findings) {
 }  // namespace
 
 bool is_too_noisy(const std::optional<std::array<double, 2>>& ratio_interval) {
-  // Recomputing everything makes a step about a third longer, so an interval from a time to twice
-  // that time contains every policy.
+  // Recomputing everything makes a step about a third longer. An interval that extends from a ratio
+  // to twice that ratio is therefore too wide to distinguish any policies.
   constexpr double kWidest = 2;
   if (!ratio_interval) return false;
   const auto [low, high] = *ratio_interval;

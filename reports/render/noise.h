@@ -22,7 +22,7 @@ bool is_too_noisy(const std::optional<std::array<double, 2>>& ratio_interval);
 std::string stray_words(const std::array<double, 2>& ratio_interval);
 
 // Describes all rows together: the A/A control, how many ratios are unsure, which points have noisy
-// times, and what to do. Empty if nothing of the kind was measured.
+// times, and what to do. Empty if there is nothing to say.
 std::string noise_words(const PolicyComparison& comparison);
 
 }  // namespace rematch

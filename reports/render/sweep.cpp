@@ -9,7 +9,7 @@
 namespace rematch {
 namespace {
 
-// The properties of a comparison by name. Each is a candidate for an axis.
+// The properties of a comparison by name, such as "dtype". Any property may become an axis.
 using Settings = std::map<std::string, std::string>;
 
 Settings settings_of(const PointIdentity& identity) {
@@ -57,8 +57,8 @@ bool follows_from(const std::string& name, const std::string& leader,
   return true;
 }
 
-// Orders axes: more values first, then "tokens" first; the seed is last. If dimensions determine
-// each other, only "tokens" becomes an axis.
+// Orders axes by their number of values, the largest first. Among equal numbers, "tokens" comes
+// first. The seed is always last.
 bool leads(const SweepAxis& left, const SweepAxis& right) {
   const auto rank = [](const SweepAxis& axis) {
     const int kind = axis.name == kSeedAxis ? 2 : axis.name == "tokens" ? 0 : 1;

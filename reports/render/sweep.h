@@ -1,6 +1,6 @@
-// Arranges a report of many comparisons as a sweep: for each model, the axes along which
-// comparisons differ, and the result of each policy at each place. Contains only data, which pages
-// draw.
+// Arranges a report of many comparisons as a sweep. For each model, finds the axes along which
+// comparisons differ, and collects the result of each policy in each comparison. Pages draw this
+// data.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ struct SweepAxis {
   std::vector<std::string> values;
 };
 
-// A comparison and its place in the sweep.
+// A comparison and its position on each axis of the sweep.
 struct SweepShape {
   const PolicyComparison* comparison = nullptr;
   std::vector<std::size_t> place;  // index of its value on each axis

@@ -42,8 +42,8 @@ std::string held_there(const MemoryRecord& memory) {
 std::string price(const PointRecord& point) {
   if (!point.time || !point.time->ratio) return "; time not measured";
   const StepRatioRecord& ratio = *point.time->ratio;
-  // Names the policy of the ratio unless it is `none`. Ratios refer to another policy if `none` has
-  // no time.
+  // Names the reference of the ratio unless it is `none`. Another policy is the reference if `none`
+  // has no time.
   const std::string than = ratio.reference == "none" ? "" : " than " + ratio.reference;
   if (ratio.verdict == "slower") {
     return " for " + format_percent(ratio.ratio - 1) + " more time" + than;
@@ -169,7 +169,7 @@ std::string describe_holders(const HeldBytes& held, Bytes peak) {
   for (const auto& [holder, bytes] : holders) {
     if (bytes.count == 0 || share(explained, peak) >= kMaxShareOfPeak) break;
     text += text.empty() ? "" : ", ";
-    // Names the other bytes "temporaries": they are the batch, the logits and the results that
+    // Other bytes are called "temporaries". They are the batch, the logits and the results that
     // backward does not need.
     const bool is_other = holder == Holder::kOther;
     text += is_other ? "temporaries" : as_words(to_string(holder));

@@ -195,7 +195,8 @@ std::string quoted(const Document& value) {
                      kLongestQuote);
 }
 
-// Returns the steps of a path that valijson writes as <root>[points][0][key].
+// Returns the member names and indices in an error's path, which valijson writes as
+// <root>[points][0][key].
 std::vector<std::string> steps_of(const Error& error) {
   std::vector<std::string> steps;
   for (std::size_t depth = 1; depth < error.context.size(); ++depth) {
@@ -205,8 +206,7 @@ std::vector<std::string> steps_of(const Error& error) {
   return steps;
 }
 
-// Returns text such as "points[0].key". Follows the steps, so that `value` becomes the value at the
-// path.
+// Returns text such as "points[0].key". Sets `value` from the root to the value at the path.
 std::string readable_path(const std::vector<std::string>& steps, const Document*& value) {
   std::string path;
   for (const std::string& step : steps) {

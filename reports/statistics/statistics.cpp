@@ -13,7 +13,7 @@ namespace {
 
 // standard deviation divided by MAD, for a normal distribution
 constexpr double kNormalSpread = 1.4826;
-// limit of the interval's half width, relative to the median
+// largest half width of a good interval, relative to the median
 constexpr double kNoisyHalfWidth = 0.05;
 constexpr double kNoisyWithinRound = 0.10;
 constexpr double kDrifting = 0.03;
@@ -44,7 +44,8 @@ double log_choose(std::size_t from, std::size_t chosen) {
          std::lgamma(static_cast<double>(from - chosen) + 1);
 }
 
-// Returns the probability that at least `wanted` of `trials` draws succeed, each with `chance`.
+// Returns the probability that at least `wanted` of `trials` draws succeed, if each draw succeeds
+// with probability `chance`.
 double at_least(std::size_t wanted, std::size_t trials, double chance) {
   if (chance >= 1) return 1;
   if (chance <= 0) return wanted == 0 ? 1 : 0;

@@ -48,8 +48,7 @@ void require_as_many(const JsonField& column, std::size_t wanted) {
 // Spelling of the verdict few_rounds in 1.0 reports, which call a round a "block".
 constexpr const char* kOldFewRounds = "few_blocks";
 
-// A step always takes time. A zero sample would distort statistics: some of them drop it, and it
-// halves others.
+// Rejects a sample of zero, which would distort the statistics. A step always takes time.
 void require_times(const JsonField& field,
                    const std::vector<std::vector<std::chrono::nanoseconds>>& all) {
   for (std::size_t round = 0; round < all.size(); ++round) {
@@ -117,8 +116,8 @@ std::string fingerprint(const Environment& environment) {
     Json value = to_value(member);
     if (!field.has(kLater) || !value.is_null()) json[field.key] = std::move(value);
   });
-  // Fingerprints of older reports include this key with the value null. Adding the same member
-  // keeps new fingerprints equal to old ones.
+  // Fingerprints of older reports include this key with the value null. Adds the key, so that an
+  // equal environment has an equal fingerprint.
   json["device_uuid"] = nullptr;
   return canonical_sha256(json);
 }

@@ -28,8 +28,9 @@ class PointReader {
   std::unordered_set<std::string> without_unknown_;  // structures
 };
 
-// unknown_members returns the JSON of the members of `source` that `written` lacks, by JSON
-// pointer. add_members() puts such members back if the object that held them still exists.
+// unknown_members returns the members of `source` that `written` lacks: a map from the JSON pointer
+// of each member to its JSON. add_members() adds such members if the object that contained them
+// still exists.
 std::map<std::string, std::string> unknown_members(const Json& source, const Json& written);
 void add_members(Json& json, const std::map<std::string, std::string>& members);
 

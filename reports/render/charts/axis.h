@@ -56,9 +56,10 @@ struct Estimate {
   std::array<double, 2> interval = {0, 0};
 };
 
-// Returns the range of the values, extended to show their intervals. Each end moves by at
-// most max(half the range of the values, min(twice the median interval, `most_room`)). Longer
-// intervals are cut off, because they would squeeze the values together.
+// Returns the range of the values, extended at both ends to show their intervals. An end is
+// extended by at most twice the median interval and at most `most_room`, or by at most half the
+// range of the values if that is more. Longer intervals are cut off, because they would squeeze the
+// values together.
 Range range_of(const std::vector<Estimate>& estimates, double most_room);
 
 // Draws the bar of an interval. `across` is the bar's position on the other axis. If an end of the
@@ -86,8 +87,8 @@ struct Plot {
   Position operator()(const Position& value) const { return {x(value.x), y(value.y)}; }
 };
 
-// Draws the axes of a plot with their titles in grey. The y axis' title is above it and starts at
-// `left`. The x axis' labels begin `foot` below the area.
+// Draws the axes of a plot with their titles in grey. The y axis' title is above the plot and
+// starts at `left`. The x axis is drawn `foot` below the plot.
 void draw_axes(Picture& picture, Plot& plot, double left, const std::string& y_title,
                const std::string& x_title, GridLines lines, double foot = 0);
 

@@ -142,7 +142,7 @@ Parts op_times(const PointRecord& record, std::size_t phase) {
   return times;
 }
 
-// Adds the row with its dot and its value as text, and the verdict to the legend.
+// Adds a row that shows the ratio as a dot and as text. Adds the verdict to the legend.
 void add_ratio(Rows& chart, Row row, double ratio,
                const std::optional<std::array<double, 2>>& interval, const std::string& verdict,
                int decimals) {

@@ -20,7 +20,7 @@ Drawn drawn(const Chart& chart, const std::string& why_empty) {
 
 struct NamedChart {
   std::string name;
-  std::string source;  // the data that the chart needs; messages about an empty chart name it
+  std::string source;  // name of the data that the chart needs, for messages about an empty chart
   std::function<Drawn(const Points&, const std::string& why_empty)> draw;
 };
 

@@ -124,7 +124,8 @@ Panel loss_panel(const std::vector<Losses>& all, const std::optional<Band>& band
   if (!band) return panel;
   std::vector<Position> lower;
   Area area{{}, Paint::kGrid, Paint::kAxis, words_of(*band)};
-  // Adds the area of one stretch of the band without gaps. The lower edge closes the area.
+  // Adds the current area. Called at each gap of the band and at its end. The lower edge, drawn
+  // backwards, closes the area.
   const auto flush = [&] {
     area.corners.insert(area.corners.end(), lower.rbegin(), lower.rend());
     if (lower.size() > 1) panel.areas.push_back(area);

@@ -36,8 +36,8 @@ void add_key(std::vector<Key>& legend, const std::vector<Spot>& spots, Holds hol
 }
 
 Spot spot_of(const ComparedPoint& compared) {
-  // Draws both markers only beyond this distance. Otherwise the measured marker would hide the
-  // predicted marker.
+  // Draws both markers only if they are further apart than this distance. Otherwise the measured
+  // marker would hide the predicted marker.
   constexpr double kVisible = 0.002;
   const PointRecord& record = *compared.point;
   Spot spot;
@@ -231,7 +231,7 @@ std::string without_namespace(const std::string& saved) {
   return scope + saved.substr(of_op + 2);
 }
 
-// Returns the ops that a run of layers keeps, without namespaces.
+// Returns text such as "keep attention.core::attention" for the ops that a group of layers keeps.
 std::string kept_words(const std::vector<std::string>& saves) {
   std::vector<std::string> names;
   for (const std::string& saved : saves) names.push_back(without_namespace(saved));
@@ -240,15 +240,15 @@ std::string kept_words(const std::vector<std::string>& saves) {
 
 constexpr const char* kCheaper = "other ops";
 
-// Returns the role of a saved op: "attention", or "matmuls of ffn" for "+1.ffn.gate::aten::mm#2".
-// All ops that are cheap to recompute have one role.
+// Returns words for a saved op: "attention", "matmuls of ffn" for "+1.ffn.gate::aten::mm#2", or
+// "other ops" for any op that is cheap to recompute.
 std::string role_of(std::string_view saved) {
   const std::size_t colons = saved.find("::");
   if (colons == std::string_view::npos) return kCheaper;
   std::string_view scope = saved.substr(0, colons);
   std::string_view op = saved.substr(colons + 2);
   op = op.substr(0, op.find('#'));
-  if (scope.starts_with('+')) {  // "+1." is a layer inside a region of several layers
+  if (scope.starts_with('+')) {  // in a region of several layers, "+1." names the layer
     const std::size_t dot = scope.find('.');
     scope.remove_prefix(dot == std::string_view::npos ? scope.size() : dot + 1);
   }
@@ -267,7 +267,7 @@ std::string roles_of(const std::vector<std::string>& saves) {
   return joined(std::vector<std::string>(roles.begin(), roles.end()));
 }
 
-// Assigns colours to treatments in the order in which points use them.
+// Assigns colours to the different sets of kept ops, in the order in which points use them.
 class Treatments {
  public:
   Paint paint_of(const LayerRun& run) {
@@ -295,7 +295,7 @@ class Treatments {
     return paint;
   }
 
-  std::map<std::string, Paint> paints_;  // the key is the roles of the kept ops
+  std::map<std::string, Paint> paints_;  // by the text of roles_of()
   std::size_t next_ = 0;
   std::vector<Key> legend_;
 };

@@ -23,7 +23,7 @@ double height_of(const Panel& panel) {
          kBottom;
 }
 
-// Returns the positions that areas and curves of a panel reach.
+// Returns every point of a panel's areas and curves, so that the axes can include all of them.
 std::vector<Position> corners_of(const Panel& panel) {
   std::vector<Position> corners;
   for (const Area& area : panel.areas) {

@@ -37,8 +37,8 @@ Range peaks_of(const Plane& chart) {
 }
 
 Range steps_of(const Plane& chart) {
-  // The axis spans the medians, and range_of() extends it to show the intervals. If all step times
-  // are similar, range_of() extends the axis by at most this fraction of the slowest step.
+  // The axis shows all step times, and range_of() extends it to show their intervals. If all step
+  // times are similar, range_of() extends the axis by at most this fraction of the slowest step.
   constexpr double kMinRoom = 0.02;
   double slowest = 0;
   std::vector<Estimate> steps;
@@ -99,7 +99,8 @@ void draw_steps(Picture& picture, const std::vector<Position>& corners) {
   picture.add(Path{corners, Paint::kBlue, Paint::kClear, 1, /*is_dashed=*/true});
 }
 
-// Returns the steps of a front. Each step runs along a step time and then down at a peak.
+// Splits the staircase of a front into its stairs. A stair is given by three points: a horizontal
+// line from the first to the second, then a vertical line to the third.
 std::vector<std::array<Position, 3>> steps_through(std::vector<Position> corners,
                                                    const Plot& plot) {
   std::sort(corners.begin(), corners.end(),
@@ -140,8 +141,8 @@ void draw_spots(Picture& picture, const std::vector<const Spot*>& spots, const P
   }
 }
 
-// Returns names in order of rank. Spots with the same look and place share a name: "nth_first(2),
-// first_n(16)".
+// Returns the names of the spots, in the given order. Spots with the same position and colour share
+// a name: "nth_first(2), first_n(16)".
 std::vector<Name> names_of(const std::vector<const Spot*>& spots, const Plot& plot) {
   std::vector<Name> names;
   std::map<std::tuple<double, double, Paint>, std::size_t> known;

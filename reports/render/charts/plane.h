@@ -67,7 +67,7 @@ struct FrontPanel {
 struct FrontPanels {
   std::string title;
   std::vector<FrontPanel> panels;
-  Range peaks;  // over all panels on the same axes, including panels that are not shown
+  Range peaks;  // range of all panels that use the same axes, even if a panel is not shown
   Range steps;
 };
 

@@ -16,7 +16,8 @@ constexpr double kGap = 8;
 constexpr double kInset = 6;  // margin for dots at the ends of lanes
 constexpr int kMaxTicks = 4;
 
-// Maps a ratio that is not above 0 to the farthest end of any axis.
+// Returns the natural logarithm, limited to the values that an axis can show. The result for a
+// ratio of 0 or below is the lowest of these values.
 double logarithm(double ratio) {
   constexpr double kFarthest = 28;  // natural logarithm of about 1e12
   return ratio > 0 ? std::clamp(std::log(ratio), -kFarthest, kFarthest) : -kFarthest;

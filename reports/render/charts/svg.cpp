@@ -266,7 +266,7 @@ std::string to_svg(const Key& key) {
 
 std::string to_svg_file(const Picture& picture) {
   constexpr double kMargin = 16;
-  constexpr double kMinWidth = 640;  // width of the file's picture on a screen
+  constexpr double kMinWidth = 640;  // a picture is displayed at least this wide, in pixels
   Picture whole{picture.title};
   add_legend(picture, whole);
   const double top = -kLineHeight * static_cast<double>(picture.legend.size());

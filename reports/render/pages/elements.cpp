@@ -11,7 +11,8 @@ namespace rematch::page {
 namespace {
 
 constexpr std::size_t kMaxOpenRows = 20;
-// On a narrow screen, longer words of a row are cut after two lines until the reader expands them.
+// On a narrow screen, a row's detail with more characters is cut after two lines until the reader
+// expands it.
 constexpr std::size_t kLongestWords = 100;
 // number of characters of a cell that stay on one line
 constexpr std::size_t kLongestOnOneLine = 28;

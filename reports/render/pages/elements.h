@@ -58,8 +58,8 @@ std::string list(const std::vector<std::string>& lines);
 // beside values, a row wraps instead of scrolling.
 enum class CellTitles : std::uint8_t { kAbove, kBesideOnNarrow };
 
-// Writes a table. The words of a row are in a second row below it. A table that is too wide scrolls
-// sideways and keeps its first column visible. No word is broken.
+// Writes a table. The detail of a row gets a row of its own below it. A table that is too wide
+// scrolls sideways and keeps its first column visible. No word is broken.
 std::string grid(const table::Grid& grid, CellTitles titles = CellTitles::kAbove);
 
 // Arranges parts in columns. Parts after the first `most_open` are folded under a title such as "12
@@ -67,8 +67,9 @@ std::string grid(const table::Grid& grid, CellTitles titles = CellTitles::kAbove
 std::string some_open(const std::vector<std::string>& parts, std::size_t most_open,
                       const std::string& others);
 
-// Writes tiles, words, a link to each figure, and the figures. Consecutive narrow figures share
-// columns; folded ones come last. The anchors of figures start with `anchor`.
+// Writes the part's tiles, facts and verdict, a link to each figure, and the figures. Consecutive
+// narrow figures share columns; folded figures come last. The anchors of figures start with
+// `anchor`.
 std::string part(const Part& part, const std::string& anchor);
 
 // A chart with more rows than this is unreadable. Tables have all rows.

@@ -79,7 +79,7 @@ std::string points_words(const FrontRecord& record, const std::string& file) {
          capitalized(exactness_words(record)) + ". " + next_words(record, {file, ""});
 }
 
-// Adds the whole plan to each row whose line below it is shortened.
+// If the row's detail shortens the plan, adds the whole plan as text that the reader can unfold.
 void fold_plan(const FrontPoint& point, table::Row& row) {
   if (short_saves(point) != point.saves) row.folded = capitalized(point.saves) + ".";
 }

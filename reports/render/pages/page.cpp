@@ -248,7 +248,7 @@ std::string contents(const std::vector<Section>& sections, bool has_provenance) 
          page::grid(grid, page::CellTitles::kBesideOnNarrow) + "</figure></nav>\n";
 }
 
-// Returns the markup of the machine and its settings, collapsed at first, and of the command that
+// Returns markup for the machine and its versions, collapsed at first, and for the command that
 // reproduces the measurement.
 std::string provenance(const Provenance& made, const std::string& name) {
   const Environment& machine = made.environment;

@@ -25,10 +25,10 @@ Part compare_part(const CompareRecord& record);
 // front. The anchors of its points start with `anchor`: "f0-p5".
 Part front_part(const FrontRecord& record, const std::string& file, const std::string& anchor);
 
-// One model of a sweep: policies against axes as tables and heat maps, fronts side by side,
-// failures, and each comparison folded. `anchors` holds the anchor of each shape's own part
-// elsewhere on the page. If `anchors` is empty, shapes have no parts of their own. This part then
-// has a folded table for every comparison, under anchors that begin with `anchor`.
+// One model of a sweep: tables and heat maps of policies by axes, fronts side by side, failures,
+// and each comparison folded. `anchors` holds, for each shape, the anchor of the shape's own part
+// on the page. If `anchors` is empty, shapes have no parts of their own. In that case this part has
+// a folded table for every comparison, with anchors that begin with `anchor`.
 Part sweep_part(const SweepModel& model, const std::string& anchor,
                 std::vector<std::string> anchors);
 

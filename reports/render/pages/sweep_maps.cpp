@@ -16,8 +16,8 @@ namespace {
 constexpr std::size_t kMaxOpenMaps = 6;
 constexpr std::size_t kMaxNarrowColumns = 3;
 
-// The cells of one policy at one place of the map. A place has several cells if runs differ only in
-// the seed.
+// The results of one policy that share a cell of the map, because their runs differ only in the
+// seed.
 using Cells = std::vector<const SweepCell*>;
 
 int level_of(double ratio, const std::array<double, kStrongestHeat>& steps) {
@@ -64,7 +64,7 @@ HeatCell judged_cell(const Cells& cells) {
   return worst;
 }
 
-// The shapes of one map. They differ only in the main axis and the seed.
+// The shapes that one map shows. They differ only in the seed and in the value of the first axis.
 struct MapPlaces {
   std::string words;  // the values that all shapes of the map share, such as "batch 1"
   std::vector<std::size_t> shapes;

@@ -15,7 +15,8 @@ namespace rematch::page {
 namespace {
 
 constexpr std::size_t kMaxFailureRows = 200;
-constexpr std::size_t kMaxPlaces = 4;  // maximum number of places that are listed for one failure
+// maximum number of comparisons that are listed for one failure
+constexpr std::size_t kMaxPlaces = 4;
 constexpr std::size_t kMaxOpenFronts = 6;
 constexpr std::size_t kMaxFronts = 24;
 

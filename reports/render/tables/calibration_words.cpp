@@ -30,8 +30,9 @@ double measured_ns(const FrontPoint& point) {
   return static_cast<double>(point.measured->step_time->count());
 }
 
-// Returns the larger of two distances, relative to the step time: the largest distance of an anchor
-// from the line, and the largest distance between two timings of one plan.
+// Returns the noise of the calibration line, relative to the step time. The noise is the largest
+// distance of an anchor from the line, or the largest difference between two timings of one plan,
+// whichever is larger.
 double noise_of_line(const Front& front) {
   double noise = 0;
   for (const FrontPoint* point : timed_anchors(front)) {
@@ -44,8 +45,8 @@ double noise_of_line(const Front& front) {
   return noise;
 }
 
-// Returns by which ratio the slowest anchor takes longer than the fastest, and the number of
-// anchors with a time.
+// Returns the spread of the anchors' times, which is the slowest divided by the fastest, minus 1.
+// Also returns the number of anchors with a time.
 std::pair<double, int> spread_of_anchors(const Front& front) {
   std::vector<double> times;
   for (const FrontPoint* point : timed_anchors(front)) times.push_back(measured_ns(*point));
@@ -56,8 +57,8 @@ std::pair<double, int> spread_of_anchors(const Front& front) {
 
 // Returns a warning if noise may explain the slope of the line through the anchors.
 std::string noisy_line_warning(const Front& front) {
-  // At this ratio of noise to spread, the slope may be wrong by half, because each end of the line
-  // may be off by a quarter.
+  // If noise is a quarter of the spread, each end of the line may be off by a quarter of the
+  // spread, so the slope may be wrong by half.
   constexpr double kMaxNoiseOfSpread = 0.25;
   const bool is_line = front.measurement && front.measurement->line.offset_ns != 0;
   if (!is_line) return "";
@@ -72,7 +73,8 @@ std::string noisy_line_warning(const Front& front) {
 
 // Returns a warning if measured steps are far from the sum of the profile's times.
 std::string stale_profile_warning(const FrontRecord& record) {
-  // A larger factor shows that the machine was in a different state while it was profiled.
+  // If the two times differ by more than this factor, the machine was in a different state while it
+  // was profiled.
   constexpr double kStale = 1.5;
   const Front& front = record.front;
   const auto profiled = static_cast<double>(front.points[front.knee].step_time.count());

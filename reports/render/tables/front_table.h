@@ -22,15 +22,15 @@ struct FrontFiles {
 std::string front_to_text(const FrontRecord& record, TableFormat format, std::size_t width,
                           const FrontFiles& files);
 
-// Tables of points, selected by index, and of baselines: peak, step time, and both compared with
-// policy `none`. The line below a row holds the plan as short_saves() describes it. The simple plan
-// of the record is the last row of points_grid(). empty_points_grid() returns a table with columns
-// but without rows.
+// Tables of points or of baselines: peak, step time, and both compared with policy `none`. `shown`
+// holds the indices of the points. The detail of a point's row contains its plan as short_saves()
+// describes it. If the record has a simple plan, the last row of points_grid() shows it.
+// empty_points_grid() returns a table with columns but without rows.
 table::Grid empty_points_grid(const FrontRecord& record);
 table::Grid points_grid(const FrontRecord& record, const std::vector<std::size_t>& shown);
 table::Grid baselines_grid(const FrontRecord& record);
 std::vector<std::size_t> every_point(const Front& front);
-// Returns one row of these tables, with `details` below it.
+// Returns one row of these tables, whose detail contains `details`.
 table::Row point_row(const FrontRecord& record, const std::string& name, const FrontPoint& point,
                      std::vector<std::string> details);
 
@@ -81,9 +81,9 @@ std::string reserve_words(const MemoryReserve& reserve);
 // fastest point within the device's memory.
 std::optional<std::size_t> lead_point(const FrontRecord& record);
 
-// The plan of the headline, and its name: "point 3", "baseline full" or "simple". A baseline or the
-// simple plan takes the place of a point that it beats, so that no row of the output beats the
-// headline. Absent if the user asked no question, or if no plan answers the question.
+// The plan of the headline, and its name: "point 3", "baseline full" or "simple". If a baseline or
+// the simple plan beats the leading point, the headline shows it instead, so that no row of the
+// output beats the headline. Absent if there is neither a leading point nor an answer.
 struct Lead {
   std::string name;  // empty if the answer is not a point of the front
   FrontPoint point;
@@ -120,7 +120,8 @@ std::string plans_words(const Front& front);
 // be better.
 std::string exactness_words(const FrontRecord& record);
 
-// Describes the link that priced the copies of offloading plans. Empty if plans do not offload.
+// Describes how fast the link to the host copies the values that plans offload, and how much of the
+// copy time compute hides. Empty if plans do not offload.
 std::string offload_words(const FrontRecord& record);
 
 std::string hypervolume_words(const Front& front);

@@ -12,7 +12,8 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Fits one line below a row on a screen of 100 columns. rematch describe shows the rest.
+// Text of this length fits on one line below a row, on a screen of 100 columns. rematch describe
+// shows the rest.
 constexpr std::size_t kLongestSaves = 92;
 
 std::string optimizer_words(OptimizerKind optimizer) {

@@ -25,23 +25,24 @@ enum class Alignment : std::uint8_t { kLeft, kRight };
 struct Column {
   std::string title;
   Alignment alignment = Alignment::kRight;
-  // If the table would be too wide, columns move into the detail line, the highest number first. A
-  // column with number 0 never moves.
+  // If the table is too wide, columns move into the detail line, starting with the highest number
+  // here. A column with number 0 never moves.
   int yields = 0;
 };
 
 struct Row {
   std::vector<std::string> cells;  // one for each of the grid's columns
-  std::string detail = {};         // words below the row
+  std::string detail = {};         // text below the row
   bool is_alarming = false;        // whether a page highlights the detail
   std::string anchor = {};  // target of the first cell's link on a page; empty without a link
   std::string id = {};      // the row's own anchor on a page, to which its first cell links
-  std::string folded = {};  // words that a page shows below the detail once the reader unfolds them
+  std::string folded = {};  // text that a page shows below the detail once the reader unfolds it
 };
 
 struct Grid {
   std::vector<Column> columns;
-  std::string detail_title = "verdict";  // title of Markdown's last column
+  // title of the last column in Markdown, which holds the details
+  std::string detail_title = "verdict";
   std::vector<Row> rows = {};
 };
 
@@ -51,7 +52,8 @@ void drop_empty_columns(Grid& grid, std::string_view title = "");
 // The result ends with a newline. Text fits `width` unless a single cell does not.
 std::string format_grid(const Grid& grid, TableFormat format, std::size_t width);
 
-// Formats a paragraph beside a grid: wrapped text, or a line of Markdown. Ends with a newline.
+// Formats a paragraph above or below a grid: wrapped text, or a line of Markdown. Ends with a
+// newline.
 std::string format_line(const std::string& text, TableFormat format, std::size_t width);
 
 // Removes every tag, entity, link and line break from `text` and keeps its words. Needed because

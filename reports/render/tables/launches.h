@@ -1,5 +1,5 @@
-// Kernel launches of a CUDA device, and the bytes that its allocator took. On the dry device, these
-// figures are the same as on a GPU.
+// Kernel launches of a CUDA device, and the bytes that its allocator reserved and allocated. On the
+// dry device, these figures are the same as on a GPU.
 #pragma once
 
 #include <cstddef>

@@ -96,8 +96,8 @@ std::string order_text(const RegionType& type, const TypeFacts& facts) {
   return text;
 }
 
-// Returns a text such as "104 (whole_region) or 96 (on_demand) of 113 ops", or "104 of 113 ops
-// under either schedule". `unit` is the part after the figures, " of 113 ops".
+// Returns text such as "104 (whole_region) or 96 (on_demand) of 113 ops", or "104 of 113 ops under
+// either schedule". `unit` is the text after the figures, " of 113 ops".
 std::string under_each_schedule(const std::string& policy, const std::string& whole_region,
                                 const std::string& on_demand, const std::string& unit = "") {
   if (whole_region == on_demand) return on_demand + unit + " under either schedule";

@@ -1,4 +1,5 @@
-// Predicted steps as a table for a terminal: peak, place, holders and executed ops of each plan.
+// Predicted steps as a table for a terminal. A row has the plan's peak, the phase of the peak, what
+// holds its bytes, and the executed ops.
 #pragma once
 
 #include <cstddef>
