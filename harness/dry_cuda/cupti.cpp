@@ -1,8 +1,8 @@
-// Stand-in for libcupti. Delivers what the stand-in runtime recorded, in CUPTI's record types and
-// with CUPTI's buffer protocol. Like CUPTI, it links a launch to the caller's external id only
-// while calls of the launching function are traced. This function is cudaLaunchKernel for the
-// program's kernels, and the driver's cuLaunchKernelEx for kernels of libraries. Records are lost
-// or delayed only if a test asks for this fault.
+// Stand-in for libcupti. Delivers the records of the stand-in runtime as CUPTI's record types,
+// through CUPTI's buffer protocol. Like CUPTI, it links a launch to the caller's external id only
+// if calls of the function that launched the kernel are traced: cudaLaunchKernel for the program's
+// kernels, and the driver's cuLaunchKernelEx for kernels of libraries. Records are lost or delayed
+// only if a test requests it.
 #include <cupti.h>
 
 #include <bitset>
@@ -94,7 +94,7 @@ Entry entry_of(const DryCudaRecord& record) {
   for (const Call& call : kCalls) {
     if (std::string_view(call.name) == record.call) return {record, {}, call.kind, call.id, false};
   }
-  std::abort();  // the stand-in runtime implements a function that kCalls lacks
+  std::abort();  // kCalls lacks a function that the stand-in runtime implements
 }
 
 Fate fate_of(const DryCudaRecord& record) {

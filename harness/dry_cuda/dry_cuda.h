@@ -1,13 +1,13 @@
-// A CUDA device that runs no kernel and records the name of each operation. This is the C interface
-// of the stand-in for libcudart. Link it, or find it with dlsym() in programs that also run on a
-// GPU.
+// A CUDA device that runs no kernels and records the name of each operation. This is the C
+// interface of the stand-in for libcudart. Link the stand-in, or look up the functions with dlsym()
+// in programs that also run on a GPU.
 //
 // Settings, read from the environment when the library is first used:
 //   DRY_CUDA_CARD          h100 (default), h200, l40s or a100
 //   DRY_CUDA_DEVICES       number of devices; default 1
 //   DRY_CUDA_MEMORY_BYTES  memory of each device; default: the card's
-//   DRY_CUDA_COPY_BYTES    a larger copy from or to a device moves nothing; reads return zeros;
-//                          default 1 MiB
+//   DRY_CUDA_COPY_BYTES    largest copy from or to a device whose content is stored; reads of
+//                          other content return zeros; default 1 MiB
 //   DRY_CUDA_FAILURES      "FUNCTION@CALL=CODE,...", as in dry_cuda_plant_failure()
 #pragma once
 
@@ -60,13 +60,13 @@ uint64_t dry_cuda_peak_bytes(int device);
 // recorded kernels, and `code` may be any number except 0:
 //   cupti.lost_record        the record does not exist
 //   cupti.withheld_record    only a forced flush delivers the record
-//   cupti.unfinished_record  like a withheld record, and without an end
+//   cupti.unfinished_record  the record is withheld, and has no end time
 void dry_cuda_plant_failure(const char* function, unsigned calls_before, int code);
 
-// For the other stand-ins. dry_cuda_launch() records a kernel of a library as a launch through the
+// Used by the other stand-ins. dry_cuda_launch() records a library's kernel as launched through the
 // driver. dry_cuda_listen() sets the function that receives records. dry_cuda_planted() returns the
-// error code planted for this call, or 0. dry_cuda_missing() reports on stderr, once per function,
-// that there is no stand-in, and returns `code`.
+// error code planted for this call, or 0. dry_cuda_missing() returns `code`. On the first call for
+// a function, it also prints on stderr that the function has no stand-in.
 uint32_t dry_cuda_launch(const char* name, const uint32_t grid[3], const uint32_t block[3],
                          uint64_t shared_bytes, void* stream);
 typedef void (*DryCudaListener)(const struct DryCudaRecord*);

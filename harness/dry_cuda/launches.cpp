@@ -1,5 +1,4 @@
-// Registers kernels, as nvcc's start-up code asks for. Checks launches like the real runtime, and
-// records them.
+// Registers kernels when nvcc's start-up code requests it. Checks and records launches.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>

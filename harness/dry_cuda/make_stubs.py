@@ -12,8 +12,8 @@ import re
 import subprocess
 import sys
 
-# Library: (prefix of imports that carry no version, the code for "not supported", exported functions). The last item
-# lists patterns of functions that its stand-in exports in addition to the imported functions.
+# Library: (prefix of imported functions without a symbol version, error code for "not supported", patterns of functions
+# that the library's stand-in exports in addition to the imported functions).
 LIBRARIES = {
     "libcudart.so.13": (None, 801, ["cuda*", "__cuda*"]),
     "libcublas.so.13": (None, 15, ["cublas*"]),

@@ -92,8 +92,8 @@ Place place_of(const void* address) {
           found->first + found->second.bytes - number_of(address)};
 }
 
-// Address of the next allocation. Addresses only increase, as with a real driver, because
-// LibTorch's allocator makes some choices by address, which must be reproducible.
+// Address of the next allocation. Addresses only increase, as with a real driver. LibTorch's
+// allocator makes some choices by address, so this makes its choices reproducible.
 std::uintptr_t next_address = std::uintptr_t{1} << 45;
 
 // Maps inaccessible pages, followed by shadow pages of the same size. Returns null if no address

@@ -63,8 +63,9 @@ struct Group {
 };
 thread_local Group group;
 
-// Names a kernel like "ncclDevKernel_AllReduce_Sum_f32_n4096_r2". The names of NCCL's own kernels
-// contain algorithm and protocol instead of elements and ranks.
+// Names a kernel like "ncclDevKernel_AllReduce_Sum_f32_n4096_r2", where n is the number of elements
+// and r the number of ranks. The names of NCCL's own kernels contain the algorithm and the protocol
+// instead.
 void launch(const Call& call) {
   char name[128];
   std::snprintf(name, sizeof name, "ncclDevKernel_%s_n%zu_r%d", call.kind.c_str(), call.count,

@@ -15,7 +15,8 @@ enum class ErrorKind : std::uint8_t { kRefused, kStreamMismatch };
 // thread, with or without the host's locks.
 using HostThrow = void (*)(ErrorKind kind, const char* message);
 
-// With null, errors are thrown unchanged. Call this before the first Recording.
+// Sets the function that throws the host's errors. Null restores the engine's own errors. Call this
+// before the first Recording.
 void set_host_throw(HostThrow host_throw);
 
 // Throws the host's error, if a function is set; otherwise returns.

@@ -87,8 +87,8 @@ void Frame::keep_content_of(const c10::StorageImpl* storage) {
   }
 }
 
-// Returns false for a tensor whose content has already changed: a copy would be wrong. Also returns
-// false for a gathered parameter, because its content is restored before recompute.
+// Returns false if the tensor's content has already changed, because a copy would be wrong. Also
+// returns false for a gathered parameter, because its content is restored before recompute.
 bool Frame::may_be_copied(const RecordedUse& read) const {
   if (!record_.values[read.value].outside.has_value()) return false;
   const at::Tensor& outside = record_.outside_of(read.value);
@@ -137,14 +137,15 @@ void Frame::check_not_written_since(const Slot& slot) const {
               "was saved. Use the out-of-place op");
 }
 
-// For an outside tensor, checks only writes inside the region. check_outside() checks later writes.
+// For a tensor from outside the region, checks only writes inside the region. check_outside()
+// checks later writes.
 bool Frame::is_stale(const Slot& slot) const {
   const RecordedStorage& storage = record_.storages[record_.values[slot.wanted.value].storage];
   if (!storage.outside) return slot.version.is_stale();
   return version_for_backward(storage, slot.wanted.version) != storage.version;
 }
 
-// `slot` must hold an outside tensor, or a view of one.
+// `slot` must hold a tensor from outside the region, or a view of one.
 void Frame::check_outside(const Slot& slot) const {
   const char* change = record_.change_since_saved(slot.wanted.value);
   if (change == nullptr) return;
@@ -155,8 +156,8 @@ void Frame::check_outside(const Slot& slot) const {
       "tensors whose content is restored");
 }
 
-// Recomputes one saved tensor, if backward runs inside forward or the program reads the tensor
-// outside backward. Keeps no state for later calls.
+// Recomputes one saved tensor. Used if backward runs inside forward, or if the program reads the
+// tensor outside backward. Keeps no state for later calls.
 at::Tensor Frame::unpack_alone(const Slot& slot) {
   ReplayBuffers buffers;  // an unfinished backward pass may still use buffers_
   const std::vector<WantedValue> wanted = {as_backward_reads(slot)};
@@ -166,7 +167,8 @@ at::Tensor Frame::unpack_alone(const Slot& slot) {
   return replay.take(slot.wanted.value);
 }
 
-// A pass that left the plan did not run the planned ops, so it recomputes whatever backward needs.
+// Extent kPrefix replays the planned ops. A pass that left the plan ran other ops, so it instead
+// recomputes whatever backward needs.
 ReplayExtent Frame::extent() const {
   const bool as_forward = type_->extent == ReplayExtent::kPrefix;
   return has_left_plan_ && as_forward ? ReplayExtent::kWholeClosure : type_->extent;
@@ -192,8 +194,8 @@ void Frame::begin_replay(int graph_task) {
   if (as_forward || at_once) replay_->run_all();
 }
 
-// Backward reads the storage's latest content, except for a saved tensor that its version counter
-// marks as overwritten.
+// Backward reads the latest content of the storage. Exception: if the version counter shows that a
+// saved tensor was overwritten, backward reads the content that was saved.
 WantedValue Frame::as_backward_reads(const Slot& slot) const {
   const std::int32_t last = record_.storages[record_.values[slot.wanted.value].storage].version;
   return {slot.wanted.value, is_stale(slot) ? slot.wanted.version : last};

@@ -35,8 +35,8 @@ class Frame {
   Record& record() { return record_; }
   const Record& record() const { return record_; }
 
-  // Switches to the region of another shape, which must begin at the same scope and with the ops
-  // that have already run.
+  // Switches to a region of another shape. That region must begin at the same scope and with the
+  // ops that have already run.
   void follow_region(std::size_t region);
 
   // See Note [Leaving the plan].
@@ -55,7 +55,7 @@ class Frame {
   // exist.
   void pack_kept_values(const HookPair& pair) { packed_values_.pack(record_, pair); }
 
-  // See Note [Lifetime of stored values]. `before` is the previous region in forward.
+  // See Note [Lifetime of stored values]. `before` is the region that precedes this one in forward.
   void follow(std::weak_ptr<Frame> before) { before_ = std::move(before); }
   void leave_device();
   void come_back();

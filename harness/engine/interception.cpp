@@ -15,8 +15,8 @@ namespace {
 constexpr c10::DispatchKeySet kBelowFake(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::Fake);
 
 // Thread-local, because autograd's worker threads inherit the dispatch key (in
-// at::ThreadLocalState) but must not call these modes. Ops on worker threads reach only the
-// observer and the mode of BackwardThreadsGuard.
+// at::ThreadLocalState) but must not call the modes of the thread that started backward. Only the
+// observer and the mode of BackwardThreadsGuard see ops on worker threads.
 thread_local std::vector<OpMode*> modes;
 thread_local SavedTensorProvider* saved_tensor_provider = nullptr;
 std::atomic<OpMode*> mode_of_backward_threads{nullptr};
@@ -25,9 +25,9 @@ std::atomic<bool> recompute_failed{false};
 
 Phase phase_of_thread() { return in_backward() ? Phase::kBackward : Phase::kForward; }
 
-// An op on a tensor subclass runs in Python. The Python fallback needs thread state that the
-// topmost dispatch key sets, so the op is called from the top of the dispatcher. Modes that were
-// active in forward are not called again.
+// An op on a tensor subclass runs in Python. The Python fallback needs thread state that only the
+// topmost dispatch key sets, so such an op is called from the top of the dispatcher. Dispatch modes
+// that were active in forward are not called again.
 void redispatch_recorded(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                          torch::jit::Stack* stack) {
   if (!keys.has(c10::DispatchKey::Python)) {
@@ -66,7 +66,7 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::ji
 using libtorch::NodePointer;
 
 // Overriding get_default_saved_variable_hooks() is the only way to supply default saved-tensor
-// hooks without Python. All other calls go to the previous default engine, because it may already
+// hooks without Python. All other calls go to the previous default engine. That engine may already
 // own the device threads, which LibTorch starts only once. In a Python process, it also handles the
 // interpreter's lock.
 class HookEngine final : public torch::autograd::Engine {

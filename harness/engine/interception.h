@@ -1,12 +1,12 @@
-// The one place that hooks into LibTorch. Installs a fallback at a dispatch key just below
-// autograd. Also installs an autograd engine that supplies saved-tensor hooks and forwards all
-// other calls to the previous engine. Both are installed once per process, on first use. They cost
-// nothing on a thread without one of the guards below.
+// All hooks into LibTorch. Installs a fallback at a dispatch key just below autograd, and an
+// autograd engine that supplies saved-tensor hooks and forwards all other calls to the previous
+// engine. Both are installed once per process, on first use. They cost nothing on a thread without
+// one of the guards below.
 //
 // Note [Dispatch key Fake]
-// DispatchKey::Fake is below ADInplaceOrView, sees factories, and has no fallback of its own. Ops
-// arrive as the leaf ops that autograd differentiates; CompositeImplicit ops are already
-// decomposed. Their results have the TensorImpl that autograd continues to use.
+// DispatchKey::Fake is below ADInplaceOrView, intercepts factories, and has no fallback of its own.
+// Composite ops are already decomposed at this key, so the engine sees the ops that autograd
+// differentiates. Their results are the TensorImpls that autograd continues to use.
 // kernels/libtorch/versions.h checks the key's position. install_interception() checks that no
 // other library uses the key.
 #pragma once
@@ -101,8 +101,8 @@ class SavedTensorGuard {
   SavedTensorProvider* previous_;
 };
 
-// Observes every op that is executed, on any thread, including recomputed ops. A process has at
-// most one observer, because it counts the ops of the whole process. `phase` is kForward for
+// Observes every op that is executed on any thread, including recomputed ops. A process has at most
+// one observer, because the observer counts the ops of all threads. `phase` is kForward for
 // everything outside backward, including the optimizer.
 class OpObserver {
  public:

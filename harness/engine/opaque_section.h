@@ -1,6 +1,6 @@
-// A part of forward whose ops cannot be recorded, such as compiled code, whose kernels bypass the
-// dispatcher. Inside the section, autograd keeps the tensors that it saves. The section's results
-// count as tensors from outside the region, so the record holds them.
+// A part of forward whose ops cannot be recorded, because its kernels bypass the dispatcher. An
+// example is compiled code. Inside the section, autograd itself keeps the tensors that it saves.
+// The section's results count as tensors from outside the region, so the record holds them.
 #pragma once
 
 #include <c10/core/impl/LocalDispatchKeySet.h>

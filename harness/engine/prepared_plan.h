@@ -38,7 +38,7 @@ struct PreparedRegionType {
   std::vector<int> skipped;  // indices of the ops with PlannedOp::skipped
   ReplayExtent extent = ReplayExtent::kLazyClosure;
   bool early_stop = true;
-  std::unordered_map<int, const DemandStep*> demand_steps;  // by DemandStep::pack
+  std::unordered_map<int, const DemandStep*> demand_steps;  // the key is DemandStep::pack
 
   std::size_t first_op_of(int layer_distance) const;
 };

@@ -4,13 +4,12 @@
 // A program may set its own hooks around a region: save_on_cpu, a trainer's offloader, a logger.
 // The engine combines them with the plan:
 // - The first step under a pair of hooks is a trial. The pair packs the same tensors as without the
-//   plan. Each unpacked tensor is compared with the tensor that was packed. If pack returns its
-//   argument, the pair frees no memory, and the plan decides what is kept.
-// - If the bits were equal, later steps apply the pair to the values that the plan keeps. They are
-//   packed when the region ends, and unpacked when its backward begins.
-// - If the bits differed, or if the pair belongs to a checkpointing library, the pair alone decides
-//   what is kept. Regions do not open under such a pair, and the engine warns once.
-// Hooks that are set inside a region pack what autograd saves there, as without the plan. Hooks are
+//   plan. Each unpacked tensor is compared with the tensor that was packed. If the pack function
+//   returns its argument, the pair frees no memory, and the plan decides what is kept.
+// - If all bits were equal, later steps apply the pair to the values that the plan keeps. These
+//   values are packed when the region ends, and unpacked when its backward begins.
+// - If some bits differed, or if the pair belongs to a checkpointing library, the pair alone
+//   decides what is kept. Under such a pair no region opens, and the engine warns once.
 // Python functions, so only Python can identify them: see set_program_hooks().
 #pragma once
 
@@ -26,8 +25,8 @@
 
 namespace rematch {
 
-// Returns a number that identifies the code of a pair of Python functions in all steps, or -1 for
-// functions of a checkpointing library. Acquires the interpreter's lock itself.
+// Returns a number that identifies the code of a pair of Python functions, the same in all steps.
+// Returns -1 for functions of a checkpointing library. Acquires the interpreter's lock itself.
 using IdentifyHooks = std::int64_t (*)(void* pack, void* unpack);
 // Returns the c10::TensorImpl of a Python object, borrowed. Returns null if the object is not a
 // tensor.
@@ -47,17 +46,17 @@ struct HookPair {
   HookTrust trust = HookTrust::kDecides;
 };
 
-// Returns the program's innermost pair of hooks on this thread. Does not call Python if the pair is
-// `known`.
+// Returns the program's innermost pair of hooks on this thread. If this is the pair `known`, does
+// not call Python.
 std::optional<HookPair> hooks_of_program(const std::optional<HookPair>& known);
 
 // Returns whether the unpack function of a pair always returns contiguous tensors, even if the
 // packed tensors were not contiguous.
 bool makes_contiguous(const HookPair& pair);
 
-// Returns hooks that autograd calls for one saved tensor. They call the program's hooks, and under
-// kOnTrial compare the unpacked tensor with the packed tensor. If the program's pack returns its
-// argument, they use `otherwise` instead.
+// Returns hooks that autograd calls for one saved tensor. These hooks call the program's hooks.
+// Under kOnTrial they also compare the unpacked tensor with the packed tensor. If the program's
+// pack function returns its argument, they use `otherwise` instead.
 std::unique_ptr<torch::autograd::SavedVariableHooks> program_hooks(
     const HookPair& pair, std::unique_ptr<torch::autograd::SavedVariableHooks> otherwise);
 

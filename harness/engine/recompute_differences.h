@@ -28,8 +28,8 @@ class RecomputeDifferences {
 
  private:
   mutable std::mutex mutex_;
-  std::map<std::string, RecomputeDifference> first_;  // the first difference of each region, by the
-                                                      // region's name
+  std::map<std::string, RecomputeDifference> first_;  // the first difference of each region; the
+                                                      // key is the region's name
 };
 
 // A hash of an op's results. Returns 0 for results that cannot be compared: views, collectives and

@@ -91,7 +91,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     try {
       open_region_if_planned();
     } catch (...) {
-      leave();  // the Scope whose constructor called enter() is never destroyed
+      leave();  // if the Scope's constructor throws, its destructor does not run
       throw;
     }
   }
@@ -125,7 +125,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
       if (!frame->has_left_plan()) {
         std::string difference = describe_difference(index, op, *stack);
         if (refuses()) {
-          // If the op itself fails, the model must get the op's error.
+          // If the op itself fails, the model must see the op's error instead.
           call_next(op, keys, stack, depth);
           throw StreamMismatch("region " + frame->region_name() + ", " + difference +
                                ". Was the plan made for another model or other dimensions?");
@@ -155,8 +155,9 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     return frame->type().has_several_layers && !is_in_layer;
   }
 
-  // Called when a scope opens beside the region's first scope. If the step skips, repeats or
-  // reorders layers, the scope may belong to another region. In that case, closes the open region.
+  // Called when a scope opens at the same depth as the region's first scope. If the step skips,
+  // repeats or reorders layers, the scope may belong to another region. In that case, closes the
+  // open region.
   void go_on_in_scope(std::optional<int> index) {
     const PreparedRegionType& type = frame->type();
     if (!type.has_several_layers) return;

@@ -59,8 +59,8 @@ struct Refused : std::runtime_error {
 // Also refused:
 // - reading a result that was overwritten after the region, if recompute cannot make it: it was
 //   filled through a raw pointer, or made by an op with a side effect;
-// - recompute of an op on a different stream than forward ran it on. Autograd runs backward on the
-//   streams of forward, whichever are current.
+// - recompute of an op on a different stream than in forward. Autograd runs backward on the streams
+//   of forward, so this happens only if the program switches streams in backward.
 //
 // Note [What the engine cannot see]
 // - A write through .data or a raw pointer into a tensor from outside the region, or a replacement
@@ -70,8 +70,8 @@ struct Refused : std::runtime_error {
 // - An op of another library that has a state of its own, or that draws numbers without a generator
 //   argument and without the tag nondeterministic_seeded. Verify::kRecomputedOps finds such ops.
 // - A write through a raw pointer into a result of the region. The engine sees such a write only in
-//   three cases: the tensor's version is raised after the write (increment_version, mark_dirty), an
-//   `empty` made the tensor and no op wrote to it, or note_pointer_taken() was called
+//   three cases: the tensor's version is raised after the write (increment_version, mark_dirty);
+//   the tensor was made by `empty` and no op wrote to it; or note_pointer_taken() was called
 //   (record/pointer_taken.h). The Python package calls this function for numpy(), data_ptr(),
 //   __dlpack__ and Triton.
 // - Kernels that give different bits each time. Use LibTorch's deterministic mode.
@@ -84,20 +84,20 @@ enum class OutsideCheck : std::uint8_t {
 
 // How to react if the ops of a forward pass fit no shape of the plan.
 //
-// Note [Following a shape] A plan may have several shapes, for steps that run different ops. A
-// forward pass begins with the shape of the previous forward pass of the Recording, at first with
-// the first shape. As long as the ops fit several shapes, the region keeps every value that one of
-// these shapes keeps. Once the ops fit only one shape, the region drops the other values. If a
-// later op does not fit, the region switches to another shape that fits all its ops so far. Values
-// that only the new shape keeps are then recomputed. Without such a switch, bytes and counts equal
-// those of the shape that ran.
+// Note [Following a shape] A plan may have several shapes, for steps that run different ops. The
+// first forward pass of a Recording begins with the first shape, and later passes begin with the
+// shape of the previous pass. As long as the ops fit several shapes, the region keeps every value
+// that one of these shapes keeps. Once the ops fit only one shape, the region drops the other
+// values. If a later op does not fit, the region switches to another shape that fits all its ops so
+// far. Values that only the new shape keeps are then recomputed. Without such a switch, memory use
+// and op counts are as predicted for the shape that ran.
 //
 // Note [Leaving the plan] A pass whose ops fit no shape leaves its plan and continues. Its ops are
-// aligned with the planned ops. Planned ops are treated as planned. Extra ops are recomputed,
-// except for extra collectives, which are kept because other ranks may not run them. Backward
-// recomputes from the record, which does not depend on the plan, so the bits equal those of the
-// step without the plan. Leaving the plan may cost memory or recomputation. Such a pass ignores the
-// planned order of recomputation, and offloads no inputs.
+// aligned with the planned ops. Ops that match a planned op are kept or recomputed as planned.
+// Extra ops are recomputed, except for extra collectives, which are kept because other ranks may
+// not run them. Backward recomputes from the record, which does not depend on the plan, so the bits
+// equal those of the step without the plan. Leaving the plan may cost memory or recomputation. Such
+// a pass ignores the planned order of recomputation, and offloads no inputs.
 enum class OnMismatch : std::uint8_t {
   kFollow,         // continues without the plan; warns once for each region type (TORCH_WARN)
   kFollowQuietly,  // continues without the plan; the caller reports Checkpoint::departures()

@@ -24,8 +24,8 @@ bool begins_with(const PreparedRegionType& type, const std::vector<std::int32_t>
   return ids.size() <= type.ids.size() && std::equal(ids.begin(), ids.end(), type.ids.begin());
 }
 
-// Returns whether a layer may end after the first `num_ops` ops. Always true between ops for which
-// the plan names no layer.
+// Returns whether a layer may end after the first `num_ops` ops. Also returns true if the next op
+// belongs to no layer.
 bool is_layer_complete(const PreparedRegionType& type, std::size_t num_ops) {
   if (num_ops == 0 || num_ops >= type.ids.size()) return num_ops == type.ids.size();
   const int next = type.layer_of_op[num_ops];
@@ -54,7 +54,7 @@ std::optional<ShapeFollower::Opening> ShapeFollower::find_opening(const std::str
   return Opening{next_, std::nullopt};
 }
 
-// Switches to another shape that fits the ops so far and has its next region at this scope.
+// Switches to another shape that fits all ops so far, and whose next region begins at this scope.
 void ShapeFollower::follow_rival_at(const std::string& scope) {
   for (const std::size_t rival : rivals_) {
     if (!begins_at(rival, scope)) continue;
@@ -63,7 +63,7 @@ void ShapeFollower::follow_rival_at(const std::string& scope) {
   }
 }
 
-// Finds the region for a scope that is not the next planned one: layers were skipped, repeated or
+// Finds the region for a scope that the plan does not expect next: layers were skipped, repeated or
 // reordered, or a pass of another shape begins.
 std::optional<ShapeFollower::Opening> ShapeFollower::find_elsewhere(
     const std::string& scope, InnerLayers inner_layers) const {

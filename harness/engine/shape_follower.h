@@ -35,7 +35,7 @@ class ShapeFollower {
   // Call this before op `index` of an undecided region. Drops the shapes that do not run this op at
   // this index. If no shape runs the op, the frame's shape remains.
   void narrow(Frame& frame, Recorder& recorder, std::size_t index, std::int32_t op_id);
-  // A treatment of op `index` that keeps what any of the remaining shapes keeps.
+  // Returns a treatment of op `index` that keeps everything that any of the remaining shapes keeps.
   Keep keep_for_all(const Frame& frame, std::size_t index) const;
   // Drops the values that the plan of the frame's shape does not keep.
   void settle(Frame& frame, Recorder& recorder);
@@ -73,7 +73,7 @@ class ShapeFollower {
 
   const Checkpoint::Prepared& prepared_;
   std::size_t next_ = 0;  // the open region or, if no region is open, the next region
-  // For each other shape that fits all ops of the forward pass so far: its open or next region.
+  // The open or next region of each other shape that fits all ops of the forward pass so far.
   std::vector<std::size_t> rivals_;
   // The values of next_ and rivals_ before the region opened. An empty pass restores them.
   std::size_t next_before_ = 0;

@@ -68,8 +68,8 @@ class LateWords {
 };
 
 // Describes a computation whose parts differ in length, such as a search. Returns a text such as
-// "searching for 4 s, about 9 s left; Ctrl-C shows the best so far". If `left` is absent, the text
-// has no estimate. Absent in the first two seconds. Pure.
+// "searching for 4 s, about 9 s left; Ctrl-C shows the best so far". Without `left`, the text has
+// no estimate. Returns nothing in the first two seconds. Pure.
 std::optional<std::string> elapsed_progress_words(
     const std::string& what, const std::string& hint, std::chrono::nanoseconds elapsed,
     std::optional<std::chrono::nanoseconds> left = std::nullopt);
@@ -91,8 +91,8 @@ class ElapsedProgress {
  private:
   std::string what_;
   std::string hint_;
-  // The end of the first piece, the end of the last piece, and how long the rest takes from then
-  // on.
+  // The times at which the first and the last piece ended, and the estimated time of the remaining
+  // pieces after that.
   std::optional<std::chrono::steady_clock::time_point> first_piece_;
   std::chrono::steady_clock::time_point last_piece_;
   std::optional<std::chrono::nanoseconds> left_;
@@ -100,8 +100,8 @@ class ElapsedProgress {
 };
 
 // Describes steps that run one after another in this process. Returns a text such as "profile: step
-// 3 of 22, about 40 s left". Absent in the first two seconds, before the first step is done, and
-// after the last step. Pure.
+// 3 of 22, about 40 s left". Returns nothing in the first two seconds, before the first step is
+// done, and after the last step. Pure.
 std::optional<std::string> step_progress_words(const std::string& what, std::int64_t done,
                                                std::int64_t total,
                                                std::chrono::nanoseconds elapsed);

@@ -64,8 +64,8 @@ Value accepted(std::variant<Value, Rejected> result) {
 // Returns the tensors of an array of TensorImpls (tensor._cdata in Python).
 std::vector<at::Tensor> tensors_at(void* const* tensors, int count);
 
-// Parse an argument. They throw FormatError or std::invalid_argument, and the message says what is
-// allowed.
+// The functions below parse an argument. They throw FormatError or std::invalid_argument with a
+// message that says what is allowed.
 Trace trace_of_text(const char* trace_json);
 Plan plan_of_text(const char* plan_json);
 Schedule schedule_named(const char* name);

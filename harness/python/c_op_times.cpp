@@ -20,13 +20,13 @@
 #include "policies/trace/measured_profile.h"
 #include "policies/trace/profile_json.h"
 
-using namespace rematch;  // the C functions below are outside of any namespace
+using namespace rematch;  // for the C functions below, which belong to no namespace
 using namespace rematch::c_call;
 
 // Measures op times. Shows its progress after two seconds.
 struct RematchOpTimes {
-  // `num_steps`, for the progress, counts steps of both kinds. `card` is the name of the GPU; empty
-  // on the CPU.
+  // `num_steps` counts steps of both kinds; only the progress display uses it. `card` is the name
+  // of the GPU; empty on the CPU.
   RematchOpTimes(Trace traced, int num_steps, c10::Device on, std::string card_name)
       : trace(std::move(traced)),
         card(std::move(card_name)),

@@ -89,8 +89,8 @@ std::optional<HostLink> host_link_asked(const Json& request, const Profile& prof
   return HostLink{rate, rate, "data sheet of " + std::string(sheet->name)};
 }
 
-// Returns the requested budget. If the request gives free bytes instead, adds parameters, constants
-// and the optimizer's state.
+// Returns the requested budget. If the request instead gives the bytes that remain after
+// parameters, constants and the optimizer's state, adds the bytes of these three.
 std::optional<Bytes> budget_asked(const Trace& trace, const Json& request,
                                   OptimizerKind optimizer) {
   if (request.contains("budget_bytes")) {
@@ -147,7 +147,7 @@ FrontRecord searched(const Trace& trace, const Json& request) {
 }  // namespace
 }  // namespace rematch::c_call
 
-using namespace rematch;  // the C functions below are outside of any namespace
+using namespace rematch;  // for the C functions below, which belong to no namespace
 using namespace rematch::c_call;
 
 extern "C" {

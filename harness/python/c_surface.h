@@ -61,7 +61,8 @@ REMATCH_PYTHON_EXPORT int rematch_is_in_region();
 // harness/engine/record/pointer_taken.h. `is_lasting` is 1 for PointerUse::kLasting.
 REMATCH_PYTHON_EXPORT int rematch_note_pointer_taken(void* tensor, int is_lasting);
 
-// Returns a hash of the tensor's content; 0 for a tensor without memory. Its ops are not recorded.
+// Returns a hash of the tensor's content; 0 for a tensor without memory. The ops that compute the
+// hash are not recorded.
 REMATCH_PYTHON_EXPORT std::uint64_t rematch_hash(void* tensor);
 // Returns the number of ops that traces of this process have seen write to an argument that their
 // schema does not mark. Later records treat these arguments as written.
@@ -117,9 +118,9 @@ REMATCH_PYTHON_EXPORT const char* rematch_finish_trace(RematchTrace* trace, cons
 REMATCH_PYTHON_EXPORT void rematch_free_trace(RematchTrace* trace);
 
 // Counts all ops that the process executes between rematch_begin_watch() and rematch_end_watch().
-// If memory of `device` is counted, also measures its peak and the bytes of each holder.
-// `parameters` are the model's trained parameters, and `frozen` its frozen weights.
-// rematch_end_watch() returns the figures as JSON and frees the watch.
+// If memory of `device` is counted, also measures the peak, and the bytes of parameters, gradients,
+// activations and so on. `parameters` are the model's trained parameters, and `frozen` its frozen
+// weights. rematch_end_watch() returns the figures as JSON and frees the watch.
 REMATCH_PYTHON_EXPORT RematchWatch* rematch_begin_watch(const char* device, void* const* parameters,
                                                         int num_parameters, void* const* frozen,
                                                         int num_frozen);
@@ -136,10 +137,10 @@ REMATCH_PYTHON_EXPORT const char* rematch_predict(const char* trace_json, const 
 // Combines the plans of steps that run different ops. Both arguments are JSON lists, in the same
 // order.
 REMATCH_PYTHON_EXPORT const char* rematch_combine(const char* traces_json, const char* plans_json);
-// Searches for plans. Returns the front, of schema rematch.front. `request_json` contains device,
-// whose data sheet gives op times, or profile, the JSON of a profile. Other keys are schedule,
-// optimizer, points and baselines. Baselines are policies; policies that do not apply to the model
-// are skipped. With budget_bytes, the front contains an answer.
+// Searches for plans. Returns the front, as JSON of schema rematch.front. `request_json` contains
+// either `device`, whose data sheet gives the op times, or `profile`, the JSON of a profile. It may
+// also contain schedule, optimizer, points and baselines. Baselines are policies; policies that do
+// not apply to the model are skipped. If it contains budget_bytes, the front contains an answer.
 REMATCH_PYTHON_EXPORT const char* rematch_search(const char* trace_json, const char* request_json);
 // Returns a front as an HTML page.
 REMATCH_PYTHON_EXPORT const char* rematch_render_front(const char* name, const char* front_json);

@@ -33,16 +33,17 @@ struct GroupPlace {
   std::shared_ptr<RankNotes> notes;
 };
 
-// The two kinds of Gloo backends on the CPU. kQuiet: a collective is complete when its call
-// returns, and Gloo's threads no longer hold its tensors. Bytes at op boundaries are therefore the
-// same in every run. A failure of kQuiet throws RanksError, which names the rank and the group.
+// The two kinds of Gloo backends on the CPU.
+// kQuiet: when a call returns, the collective is complete, and Gloo's threads no longer hold its
+// tensors. Memory use at op boundaries is therefore the same in every run. Failures throw
+// RanksError, which names the rank and the group.
 // kAsynchronous: c10d's Gloo backend, unchanged.
 enum class GlooKind : std::uint8_t { kQuiet, kAsynchronous };
 c10::intrusive_ptr<c10d::Backend> make_gloo_backend(const GroupPlace& place, GlooKind kind);
 
 // Makes a backend that works without other ranks. The backend fills outputs from this rank's
 // inputs: gather repeats them, scatter takes the first part, and reduce, exchange and broadcast
-// copy. Bytes equal the bytes of real ranks. Values are finite but wrong.
+// copy. Memory use equals that of real ranks. Values are finite but wrong.
 c10::intrusive_ptr<c10d::Backend> make_pretended_backend(int rank, int size);
 
 }  // namespace rematch

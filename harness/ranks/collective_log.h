@@ -5,10 +5,11 @@
 // Note [Which collectives pair] Backends pair the calls of a group only by their order. If one rank
 // makes two calls in a different order than the others, and their shapes are equal, the values are
 // wrong and no error is raised. So each call is listed with its group, kind, dtype, shape, phase
-// and region, and with the op that made its input. The line also contains the distance to this op:
-// the number of ops since then or, if another collective came between, the number of collectives.
-// The lines must be equal on all ranks. Two numbers may differ: the rows of an exchange, because
-// routing differs, and the total number of ops. A distance that counts ops must not differ.
+// and region, and with the op that made its input. The line also says how long ago that op ran: the
+// number of ops since then or, if another collective ran in between, the number of collectives. The
+// lines must be equal on all ranks, with two exceptions. The number of rows of an exchange may
+// differ, because routing differs. The total number of ops may differ, but not a number of ops in a
+// line.
 #pragma once
 
 #include <c10/core/StorageImpl.h>
@@ -44,7 +45,7 @@ class CollectiveLog final : public OpObserver {
   // Clears the list for a new step. Keeps the totals over all steps.
   void begin_step();
   // Compares the lists of all ranks. Every rank calls this at the end of a step. If lists differ,
-  // throws RanksError on every rank, with the same line. The line names the first two ranks that
+  // throws RanksError on every rank, with the same message. It names the first two ranks that
   // differ, and the first collective at which they differ.
   void compare(Ranks& ranks);
 

@@ -67,7 +67,7 @@ c10::intrusive_ptr<c10d::Store> open_store(const std::string& address, std::uint
   }
 }
 
-// Returns whether torchrun itself serves a store at the place's address.
+// Returns whether torchrun itself serves the store at which the ranks meet.
 bool torchrun_serves() {
   const char* text = std::getenv("TORCHELASTIC_USE_AGENT_STORE");
   return text != nullptr && std::string_view(text) == "True";
@@ -91,8 +91,8 @@ class LocalRanks {
     }
   }
 
-  // Polls all ranks for an interval. Once the launcher has sent a signal, ranks end because of the
-  // signal, so later ends are not recorded.
+  // Polls all ranks for an interval, and records which ranks have ended. Once the launcher has sent
+  // a signal, records nothing, because ranks then end because of the signal.
   void watch() {
     wait_for_any(children_);
     for (std::size_t index = 0; index < children_.size(); ++index) {
@@ -207,7 +207,7 @@ void find_culprit(const LaunchExchange& exchange, milliseconds limit, LaunchResu
 }  // namespace
 
 struct Launcher::Job {
-  RankPlace place;  // place of this launcher's first rank
+  RankPlace place;  // rank and address of this launcher's first rank
   std::vector<int> ranks;
   c10::intrusive_ptr<c10d::Store> store;
   int num_runs = 0;
@@ -260,8 +260,8 @@ LaunchResult Launcher::run(const CommandOfRank& command, milliseconds limit) {
   }
   LaunchExchange exchange(
       c10::make_intrusive<c10d::PrefixStore>("rematch launchers/" + launch, job_->store), world());
-  // Announces the ranks before they start. A launcher that was heard from and is now silent is
-  // considered gone. A launcher that was never heard from may only be late.
+  // Announces the ranks before they start. Other launchers can then distinguish a launcher that is
+  // gone, because it was heard from and is now silent, from a launcher that is only late.
   std::vector<RankState> to_start;
   for (const RankPlace& place : places) to_start.emplace_back().rank = place.rank;
   exchange.exchange(to_start, /*at_once=*/true);

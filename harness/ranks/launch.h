@@ -29,9 +29,10 @@ class Launcher {
   // Launches all ranks of a job on this machine. Throws RanksError if `world` is less than 1.
   explicit Launcher(int world);
   // Launches one rank of a job whose processes were started from outside: see
-  // rank_place_from_environment(). Rank 0's launcher serves the store at the place's address,
-  // unless torchrun serves it. All launchers of the job must make the same runs in the same order.
-  // Throws RanksError if the store cannot be served or does not answer within `patience`.
+  // rank_place_from_environment(). Rank 0's launcher serves the store at the address in `place`,
+  // unless torchrun serves it. All launchers of the job must call run() equally often and in the
+  // same order. Throws RanksError if the store cannot be served or does not answer within
+  // `patience`.
   explicit Launcher(const RankPlace& place,
                     std::chrono::milliseconds patience = std::chrono::minutes(5));
   ~Launcher();
@@ -41,17 +42,17 @@ class Launcher {
   int world() const;
   const std::vector<int>& ranks() const;  // ranks that this launcher starts
 
-  // Starts `command(rank)` for each of this launcher's ranks (argv; the first word is a path). A
-  // rank finds its place by rank_place_from_environment(). If one rank fails, in any launcher of
+  // Starts `command(rank)`, an argv whose first word is a path, for each of this launcher's ranks.
+  // A rank finds its place by rank_place_from_environment(). If one rank fails, in any launcher of
   // the job, the other ranks get SIGTERM a little later, so that they can still report what they
-  // saw. The other ranks get SIGKILL within a second. After `limit`, or if an InterruptGuard saw a
-  // signal, all ranks are ended the same way at once. Throws std::system_error if a rank cannot be
-  // started.
+  // saw, and SIGKILL within a second. If `limit` has passed or an InterruptGuard saw a signal, all
+  // ranks are ended at once in the same way. Throws std::system_error if a rank cannot be started.
   using CommandOfRank = std::function<std::vector<std::string>(int rank)>;
   LaunchResult run(const CommandOfRank& command, std::chrono::milliseconds limit);
 
-  // These two functions exchange texts between the launchers of a job, independent of runs. Each
-  // name is used once. Both functions throw RanksError if the launchers' store is gone.
+  // These two functions pass texts between the launchers of a job, whether or not a run is in
+  // progress. Each name is used once. Both functions throw RanksError if the launchers' store is
+  // gone.
   void tell(const std::string& name, const std::string& text);
   std::optional<std::string> told(
       const std::string& name);  // absent if no launcher has sent a text of this name

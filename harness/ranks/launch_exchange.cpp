@@ -8,7 +8,7 @@
 namespace rematch {
 namespace {
 
-// Treats a rank that has noted its failure as failed, even if it has not ended yet, because it is
+// A rank that has noted its failure counts as failed even if it has not ended yet, because it is
 // about to end.
 bool has_failed(const RankState& state) {
   if (state.is_silent) return true;

@@ -1,5 +1,5 @@
-// Exchanges, through a job's store, what the job's launchers know about each other's ranks. Also
-// decides which rank is to blame if the job fails.
+// Lets the launchers of a job tell each other, through the job's store, how their ranks are doing.
+// Also decides which rank is to blame if the job fails.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -23,8 +23,7 @@ struct RankState {
   int signal = 0;         // signal that ended the rank; 0 if no signal did
   int exit_code = 0;      // exit code, if no signal ended the rank
   std::string last_line;  // last line of the rank's stderr
-  // Whether another launcher runs the rank, and that launcher has sent messages earlier but is now
-  // silent.
+  // True if the rank belongs to another launcher that has sent messages earlier but is now silent.
   bool is_silent = false;
   RankNote note;
 };
@@ -35,9 +34,9 @@ struct Blame {
 };
 
 // Returns the rank that failed first. Prefers a rank that a signal ended, because no other rank's
-// failure causes a signal. Ranks that lost a connection come last. If every rank that ended had
+// failure causes a signal. Considers ranks that lost a connection last. If all ranks that ended had
 // lost a connection, and other ranks still run, returns the running rank that is furthest behind,
-// because that rank hangs. Absent if no rank failed. Pure.
+// because it hangs. Absent if no rank failed. Pure.
 std::optional<Blame> blame_of_failure(const std::vector<RankState>& ranks);
 
 // Returns the running rank that is furthest behind. Absent if all ranks are equally far. Pure.
@@ -52,7 +51,7 @@ class LaunchExchange {
   // with `at_once`, immediately. Costs nothing if all ranks are local.
   void exchange(const std::vector<RankState>& here, bool at_once);
   // The states, one per rank. A rank that was never heard from counts as not started. A running
-  // rank becomes silent if no message about it arrives for kSilence.
+  // rank counts as silent if no message about it arrives for kSilence.
   static constexpr std::chrono::seconds kSilence{10};
   const std::vector<RankState>& states() const { return states_; }
 
@@ -65,7 +64,8 @@ class LaunchExchange {
   c10::intrusive_ptr<c10d::Store> store_;
   std::vector<RankState> states_;
   std::vector<bool> is_here_;
-  std::int64_t beat_ = 0;           // its changes show other launchers that this launcher is alive
+  std::int64_t beat_ = 0;           // changes in every message, which shows that this launcher is
+                                    // alive
   std::vector<std::string> heard_;  // last text heard from each rank of another launcher
   std::vector<std::chrono::steady_clock::time_point> heard_at_;
   std::chrono::steady_clock::time_point next_{};

@@ -13,8 +13,8 @@
 
 namespace rematch {
 
-// `Base` is the backend that does the work. Every form of every collective must be overridden. A
-// missing form would begin without a note, and the wrong rank would appear to be behind.
+// `Base` is the backend that does the work. Every variant of every collective must be overridden.
+// Otherwise the variant would begin without a note, and the wrong rank would appear to be behind.
 template <class Base>
 class NotedBackend : public Base {
  public:
@@ -97,9 +97,10 @@ class NotedBackend : public Base {
     return run("barrier", [&] { return Base::barrier(options); });
   }
 
-  // LibTorch 2.15 adds new names for some of the forms above. From 2.15 on, the functions below
-  // override functions of Base. Before 2.15 Base lacks these functions, so they cannot be marked
-  // `override`. NOLINTBEGIN(modernize-use-override,clang-diagnostic-suggest-override)
+  // LibTorch 2.15 adds new names for some of the collectives above. From 2.15 on, the functions
+  // below override functions of Base. Before 2.15, Base lacks these functions, so the functions
+  // below cannot be marked `override`.
+  // NOLINTBEGIN(modernize-use-override,clang-diagnostic-suggest-override)
   StartedWork all_gather_single(at::Tensor& output, at::Tensor& input,
                                 const c10d::AllgatherOptions& options) {
     return run("all_gather", [&] { return Base::all_gather_single(output, input, options); });
@@ -130,15 +131,14 @@ class NotedBackend : public Base {
   // NOLINTEND(modernize-use-override,clang-diagnostic-suggest-override)
 
  protected:
-  // Returns the work object of a collective that has started. Called for collectives of a caller,
-  // and for collectives that another form of a collective has started.
+  // Returns the work object of a collective that has started. Called both if the caller started the
+  // collective, and if another collective of this backend started it.
   virtual StartedWork started(const char* /*collective*/, StartedWork work) { return work; }
 
   RankNotes& notes() { return *notes_; }
 
  private:
-  // A backend may implement one form of a collective by calling another form. The inner form does
-  // not count as a call.
+  // A backend may implement one collective by calling another. The inner call is not noted.
   template <class Start>
   StartedWork run(const char* collective, Start start) {
     if (!is_inside_) notes_->call();

@@ -32,8 +32,8 @@ RankSlot* map_slots(int file, std::size_t count) {
   return memory == MAP_FAILED ? nullptr : static_cast<RankSlot*>(memory);
 }
 
-// Returns the slot in the launcher's file. The slot stays mapped while the process lives. Null
-// without a launcher.
+// Returns this rank's slot in the launcher's file. The slot stays mapped while the process lives.
+// Returns null if no launcher started this process.
 RankSlot* find_slot() {
   const char* text = std::getenv(kVariable);
   int file = -1;

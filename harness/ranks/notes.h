@@ -53,7 +53,8 @@ class RankBoard {
   RankBoard(const RankBoard&) = delete;
   RankBoard& operator=(const RankBoard&) = delete;
 
-  // Returns "NAME=value" for the environment of the process that writes the notes at this index.
+  // Returns "NAME=value". In an environment with this variable, a process writes its notes at
+  // `index`.
   std::string variable(int index) const;
   RankNote read(int index) const;
 

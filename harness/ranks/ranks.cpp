@@ -242,9 +242,8 @@ void Ranks::wait_for_all(const std::string& name, const std::string& prefix) {
   }
 }
 
-// Makes the key unique, because a name may be reused: each round has its own keys. When a rank
-// begins a round, all ranks have finished the previous round, so no rank reads keys of earlier
-// rounds.
+// A name may be used again, so each use, called a round, has its own keys. When a rank begins a
+// round, all ranks have finished the round before the previous one, so its keys can be deleted.
 std::string Ranks::next_key(const std::string& name) {
   const int round = ++rounds_[name];
   const auto key = [&](int which) { return name + "/" + std::to_string(which) + "/"; };

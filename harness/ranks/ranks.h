@@ -1,6 +1,6 @@
-// One rank of a job: its process groups, under the names that models use in collectives, and what
-// all ranks agree on before and between steps. Does not start processes; launch.h starts them. Does
-// not depend on how a model is sharded.
+// One rank of a job: its process groups, under the names that models use in collectives, and the
+// values on which all ranks must agree. Does not start processes (see launch.h), and does not
+// depend on how a model is sharded.
 //
 //   if (const auto place = rematch::rank_place_from_environment()) {
 //     rematch::Ranks ranks(*place, {{"tp", {0, 1}}, {"fsdp", {0, 2}}});     // rank 0 of 4
@@ -71,13 +71,13 @@ class Ranks {
   RankPlace place_;
   RanksOptions options_;
   int exceptions_before_ = 0;
-  std::map<std::string, int> rounds_;  // per name, how often all ranks have exchanged values
+  std::map<std::string, int> rounds_;  // for each name, how often all ranks have exchanged values
   std::unique_ptr<Groups> groups_;
 };
 
 struct RegisteredGroups;
 
-// Groups of any size in this process alone, which acts as rank `rank`. The process makes the same
+// Pretends that this process is rank `rank` of groups of any size. The process makes the same
 // allocations, computations and calls as that rank. Values are finite but wrong. For CPU and CUDA
 // tensors; prediction on meta tensors needs no group.
 class PretendedRanks {

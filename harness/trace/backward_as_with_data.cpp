@@ -61,7 +61,7 @@ bool same_sizes(const c10::IValue& one, const c10::IValue& other) {
   return other.isTensor() && one.toTensor().sizes() == other.toTensor().sizes();
 }
 
-// Returns the strides of the alias that reshape would make of a real tensor. Returns nothing if
+// With a real tensor, reshape would make an alias with the returned strides. Returns nothing if
 // reshape would copy, or would make a view.
 std::optional<std::vector<std::int64_t>> alias_strides(const c10::IValue& self,
                                                        const c10::IValue& size) {

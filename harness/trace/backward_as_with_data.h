@@ -1,18 +1,18 @@
 // Makes backward on device meta run the same ops as with real tensors.
 //
 // Note [Backward on meta]
-// Autograd treats meta tensors like tensor subclasses, and omits four things that it does with real
-// tensors:
-// - Autograd sums several contributions to a gradient in place, in the first one, if nothing else
+// Autograd treats meta tensors like tensor subclasses. It therefore omits four things that it does
+// with real tensors:
+// - It sums contributions to a gradient in place, into the first contribution, if nothing else
 //   refers to it.
-// - Autograd scatters the gradient of an indexing op in place, into fresh zeros.
-// - Autograd runs a reshape that needs no copy as `_reshape_alias`, unless the input is contiguous.
-//   On meta, autograd runs `view` instead.
-// - Autograd scatters the gradient of an op that selects values, such as topk, into `zeros`.
-//   On meta these are `new_zeros` from LibTorch 2.15 on.
-// Without this mode, memory on meta would be one gradient too high at every residual connection and
-// every gather, and ops would have other names. The mode replaces each such op by the op that runs
-// with real tensors, under the conditions that autograd checks.
+// - It scatters the gradient of an indexing op in place, into fresh zeros.
+// - It runs a reshape that needs no copy as `_reshape_alias`, unless the input is contiguous. On
+//   meta, it runs `view` instead.
+// - It scatters the gradient of an op that selects values, such as topk, into `zeros`. On meta, it
+//   uses `new_zeros` instead from LibTorch 2.15 on.
+// Without this mode, memory on meta would be too high by one gradient at every residual connection
+// and every gather, and ops would have other names. The mode replaces each such op by the op that
+// runs with real tensors, under the conditions that autograd checks.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
 // Detects when the program frees the results of its ops, on any device. A storage counts as held if
-// it has more references than those of the tracer and its recorder.
+// it has references besides those of the tracer and its recorder.
 #pragma once
 
 #include <c10/core/Storage.h>
@@ -54,7 +54,7 @@ class NodeScopes {
   void enter(ScopeId scope);
 
   // Call this in backward, on the thread that runs the node. Nodes that accumulate gradients have
-  // no number, so they count to the scope of the node before them.
+  // no number, so they get the scope of the node that ran before them.
   std::optional<ScopeId> scope_at_work();
 
  private:

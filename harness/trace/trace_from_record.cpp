@@ -13,8 +13,8 @@ std::string without_overload(const std::string& name) {
   return name.substr(0, name.find('.', after_namespace == std::string::npos ? 0 : after_namespace));
 }
 
-// Fills in a view that an opaque call returned and no op read, because the tracer has not seen its
-// tensor.
+// Fills in the shape and dtype of a view that an opaque call returned and no op read. The tracer
+// has not seen the tensor of such a view.
 void set_view(const Record& record, std::size_t id, TracedValue& view, const Trace& trace) {
   const RecordedOp& op = record.ops[static_cast<std::size_t>(*record.values[id].op)];
   view.shape = record.arguments[op.first_argument + 1].toIntVector();
@@ -35,7 +35,7 @@ void add_values(const Observations& seen, Trace& trace) {
     if (observed.dtype.empty()) {
       set_view(seen.record, i, trace.values.back(), trace);
     } else {
-      // Takes the maximum, because a sparse tensor has more bytes than each of its parts.
+      // The maximum, because a sparse tensor has more bytes than each of its parts.
       Bytes& bytes = trace.storages[storage].bytes;
       bytes = std::max(bytes, observed.storage_bytes);
     }
@@ -53,8 +53,8 @@ bool shares_storage(const Trace& trace, const TracedOp& op) {
   return false;
 }
 
-// Makes an unrepeatable op write to a state of its own, an outside value, so that plans never
-// recompute the op.
+// Lets an unrepeatable op write to an additional outside value, which stands for the op's state.
+// Plans therefore never recompute the op.
 void add_state(Trace& trace, TracedOp& op) {
   const StorageId state(trace.storages.size());
   const ValueId value(trace.values.size());
@@ -91,7 +91,7 @@ void add_ops(const Observations& seen, Trace& trace) {
       if (!is_written(recorded, use)) continue;
       const RecordedValue& value = record.values[use.value];
       if (recorded.held_writes && !record.storages[value.storage].outside) {
-        // A later op in the record, which only replay runs, makes this write.
+        // This write is made by a later op of the record, which only replay runs.
         add_once(op.overwrites, StorageId(value.storage));
         continue;
       }

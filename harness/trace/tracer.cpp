@@ -38,8 +38,8 @@ BackwardBytes bytes_tagged_in_backward(c10::Device device) {
 
 }  // namespace
 
-// Observes one step as the thread's op mode, saved-tensor provider and scope listener, where a
-// Recording would otherwise be.
+// Observes one step, and takes the place of a Recording: the tracer is the thread's op mode,
+// saved-tensor provider and scope listener.
 class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, public ScopeListener {
  public:
   Tracer() : outer_listener_(scope_listener()) {
@@ -88,7 +88,7 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     for (std::size_t i = stack->size() - facts.num_returns; i < stack->size(); ++i) {
       note_tensors((*stack)[i]);
     }
-    // The recorder may have inserted its own ops before and after the op.
+    // The recorder may have added ops before and after the op.
     const std::size_t num_after = num_replay_only_at_end();
     note_replay_only_ops(/*num_left=*/1 + num_after);
     observations_.ops.push_back(
@@ -239,8 +239,8 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     observations_.backward.push_back(std::move(event));
   }
 
-  // Backward reads the storage's latest content, except for a saved tensor that its version counter
-  // marks as overwritten.
+  // Backward reads the latest content of the storage. Exception: if the version counter shows that
+  // a saved tensor was overwritten, backward reads the content that was saved.
   void note_last_version(PackId pack) {
     std::int32_t& version = observations_.packs[pack].version;
     const RecordedStorage& storage = observations_.record.storages[storage_of(pack).index];
@@ -253,7 +253,7 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
 
   StorageId storage_of(PackId pack) const { return StorageId(value_of(pack).storage); }
 
-  // Notes the unpacked tensors that backward formulas have dropped. A formula may drop a tensor
+  // Records which unpacked tensors the backward formulas have dropped. A formula may drop a tensor
   // before its last op.
   void note_put_away() {
     std::erase_if(handed_out_, [this](PackId pack) {
@@ -264,8 +264,8 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     });
   }
 
-  // Assigns the ops that the recorder has added to the open scope. Call this before a scope opens
-  // or closes.
+  // The recorder may have added ops of its own. Assigns these ops to the scope that is open. Call
+  // this before a scope opens or closes.
   void note_replay_only_ops(std::size_t num_left = 0) {
     while (observations_.ops.size() + num_left < observations_.record.ops.size()) {
       observations_.ops.push_back({.scope = innermost_scope()});
@@ -357,7 +357,7 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     }
     ObservedValue& seen = observations_.values[id];
     if (!seen.dtype.empty()) return;
-    // For a DTensor, with_data is the local tensor of this rank.
+    // For a DTensor, this is the local tensor of this rank.
     const at::Tensor with_data = tensor_with_data(tensor);
     seen.shape = with_data.sizes().vec();
     seen.dtype = dtype_name(tensor.scalar_type());
@@ -375,7 +375,7 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
   Observations observations_;
   Recorder recorder_;
   ProgramHolds holds_;
-  std::set<std::int32_t> kept_by_recorder_;  // a std::set, because it contains few values
+  std::set<std::int32_t> kept_by_recorder_;  // a std::set suffices, because it contains few values
   NodeScopes node_scopes_;
   IdTable<PackId, SavedVersion> saved_versions_;
   std::vector<PackId> handed_out_;  // unpacked tensors that backward formulas still hold
@@ -386,7 +386,7 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
   const std::string region_ = "(trace)";
   ScopeListener* outer_listener_;
   std::vector<std::string> open_paths_;
-  std::vector<bool> is_recorded_;     // one entry for each open path
+  std::vector<bool> is_recorded_;     // one entry for each of open_paths_
   std::vector<ScopeId> open_scopes_;  // open scopes that opened with grad mode
   bool in_backward_ = false;
   c10::Device device_{c10::kCPU};

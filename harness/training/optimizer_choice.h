@@ -21,7 +21,7 @@ struct AdamWSettings {
 };
 
 struct OptimizerChoice {
-  // Implicit, because a kind without settings means the default settings.
+  // Implicit, so that a kind alone stands for the kind with default settings.
   OptimizerChoice(OptimizerKind chosen = OptimizerKind::kAdamW) : kind(chosen) {}
   OptimizerKind kind;      // kAdamW or kNothing; the other kinds exist only in predictions
   AdamWSettings settings;  // settings of kAdamW

@@ -16,9 +16,9 @@
 namespace rematch {
 namespace {
 
-// LibTorch rejects matmuls in deterministic mode without this variable, because cuBLAS repeats its
-// bits only with a workspace of fixed size. In other modes it stays unset, because reading it costs
-// time in every matmul.
+// LibTorch rejects matmuls in deterministic mode without this variable, because cuBLAS gives the
+// same bits every time only with a workspace of fixed size. In other modes the variable stays
+// unset, because reading it costs time in every matmul.
 constexpr const char* kWorkspaceVariable = "CUBLAS_WORKSPACE_CONFIG";
 // From LibTorch 2.15 on, each matmul allocates and frees a workspace, unless these variables are 1.
 // A permanent workspace adds the same bytes to every peak, so predicted peaks stay correct.
@@ -31,8 +31,8 @@ void prepare_cuda(at::Device device, Determinism determinism) {
   for (const char* variable : kKeptWorkspaceVariables) setenv(variable, "1", /*overwrite=*/0);
   at::Context& context = at::globalContext();
   context.setDeterministicAlgorithms(repeats, /*warn_only=*/false);
-  // Otherwise deterministic mode would launch a fill kernel for every at::empty(). This is safe,
-  // because rematch never reads uninitialized memory.
+  // Stops deterministic mode from launching a fill kernel for every at::empty(). Rematch does not
+  // need these kernels, because it never reads uninitialized memory.
   context.setDeterministicFillUninitializedMemory(false);
   c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
 }
@@ -113,7 +113,7 @@ at::Tensor Training::forward(const Batch& batch, StepListener& listener) {
 }
 
 void Training::backward(const at::Tensor& loss) {
-  // Begins here, because the gradient of the loss is allocated before autograd runs.
+  // The phase begins here, because the gradient of the loss is allocated before autograd runs.
   const PhaseGuard phase(Phase::kBackward);
   if (!device_.is_meta()) {
     loss.backward();

@@ -25,10 +25,11 @@ namespace rematch {
 class StepListener {
  public:
   virtual ~StepListener() = default;
-  // Must return make(), and may hold guards meanwhile. Making the batch is not part of the step.
+  // Must return make(). May hold guards while make() runs. Making the batch is not part of the
+  // step.
   virtual Batch batch(const std::function<Batch()>& make) { return make(); }
   virtual void before_step() {}
-  // Must return loss(), which runs forward, and may hold guards meanwhile. The step is being
+  // Must return loss(), which runs forward. May hold guards while loss() runs. The step is being
   // recorded.
   virtual at::Tensor forward(const std::function<at::Tensor()>& loss) { return loss(); }
   virtual void after_forward(const at::Tensor& /*loss*/) {}  // called after recording has ended
@@ -119,7 +120,7 @@ struct PassPosition {
   }
 };
 
-// Keeps `position` up to date. Base class of the listeners of all passes.
+// Keeps `position` up to date. Base class of all step listeners that measure.
 class Watching : public StepListener {
  public:
   explicit Watching(PassPosition& position) : position_(position) {}

@@ -1,6 +1,6 @@
 // Tensors from outside the regions whose content may be missing or replaced between forward and
-// backward. Examples are parameters that are gathered only while a layer runs, or that share one
-// buffer with other layers.
+// backward. Examples are parameters that are gathered only while a layer runs, and parameters that
+// share one buffer with other layers.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,9 +12,9 @@
 
 namespace rematch {
 
-// Stores a callback for each tensor. The engine calls it before backward reads the tensor. The
-// callback returns whether the tensor has the same content as in forward. The engine trusts the
-// answer.
+// Stores a callback for each tensor. The engine calls the callback before backward reads the
+// tensor. The callback returns whether the tensor has the same content as in forward. The engine
+// does not verify this.
 class GatheredTensors {
  public:
   using IsBack = std::function<bool(const at::Tensor&)>;

@@ -17,10 +17,10 @@
 namespace rematch {
 namespace {
 
-// Note [Flags of at::Context] The getters of at::Context are calls into another library. Some of
-// them warn or throw if a program mixes old and new names of a flag. So this file reads the flags
-// from private members, which C++ allows an explicit template instantiation to name. If a release
-// of LibTorch renames the members, this file does not compile.
+// Note [Flags of at::Context] The getters of at::Context are calls into another library, and some
+// of them warn or throw if a program mixes old and new names of a flag. So this file reads the
+// private members that hold the flags. C++ allows an explicit template instantiation to name
+// private members. If a LibTorch release renames the members, this file does not compile.
 using PrecisionKey = std::pair<at::Float32Backend, at::Float32Op>;
 using Precisions = std::unordered_map<PrecisionKey, at::Float32Precision, c10::hash<PrecisionKey>>;
 

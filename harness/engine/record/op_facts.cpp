@@ -115,8 +115,8 @@ void make_unrepeatable(OpFacts& facts) {
   facts.has_effects = true;
 }
 
-// Marks from plans and traces: ops that must not be repeated, and arguments that ops write although
-// their schema does not mark the write. Stored by name, because an op may be registered later.
+// Marks from plans and traces: ops that must not be repeated, and arguments that an op writes
+// although its schema does not say so. Stored by name, because an op may be registered later.
 // Leaked, because threads may still record while the process ends.
 struct MarkedOps {
   std::mutex mutex;
@@ -129,7 +129,7 @@ MarkedOps& marked_ops() {
   return *marked;
 }
 
-// Changes only what differs, because another thread may be reading the facts.
+// Writes only the fields that change, because another thread may be reading the facts.
 void apply_marks(OpFacts& facts) {
   MarkedOps& marked = marked_ops();
   const std::lock_guard<std::mutex> lock(marked.mutex);
@@ -269,9 +269,9 @@ void mark_hidden_effects(const HiddenEffects& effects) {
 }
 
 // This list was made by calling every op of LibTorch 2.11 that has a CPU kernel and comparing the
-// bytes of its arguments. For the other ops, the schemas were searched for arguments that outlive a
-// call. Some listed arguments are also marked in the schema. Listing them lets recompute run the
-// op, so that its results need not be kept.
+// bytes of its arguments before and after. For the other ops, the schemas were searched for
+// arguments that outlive a call. Some listed arguments are also marked in the schema. They are
+// listed so that recompute may run the op, and its results need not be kept.
 const std::vector<SideWrites>& all_side_writes() {
   static const auto* all = new std::vector<SideWrites>{
       {"aten::native_batch_norm", {"running_mean", "running_var"}, "training"},

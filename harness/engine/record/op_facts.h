@@ -20,8 +20,8 @@ struct OpFacts {
   enum class ArgumentKind : std::uint8_t { kTensor, kTensorList, kOptionalTensorList, kOther };
 
   c10::OperatorHandle op;
-  const c10::FunctionSchema* schema = nullptr;  // identifies the op
-  std::string name;      // "aten::add.Tensor"; the default overload is left out
+  const c10::FunctionSchema* schema = nullptr;  // the address identifies the op
+  std::string name;      // for example "aten::add.Tensor"; the default overload's name is left out
   std::int32_t id = -1;  // shared by all names of one op: Note [One op, two names]
   std::vector<ArgumentKind> arguments;
   std::size_t num_returns = 0;
@@ -48,7 +48,7 @@ struct OpFacts {
   OptionalIndex device_argument;
 };
 
-// Returns whether this call writes to the op's side arguments. `stack` ends with the op's
+// Returns whether this call of the op writes to the op's side arguments. `stack` ends with the op's
 // arguments.
 bool has_side_writes(const OpFacts& facts, const torch::jit::Stack& stack);
 
@@ -66,7 +66,8 @@ std::vector<at::Tensor> tensors_in(const c10::IValue& value);
 // Bytes of a tensor, or of all tensors in a list; 0 for any other value.
 Bytes bytes_of_tensors(const c10::IValue& value);
 
-// The reference is valid for the life of the process. Fast for an op seen before on this thread.
+// Returns a reference that is valid for the life of the process. The lookup is fast if this thread
+// has used the op before.
 const OpFacts& facts_of(const c10::OperatorHandle& op);
 
 // Declares that the op must never be recomputed. From now on, records of this process keep its
@@ -80,8 +81,8 @@ bool mark_unrepeatable(const std::string& name);
 void mark_silent_writer(const OpFacts& facts, std::size_t argument);
 std::int64_t num_silent_writers();
 
-// Calls the two functions above for all ops in `effects`. An op that is registered later is marked
-// when it first runs. Ignores arguments that an op does not have.
+// Calls mark_unrepeatable() and mark_silent_writer() for all ops in `effects`. An op that is
+// registered later is marked when it first runs. Ignores arguments that an op does not have.
 void mark_hidden_effects(const HiddenEffects& effects);
 
 // Returns OpFacts::id of the op with this name. The op need not be registered yet.
@@ -94,19 +95,19 @@ const OpFacts* find_facts(const std::string& name);
 // results.
 //
 // Note [Side writes]
-// Batch norm in training writes running statistics, and its schema does not say so. A recompute
-// would write them a second time. The arguments listed in all_side_writes(), called side arguments,
-// are therefore treated as follows:
+// Batch norm in training writes running statistics, although its schema does not say so. A
+// recompute would write the statistics a second time. The arguments listed in all_side_writes(),
+// called side arguments, are therefore treated as follows:
 // - A tensor from outside the region is not written again. Recompute passes scratch memory instead,
 //   whose content does not affect the results.
 // - If the results depend on the argument (`feeds_results`), the op is never recomputed. Its
 //   results are kept, like those of any op with a side effect.
 // - A tensor made in the region is written again, as by any in-place op.
-// - If a call does not write the argument, as in batch norm in evaluation mode, it reads content
-//   that another pass may overwrite unnoticed. The record therefore copies it; the copy takes a few
-//   bytes per channel.
-// Ops of other libraries that write to arguments which their schema does not mark are not detected,
-// except by OutsideCheck::kHashes (recording.h).
+// - A call may read the argument without writing it, as batch norm does in evaluation mode. Another
+//   pass may then overwrite the argument unnoticed. The record therefore copies the argument, which
+//   takes a few bytes per channel.
+// Unmarked writes by ops of other libraries are not detected, except with OutsideCheck::kHashes
+// (recording.h).
 
 struct SideWrites {
   std::string_view op;  // name without overload; stands for every overload that has the arguments

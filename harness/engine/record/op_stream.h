@@ -13,7 +13,7 @@
 
 namespace rematch {
 
-// Returns whether the op may run on a stream; false for nearly every op on a device without
+// Returns whether the op may run on a stream. Returns false for nearly every op on a device without
 // streams. A fake tensor that claims to be on CUDA has no stream. Its ops have the Python key, and
 // the backend key of another device.
 inline bool may_have_stream(const OpFacts& facts, c10::DispatchKeySet keys) {

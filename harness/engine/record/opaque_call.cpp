@@ -55,8 +55,8 @@ class NotedSave final : public torch::autograd::SavedVariableHooks {
 
 }  // namespace
 
-// In a trace, notes the tensors that autograd saves, to count their bytes. In a record for replay,
-// this is not needed, because autograd keeps them.
+// In a trace, collects the tensors that autograd saves, to count their bytes. A record for replay
+// does not need this, because autograd keeps the tensors.
 struct OpaqueCall::State final : SavedTensorProvider {
   explicit State(Recorder* open) : recorder(open) {
     unseen.emplace(c10::DispatchKey::Fake);

@@ -11,10 +11,10 @@
 namespace rematch {
 
 // Note [Opaque calls] A library's kernels may write to their arguments, or keep state, without
-// torch's knowledge. A call of such a library is not recorded op by op. When it has returned, the
-// recorder appends one op, rematch::opaque, whose results are the call's results. These results are
-// kept and never recomputed. Inside the call, autograd saves tensors as usual, so the call's
-// backward finds all that it reads.
+// torch's knowledge. A call of such a library is not recorded op by op. When the call has returned,
+// the recorder appends one op, rematch::opaque, whose results are those of the call. The results
+// are kept and never recomputed. Inside the call, autograd saves tensors as usual, so backward of
+// the call finds all that it reads.
 class OpaqueCall {
  public:
   // Times each opaque call as one op, as in a trace, on a thread that does not record.

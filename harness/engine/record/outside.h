@@ -2,12 +2,12 @@
 // tensor is unchanged.
 //
 // Note [Outside tensors] The record holds references to tensors from outside the region, not
-// copies. A change between forward and backward would therefore change the gradients. Two changes
-// are detected at no cost: a write, by the version counter, and replaced data (set_data, x.data =
-// y), by the storage's identity and offset. A write through .data or a raw pointer changes neither
-// of them. Only OutsideCheck::kHashes detects such a write. Sharded training frees the memory of a
-// parameter's storage and fills it again. Such a storage is assumed to hold its old content. The
-// refilled storage may have another memory address, so addresses are not compared.
+// copies. A change between forward and backward would therefore change the gradients. Two kinds of
+// change are detected at no cost. A write changes the version counter. Replaced data (set_data,
+// x.data = y) changes the storage or the offset. A write through .data or a raw pointer changes
+// none of these, so only OutsideCheck::kHashes detects it. Sharded training frees the memory of a
+// parameter's storage and fills it again. The engine assumes that the new content equals the old
+// content. The memory address may differ, so addresses are not compared.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -37,14 +37,14 @@ struct OutsideTensor {
 // `held` is the tensor in the record: `tensor` itself, or a copy without its graph.
 OutsideTensor outside_tensor(const at::Tensor& tensor, const at::Tensor& held);
 
-// Call this after the record has replaced its tensor by `held`, which has the same content on
-// another storage.
+// Call this after the record has replaced the tensor that it holds by `held`, which has the same
+// content on another storage.
 void exchange_held(OutsideTensor& outside, const at::Tensor& held);
 
 inline constexpr const char* kChangedInPlace = "changed in place";
 
 // Returns how the tensor has changed since the record first saw it, for error messages. Returns
-// null if no change was found. After kChangedInPlace, views of the tensor are still valid.
+// null if no change was found. If it returns kChangedInPlace, views of the tensor are still valid.
 const char* change_of(const OutsideTensor& then, const at::Tensor& held, OutsideCheck check);
 
 // A hash of the tensor's elements, on any device; 0 for tensors without storage.

@@ -1,5 +1,6 @@
-// A flat hash map from addresses to small integers, for the identity tables of a recording. Sized
-// for the few hundred tensors of a region. Cleared in one sweep and reused.
+// A flat hash map from addresses to small integers, which identifies tensors and storages during a
+// recording. Sized for the few hundred tensors of a region, and cleared and reused for the next
+// region.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// A program that takes a raw pointer to a result of a region may write through the pointer, and no
-// version counter shows the write. Code that sees the program take a pointer reports it here, so
+// A program that takes a raw pointer to a result of a region may write through the pointer. No
+// version counter shows such a write. Code that sees the program take a pointer reports it here, so
 // that the region keeps the written content: see Note [Hidden writes] (record.h).
 #pragma once
 

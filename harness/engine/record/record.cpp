@@ -50,8 +50,8 @@ class Rollback {
   bool done_ = false;
 };
 
-// Checks one identity; successive calls go through all of them. If its tensor or storage is dead,
-// removes the identity here and from `known`.
+// Checks the next identity, in a cycle over all of them. If its tensor or storage is dead, removes
+// the identity from `identities` and from `known`.
 template <typename Impl>
 void forget_if_dead(std::vector<c10::weak_intrusive_ptr<Impl>>& identities, std::size_t& next,
                     PointerMap& known) {
@@ -140,7 +140,7 @@ const char* Record::change_of_gathered(const at::Tensor& held) const {
                                  : "still missing, according to its gathered_by() callback,";
 }
 
-// Compares no hashes after a side write, because backward without checkpointing would also read the
+// After a side write, compares no hashes: without checkpointing, backward would also read the
 // written content.
 const char* Record::change_since_saved(std::int32_t value) const {
   const OutsideTensor& outside = outside_tensors[*values[value].outside];
@@ -223,8 +223,8 @@ void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::S
   forget_some_dead();
 }
 
-// Runs an op that may write, draw random numbers or communicate. With OutsideCheck::kHashes, runs
-// every op. All other ops take a faster path without these checks.
+// Runs an op that may write, draw random numbers or communicate. With OutsideCheck::kHashes, all
+// ops run here. Otherwise ops without such effects take a faster path without these checks.
 void Recorder::run_with_effects(RecordedOp& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
                                 std::size_t depth, Keep keep) {
   const OpFacts& facts = *op.facts;
@@ -350,9 +350,9 @@ std::int32_t Recorder::saved_value_of(const at::Tensor& tensor) {
   return value;
 }
 
-// An `empty` that is read or saved before any op wrote to it was filled through a raw pointer, for
-// example by an extension kernel or at::tensor({...}). Replay cannot compute its content, so it is
-// kept as a constant.
+// Something filled an `empty` tensor through a raw pointer if the tensor is read or saved before
+// any op wrote to it. Examples are an extension's kernel and at::tensor({...}). Replay cannot
+// compute the content, so the tensor is kept as a constant.
 void Recorder::keep_if_filled_by_pointer(std::int32_t unwritten, const at::Tensor& tensor) {
   RecordedValue& value = record_->values[unwritten];
   if (!value.from_empty || value.constant) return;
@@ -428,7 +428,8 @@ void Recorder::note_start(const RecordedOp& op) {
 }
 
 // A wait takes one tensor and returns it. Until the wait completes, a backend may fill the tensor
-// with ops that raise its version. So the versions of kept tensors are read again after the wait.
+// with ops that raise its version counter. So the versions of kept tensors are read again after the
+// wait.
 void Recorder::note_wait(RecordedOp& op, const torch::jit::Stack& stack) {
   TORCH_INTERNAL_ASSERT(op.num_uses == 1 && stack.back().isTensor(), "rematch: ", op.facts->name,
                         " takes and returns one tensor");

@@ -7,15 +7,15 @@
 // the value's storage. A read is therefore a pair of value and version. Views are values that share
 // a storage.
 //
-// Note [Hidden writes] A kernel may write to a result of the region through a raw pointer.
-// The recorder finds such a hidden write in two cases: a version counter moved further than the
-// writes of ops explain (increment_version, mark_dirty), or note_pointer_taken() was called
-// (pointer_taken.h). It then copies the storage and appends an op of its own,
-// rematch::restore_content, which writes the copy back. Reads before and after the write are
-// therefore ordered as around any in-place op, and views see the write. The added op comes after
-// all ops that were recorded before the write was found.
+// Note [Hidden writes] A kernel may write to a result of the region through a raw pointer. The
+// recorder finds such a hidden write in two cases. Either a version counter is higher than the
+// recorded writes explain (increment_version, mark_dirty), or note_pointer_taken() was called
+// (pointer_taken.h). The recorder then copies the storage and appends an op,
+// rematch::restore_content, which writes the copy back in replay. Reads before and after the hidden
+// write are therefore ordered as around any in-place op, and views see the write. The added op
+// comes after all ops that were recorded before the write was found.
 //
-// The recorder compares counters when an op takes a tensor and when autograd saves one. A counter
+// The recorder compares counters when an op reads a tensor and when autograd saves one. A counter
 // may also differ without a hidden write:
 // - An in-place op raises the counter after it has returned.
 // - Ops of Python's torch.library.custom_op raise the counter before they run.
@@ -27,20 +27,20 @@
 // Note [Held ops]
 // Replay cannot repeat an op that writes into a list of tensors, into tensors inside and outside
 // the region at once, or into a tensor that shares a result's data through .data. Such an op is
-// held, which means that it counts as an op with a side effect. The record copies the content that
-// the op wrote into the region's own storages. Replay writes the copy back with
-// rematch::restore_content.
+// called held, and counts as an op with a side effect. The record copies the content that the op
+// wrote into the region's storages. Replay writes this copy back with rematch::restore_content.
 //
-// Note [Parts of sparse tensors] A sparse tensor has no storage of its own. It consists of other
-// tensors: values and indices. The record assigns the storage of its values to the sparse tensor,
-// or the storage of its indices if only the indices were made in the region. Parts that are new to
-// the record are assigned the same storage. A part that is already on another storage of the record
-// is linked:
-// - A write to the part also counts as a write to the sparse tensor, so reads of both are ordered.
-// - If the part comes from outside the region, recompute must not write to it. Replay builds the
-//   sparse tensor from a copy of the part, and rematch::restore_part brings the copy up to date.
-// - If the whole sparse tensor comes from outside the region, it is copied before a part is
-//   overwritten.
+// Note [Parts of sparse tensors] A sparse tensor has no storage of its own. Its parts are other
+// tensors: values and indices. The record assigns a storage to the sparse tensor: the storage of
+// its values, or that of its indices if only the indices were made in the region. A part that the
+// record does not know yet is assigned the same storage. A part that already has another storage in
+// the record is linked:
+// - A write to the linked part also counts as a write to the sparse tensor, so that reads of both
+//   are ordered.
+// - If the linked part comes from outside the region, recompute must not write to it. Replay builds
+//   the sparse tensor from a copy of the part, and rematch::restore_part updates the copy.
+// - If the whole sparse tensor comes from outside the region, it is copied before one of its parts
+//   is overwritten.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -105,8 +105,9 @@ struct RecordedValue {
   // results are held until their last use.
   at::Tensor kept;
   std::uint32_t kept_version = 0;  // version of `kept`, for a kept result
-  // The outside tensor that this value is, or is a view of. Like a result of .data, it may share a
-  // storage with the region's values. Absent if the value was made inside the region.
+  // The outside tensor that this value is, or is a view of. Absent if the value was made inside the
+  // region. A result of .data can have an outside tensor and share a storage with the region's
+  // values.
   OptionalIndex outside;
   // The tensor's version counter minus RecordedStorage::explained.
   std::uint32_t version_offset = 0;
@@ -133,8 +134,8 @@ struct RecordedWrite {
   std::int32_t version;  // version of the storage after the write
 };
 
-// A write that an op makes after it was recorded, without a mark in its schema. The op is an opaque
-// call, or a collective that returns a handle.
+// A write that happens after its op was recorded, and that the op's schema does not mark. The op is
+// an opaque call, or a collective that returns a handle.
 struct RecordedWriteAhead {
   std::int32_t op;
   std::int32_t storage;
@@ -147,8 +148,8 @@ struct RecordedNumber {
   c10::Scalar number;
 };
 
-// A copy of an outside tensor's content at one version. The original was overwritten at that
-// version, or may be overwritten unnoticed.
+// A copy of an outside tensor's content at one version. The program has overwritten that version of
+// the tensor, or may overwrite it unnoticed.
 struct RecordedCopy {
   std::int32_t value;
   std::int32_t version;
@@ -192,9 +193,8 @@ struct Record {
   std::vector<OutsideTensor> outside_tensors;
   std::vector<RecordedWrite> writes;
   std::vector<RecordedWriteAhead> writes_ahead;
-  // Ops that the recorder added: restored hidden writes, and views that an opaque call made. The
-  // program did not run these ops; only replay runs them. See is_replay_only()
-  // (policies/trace/op_class.h).
+  // Ops that the recorder added: restored hidden writes, and views that an opaque call made. Only
+  // replay runs these ops. See is_replay_only() (policies/trace/op_class.h).
   std::vector<std::int32_t> hidden_writes;
   std::vector<RecordedCopy> copies;
   std::vector<RecordedConstantCopy> constant_copies;
@@ -213,7 +213,7 @@ struct Record {
   // The number of ops that the program ran. `ops` also contains the ops that the recorder added.
   std::size_t num_program_ops() const { return ops.size() - hidden_writes.size(); }
   // Converts an index among the ops that the program ran into an index in `ops`. Returns the size
-  // of `ops` if the program ran fewer ops.
+  // of `ops` if the program ran too few ops.
   std::size_t program_op(std::size_t index) const;
 
   // Converts an index in `ops` into an index among the ops that the program ran.
@@ -232,8 +232,8 @@ struct Record {
   // Returns the outside tensor that an op reads as `value`.
   at::Tensor outside_argument(std::int32_t value) const;
 
-  // Return how the value's outside tensor has changed, like change_of(), since an op read the value
-  // or since autograd saved it.
+  // The value's outside tensor may have changed since an op read it, or since autograd saved it.
+  // These functions return how, like change_of().
   const char* change_since_read(std::int32_t value) const;
   const char* change_since_saved(std::int32_t value) const;
   const char* change_of_gathered(const at::Tensor& held) const;
@@ -258,8 +258,8 @@ inline constexpr Keep Keep::kNothing = {};
 inline constexpr Keep Keep::kOutputs = {What::kOutputs};
 inline constexpr Keep Keep::kForever = {What::kForever};
 
-// The purpose of a record. The record of a trace is never replayed, so it needs no copies of
-// content that hidden writes and held ops wrote.
+// Use of a record. A trace is never replayed, so its record needs no copies of the content that
+// hidden writes and held ops wrote.
 enum class RecordUse : std::uint8_t { kReplay, kTrace };
 
 // Writes a record while its region is open, on one thread.
@@ -270,14 +270,14 @@ enum class RecordUse : std::uint8_t { kReplay, kTrace };
 // the record. So the recorder keeps the result of a factory only after the variable exists.
 //
 // Note [Identities of dead tensors] A weak reference prevents the reuse of a dead tensor's address,
-// and also the reuse of its TensorImpl's memory. If the recorder kept all weak references to the
-// end of the region, malloc could not recycle the memory of temporaries. So at each op the recorder
-// checks one tensor and one storage, and removes identities whose object has died.
+// and therefore of its TensorImpl's memory. If the recorder kept all weak references until the
+// region ends, malloc could not recycle the memory of temporaries. So at each op the recorder
+// checks one tensor and one storage, and drops the weak reference if the object has died.
 class Recorder {
  public:
   // Starts an empty record. `region` is the region's name in errors.
   void open(Record* record, const std::string* region);
-  // Removes every identity. The record itself stays valid.
+  // Drops the recorder's weak references to tensors and storages. The record itself stays valid.
   void close();
 
   // Runs the op through call_next() and appends it. Throws Refused if the op cannot be replayed. If
@@ -285,8 +285,8 @@ class Recorder {
   void run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::Stack* stack,
            std::size_t depth, Keep keep);
 
-  // Changes the treatment of ops that have already run. `keep` contains one treatment for each op
-  // of the program. Outputs that were not kept stay unkept.
+  // Replaces the treatment of ops that have already run. `keep` contains one treatment for each op
+  // of the program. Outputs that were already dropped stay dropped.
   void change_keep(const std::vector<Keep>& keep);
 
   void set_use(RecordUse use) { use_ = use; }
@@ -305,8 +305,8 @@ class Recorder {
     std::vector<at::Tensor> views;
   };
   UnseenResults unseen_results(const std::vector<at::Tensor>& results) const;
-  // Appends an op that makes `view`, which is new to the record, from `base`, a value of the
-  // region.
+  // Appends an op that makes `view` from `base`. `view` must be new to the record. `base` must be a
+  // value of the region.
   void append_view(const at::Tensor& base, const at::Tensor& view);
 
   // The bytes of the storage that the record assigned to the value.
@@ -381,7 +381,7 @@ class Recorder {
   OptionalIndex known_storage(const at::Tensor& tensor) const;
   bool is_on(const at::Tensor& tensor, std::int32_t storage) const;
 
-  // See Note [Parts of sparse tensors]. The record assigns one storage to each sparse tensor. The
+  // See Note [Parts of sparse tensors]. Each sparse tensor has one storage in the record. The
   // functions below handle its linked parts, which have other storages.
   std::int32_t storage_of_sparse(const at::Tensor& sparse, const std::vector<at::Tensor>& parts,
                                  bool outside);
@@ -411,7 +411,7 @@ class Recorder {
   struct UnsettledWrite {
     std::int32_t storage;
     std::int32_t version;            // version of the storage after the write
-    std::int32_t last_loud_version;  // its value before this write
+    std::int32_t last_loud_version;  // value of last_loud_version before this write
     c10::VariableVersion counter;
     std::uint32_t counter_before;
 
@@ -422,7 +422,7 @@ class Recorder {
     }
   };
 
-  // A tensor on one of the region's storages, to which a held op writes.
+  // A write of a held op to a tensor on one of the region's storages.
   struct HeldWrite {
     std::int32_t value;
     at::Tensor tensor;
@@ -495,9 +495,9 @@ class Recorder {
 };
 
 // Returns the storage version that backward reads, for an outside tensor that was saved at
-// `version`. Backward reads the content after writes that left the version counter unchanged,
-// because autograd does not notice them. A write that raised the counter makes the saved tensor
-// stale, and the result is lower than the storage's version.
+// `version`. Backward reads the latest content if no write since then has raised the version
+// counter, because autograd does not notice such writes. Otherwise the saved tensor is stale, and
+// the result is lower than the storage's version.
 inline std::int32_t version_for_backward(const RecordedStorage& storage, std::int32_t version) {
   return storage.last_loud_version <= version ? storage.version : version;
 }

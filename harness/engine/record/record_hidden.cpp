@@ -62,9 +62,8 @@ const ReplayOnlyOps& replay_only_ops() {
   return ops;
 }
 
-// Ops of Python's torch.library.custom_op raise the versions of the tensors that they write before
-// they run. They are recognized by their kernel for dispatch key ADInplaceOrView; C++ ops use a
-// fallback there.
+// Ops of Python's torch.library.custom_op raise version counters before they run. Such ops have
+// their own kernel for dispatch key ADInplaceOrView, where C++ ops use a fallback.
 bool may_raise_versions_first(const OpFacts& facts) {
   return facts.mutates && !facts.name.starts_with("aten::") &&
          facts.op.hasKernelForDispatchKey(c10::DispatchKey::ADInplaceOrView);
@@ -122,7 +121,8 @@ bool Recorder::is_explained(std::int32_t id, const at::Tensor& tensor, const OpF
     storage.explained += static_cast<std::uint32_t>(ahead);
     is_written = !raised_by_next;
   } else if (ahead < 0 && pending == 0) {
-    value.version_offset = offset;  // a separate counter that writes to other tensors do not raise
+    value.version_offset = offset;  // the value has its own counter, which writes to other tensors
+                                    // do not raise
   }
   const bool reads_content = next == nullptr || !next->returns_alias;
   if (storage.exposed && reads_content) {
@@ -131,8 +131,8 @@ bool Recorder::is_explained(std::int32_t id, const at::Tensor& tensor, const OpF
   return !is_written || is_unwritten_constant(value.storage);
 }
 
-// Returns by how much the last op has raised the storage's version, if settle_writes() has not
-// counted it yet.
+// Returns by how much the last op has raised the version counter of the storage, if settle_writes()
+// has not counted this yet.
 std::uint32_t Recorder::pending_bumps(std::int32_t storage) const {
   std::uint32_t pending = 0;
   for (const UnsettledWrite& write : unsettled_) {
@@ -141,8 +141,8 @@ std::uint32_t Recorder::pending_bumps(std::int32_t storage) const {
   return pending;
 }
 
-// Returns whether the storage belongs to an `empty` whose content no op has read. Hidden writes to
-// such a storage need no extra op, because the record keeps its content at the first read.
+// Returns whether the storage was made by `empty` and no op has read its content. Hidden writes to
+// such a storage need no extra op, because the record keeps the content at the first read.
 bool Recorder::is_unwritten_constant(std::int32_t storage) {
   if (record_->storages[storage].version != 0 || is_content_read(storage)) return false;
   bool any = false;
@@ -216,8 +216,8 @@ void Recorder::append_part_write(std::int32_t value, std::int32_t part, const at
   append_own_write(op, value);
 }
 
-// Appends an op, added by the recorder, that writes to the value. The caller has already appended
-// its arguments. Returns its index.
+// Appends an op of the recorder's own, which writes to the value. The caller has already appended
+// the op's arguments. Returns the op's index.
 std::int32_t Recorder::append_own_write(RecordedOp op, std::int32_t value) {
   const std::int32_t written = record_->values[value].storage;
   RecordedStorage& storage = record_->storages[written];
@@ -291,9 +291,9 @@ void Recorder::note_pointer_taken(const at::Tensor& tensor, PointerUse use) {
   }
 }
 
-// Call this before a write that is not recorded. For an outside storage, copies the content that
-// ops have read, because recompute would otherwise read the new content, and raises the storage's
-// version.
+// Call this before a write that is not recorded. If the storage comes from outside the region,
+// raises its version and copies the content that ops have read. Recompute would otherwise read the
+// new content.
 void Recorder::note_write_ahead(const at::Tensor& tensor) {
   if (!tensor.defined()) return;
   note_pointer_taken(tensor, PointerUse::kOnce);

@@ -29,8 +29,8 @@ bool Record::makes_sparse_of_outside(const RecordedOp& op) const {
   return false;
 }
 
-// Chooses the storage of a sparse tensor that an op made. If any part was made in the region,
-// chooses such a part. Prefers the values, because they take most of the bytes.
+// Chooses the storage of a sparse tensor that an op made: the storage of a part that was made in
+// the region, or of any part if none was. Prefers the values, because they take most of the bytes.
 std::int32_t Recorder::storage_of_sparse(const at::Tensor& sparse,
                                          const std::vector<at::Tensor>& parts, bool outside) {
   const OptionalIndex of_values = known_storage(parts.front());
@@ -155,8 +155,8 @@ void Recorder::note_part_writes(const RecordedOp& op) {
   }
 }
 
-// Counts a write to a storage as a write to the sparse tensors that have a part on it. Storages in
-// `counted` already count the write.
+// A write to storage `part` is also a write to each sparse tensor that has a part with this
+// storage. Records these writes, except for the sparse tensors whose storages are in `counted`.
 void Recorder::note_linked_write(std::int32_t part, std::int32_t op,
                                  std::vector<std::int32_t> counted) {
   for (const LinkedPart& each : linked_parts_) {
@@ -197,8 +197,8 @@ bool Recorder::restore_own_parts(std::int32_t value, const at::Tensor& tensor) {
   return !parts.empty();
 }
 
-// All parts of a sparse tensor count to its storage, except for linked parts, which have other
-// storages.
+// The bytes of a sparse tensor are those of its parts. Linked parts are not counted, because they
+// have other storages.
 Bytes Recorder::storage_bytes(std::int32_t value, const at::Tensor& tensor) const {
   const c10::TensorImpl& impl = impl_with_data(tensor);
   if (impl.has_storage()) return {static_cast<std::int64_t>(impl.unsafe_storage().nbytes())};

@@ -54,7 +54,7 @@ OptionalIndex Recorder::outside_behind(const RecordedOp& op, std::int32_t storag
   return static_cast<std::int32_t>(found - all.begin());
 }
 
-// Returns the version offset for a view, whose version counter is that of its base.
+// Returns the version offset for a view. A view shares the version counter of its base.
 std::uint32_t Recorder::offset_behind(const RecordedOp& op, std::int32_t storage) const {
   for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
     const RecordedValue& argument = record_->values[record_->uses[i].value];
@@ -78,8 +78,8 @@ void Recorder::note_detached(std::int32_t value, const at::Tensor& tensor) {
   detached_.push_back(std::move(detached));
 }
 
-// Returns the result of a detach of which autograd made this tensor as a copy. Returns nothing for
-// any other tensor.
+// Autograd copies the result of a detach. If `tensor` is such a copy, returns the value of that
+// result. Returns nothing for any other tensor.
 OptionalIndex Recorder::detached_value(const at::Tensor& tensor) {
   const bool is_strided = tensor.layout() == at::kStrided;
   if (tensor.requires_grad() || (is_strided && !tensor.has_storage())) return std::nullopt;
@@ -112,8 +112,8 @@ std::int32_t Recorder::value_of(const at::Tensor& tensor) {
   if (record_->storages[value.storage].address == address) return *known;
   if (address != nullptr && is_on(tensor, value.storage)) return *known;
   // The program has replaced the tensor's data. From now on, the tensor counts as a new outside
-  // value. Earlier reads of an outside tensor become stale; earlier reads of a result use the old
-  // value.
+  // value. If the tensor came from outside, earlier reads of it become stale. If it is a result,
+  // earlier reads use the old value.
   if (!value.op.has_value() || !value.saved) return add_outside(tensor);
   throw Refused("region " + *region_ + ": " + describe_tensor(tensor) + ", a result of " +
                 record_->ops[*value.op].facts->name +

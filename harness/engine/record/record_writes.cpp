@@ -129,8 +129,9 @@ void Recorder::hold_writes() {
   }
 }
 
-// Returns a value on the storage that replay computes, preferably `otherwise`. Returns `otherwise`
-// if there is none. Replay does not compute a view of .data, but uses the tensor of forward.
+// Returns `otherwise` if replay computes it. If not, returns another value on the storage that
+// replay computes, or `otherwise` if there is none. Replay does not compute a view of .data, but
+// uses the tensor of forward.
 std::int32_t Recorder::value_made_on(std::int32_t storage, std::int32_t otherwise) const {
   const auto is_made = [storage](const RecordedValue& value) {
     return value.storage == storage && value.op.has_value() && !value.outside.has_value();
@@ -211,7 +212,7 @@ Recorder::VersionCounters Recorder::counters_of_written(const RecordedOp& op,
 }
 
 // Copies the constants on a storage that the op is about to overwrite, because replay cannot
-// compute them. Skips an `empty` that no op has read, if this op does not read it either.
+// compute them. Skips the result of an `empty` if neither earlier ops nor this op read it.
 void Recorder::copy_constants_before_write(const RecordedOp& op, const RecordedUse& write) {
   const std::int32_t storage = record_->values[write.value].storage;
   for (const RecordedValue& value : record_->values) {

@@ -5,8 +5,8 @@
 
 namespace rematch {
 
-// Returns whether to run the op. If the content of an outside tensor that it reads has changed
-// since forward, returns false if no value needs the op, and throws Refused otherwise.
+// Returns whether to run the op. An outside tensor that the op reads may have changed since
+// forward. Then returns false if no value needs the op, and otherwise throws Refused.
 bool Replay::may_run(std::int32_t op_index) {
   const RecordedOp& op = record_.ops[op_index];
   for (std::size_t i = op.first_use; i < op.first_use + op.num_uses; ++i) {
@@ -51,8 +51,8 @@ const char* Replay::change_since_read(const RecordedOp& op, const RecordedUse& u
   if (change == nullptr && use.version != record_.storages[value.storage].version) {
     change = kChangedInPlace;
   }
-  // Writes to the parts of a sparse tensor do not raise its version, so ops that read it cannot
-  // detect a write after the region.
+  // Writes to the parts of a sparse tensor do not raise its version. A write after the region would
+  // therefore go unnoticed by ops that read the sparse tensor.
   const bool is_lost = change == kChangedInPlace && record_.makes_sparse_of_outside(op) &&
                        record_.change_since_read(use.value) != nullptr;
   if (is_lost) return change;

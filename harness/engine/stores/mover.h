@@ -17,7 +17,7 @@ namespace rematch {
 
 enum class Move : std::uint8_t {
   kCopy,  // a copy of one storage; on the CPU it is synchronous
-  kJoin,  // work on the stream waits for copies on another stream
+  kJoin,  // later work on the stream waits for copies on another stream
 };
 
 // Observes copies and stream joins, to time them.

@@ -19,7 +19,8 @@ class Stash {
   Stash(const Stash&) = delete;
   Stash& operator=(const Stash&) = delete;
 
-  // Closed in the plan's last region, because backward needs its values at once.
+  // The stash is closed for the plan's last region, because backward needs the values of this
+  // region at once.
   void set_open(bool is_open) { is_open_ = is_open; }
 
   // Starts to copy the value to the store. Does nothing if the stash is closed, or if the tensor's
@@ -36,7 +37,7 @@ class Stash {
   void wait_until_put() { wait(put_); }
   const std::vector<StoredValue>& values() const { return values_; }
 
-  // Calls `bring_back`, which starts the copy back, for each value, and empties the stash. The
+  // Calls `bring_back` for each value, which must start the copy back, and empties the stash. The
   // values are readable after wait_until_back().
   template <class BringBack>
   void take_back(const BringBack& bring_back) {

@@ -41,9 +41,9 @@ def name_of(function: type) -> str:
 
 
 def declare_opaque(name: str, overwrites: Iterable[int] | None) -> None:
-    """Makes each call of an autograd function, given its name_of(), a single op of a record. `overwrites` contains
-    positions of arguments that the function overwrites, which are added to the known positions. None means that it may
-    overwrite any argument."""
+    """Makes each call of an autograd function a single op of a record. `name` is the name_of() the function.
+    `overwrites` contains positions of arguments that the function overwrites, which are added to the known positions.
+    None means that it may overwrite any argument."""
     known = _overwrites.get(name)
     _overwrites[name] = None if overwrites is None else frozenset(overwrites) | (known or frozenset())
 
@@ -97,7 +97,7 @@ class _Calls:
     """The autograd functions that a traced step calls, and the arguments that they write to."""
 
     def __init__(self) -> None:
-        self.has_news = False  # True if another trace would record some call differently.
+        self.has_news = False  # True if a second trace would record some call differently
         self._written: dict[str, set[int]] = {}
         self._without_content: set[str] = set()  # functions whose arguments had no data to compare, as on device meta
 

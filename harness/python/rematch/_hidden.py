@@ -3,8 +3,8 @@
 Hidden effects are autograd functions and ops that write without torch's knowledge, and ops that cannot be repeated. The
 trace has found them. This module declares the functions by name; the engine declares the ops when a Checkpoint is made.
 Both are recognized when they run, no matter when their module is imported. If an imported module lacks a function or op
-of the plan, this module warns, because a renamed function may still write. A module that is not imported causes no
-warning, because a step may run only some of the plan's ops."""
+that the plan names, this module warns: the function may have been renamed, and may still write. A module that is not
+imported causes no warning, because a step may run only some of the plan's ops."""
 
 from __future__ import annotations
 

@@ -58,9 +58,9 @@ def has_learned_kernels() -> bool:
 
 @contextlib.contextmanager
 def noted(replace: Replace) -> Iterator[None]:
-    """A context manager around a recorded step. Reports the raw pointers that the step takes to the engine. Replaces
-    the functions that return pointers only once per process, because Python 3.13 stops caching a type's attributes
-    after a limited number of changes."""
+    """A context manager around a recorded step. Reports to the engine the raw pointers that the step takes. To this end
+    it replaces the functions that return pointers. It does so only once per process, because Python 3.13 stops caching
+    a type's attributes after a limited number of changes."""
     for module, path in _LASTING:
         replace(module, path, _noting)
     replace("triton.runtime.jit", "JITFunction.run", _launching)
@@ -72,7 +72,7 @@ def noted(replace: Replace) -> Iterator[None]:
 
 
 def never_compiled(function: Any) -> Any:
-    """Returns the function, after excluding it from torch.compile, even inside a compiled caller."""
+    """Excludes the function from torch.compile, even where a compiled function calls it. Returns the function."""
     _eval_frame.set_code_exec_strategy(function.__code__, _NEVER_COMPILED)
     return function
 

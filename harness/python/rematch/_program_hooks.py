@@ -14,7 +14,7 @@ CHECKPOINTING = -1
 
 _autograd: Any = torch._C._autograd  # typed Any, because torch's stub file is incomplete
 
-_number_of: dict[tuple[Any, Any], int] = {}  # keyed by the code objects of a pair; keeps them alive
+_number_of: dict[tuple[Any, Any], int] = {}  # the keys are code objects of a pair of hooks, which the dict keeps alive
 _installed: list[Any] = []                   # kept alive as long as the process
 
 

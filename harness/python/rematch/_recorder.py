@@ -102,7 +102,7 @@ for _hook in (Recorder.begin, Recorder.end):
 
 
 def _is_running(module: torch.nn.Module, called: torch.nn.Module) -> bool:
-    """Returns whether an earlier call of `module` is still running, given that `called` is being called. Ctrl-C ends a
+    """Returns whether an earlier call of `module` is still running at the time when `called` is called. Ctrl-C ends a
     call without running its hooks."""
     num_module, num_called = 0, 0
     frame = sys._getframe(1).f_back
@@ -111,7 +111,7 @@ def _is_running(module: torch.nn.Module, called: torch.nn.Module) -> bool:
             num_module += frame.f_locals["self"] is module
             num_called += frame.f_locals["self"] is called
         frame = frame.f_back
-    # If not even the current call has a frame, the frames prove nothing, and the earlier call counts as running.
+    # If not even the current call has a frame, frames show nothing. The earlier call then counts as running.
     return num_module > (module is called) or num_called == 0
 
 

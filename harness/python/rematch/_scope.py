@@ -19,7 +19,7 @@ from rematch._pointers import never_compiled
 _enter_scope, _leave_scope = LIBRARY.rematch_enter_scope, LIBRARY.rematch_leave_scope
 _scopes: weakref.WeakSet[Scope] = weakref.WeakSet()
 _groups: weakref.WeakSet[ScopeGroup] = weakref.WeakSet()
-# Groups that still watch for calls of module.forward(x).
+# groups that still detect calls of module.forward(x)
 _watched_groups: weakref.WeakSet[ScopeGroup] = weakref.WeakSet()
 _num_changes = 0  # number of times that scopes were set or removed
 
@@ -71,13 +71,14 @@ class Scope:
         self.was_recorded = False
         self._encoded = name.encode()
         self._index = index
-        self._num_entered = 0  # counts entries, because a forward that failed earlier must not leave the scope
+        self._num_entered = 0  # number of entries: if forward failed before it entered the scope, leave() must do
+                               # nothing
         _scopes.add(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Scope, (self.whole, self._encoded.decode(), self._index, self.group, self._parent)
 
-    # Must be fast, because every step calls enter() and leave() for every layer.
+    # This must be fast, because every step calls enter() and leave() for every layer.
     def enter(self, module: torch.nn.Module, *_: object) -> None:
         if self.group.is_closed() or (is_compiled() and self._is_told_to_stay_closed()):
             return
@@ -93,8 +94,8 @@ class Scope:
         self._num_entered += 1
 
     def _name_in_running_scope(self) -> bytes:
-        """Returns the name of this scope relative to the open scope. A container that is only iterated opens no scope,
-        so its name becomes part of the result."""
+        """Returns the name of this scope relative to the innermost open scope. A container that the program only
+        iterates over opens no scope, so its name becomes part of the result."""
         name, parent = self._encoded, self._parent
         while parent is not None and parent._num_entered == 0:
             name, parent = parent._encoded + b"." + name, parent._parent
@@ -106,8 +107,7 @@ class Scope:
             _leave_scope()
 
     def notice_call_inside(self, *_: object) -> None:
-        """A hook on the modules inside this module. A call of an inner module shows that this module's forward is
-        running."""
+        """A hook on the modules inside this module. If an inner module is called, this module's forward is running."""
         if self._num_entered == 0 and is_in_recorded_step() and not self.group.is_closed():
             self.group.bypassed.add(self)
 
@@ -185,8 +185,8 @@ def modules_of_scopes(checkpoint: object) -> list[tuple[torch.nn.Module, dict[st
 
 
 def watch_calls_inside(module: torch.nn.Module, scope: Scope, shared: set[int]) -> None:
-    """Watches during the first recorded step for module.forward(x), which skips the module's hooks. Ignores inner
-    modules whose id is in `shared`, because other modules call them too."""
+    """Detects calls of module.forward(x), which skip the module's hooks, until the first recorded step ends. Ignores
+    inner modules whose id is in `shared`, because other modules call them too."""
     for child in module.children():
         if isinstance(child, (torch.nn.ModuleList, torch.nn.ModuleDict)):
             watch_calls_inside(child, scope, shared)
@@ -195,7 +195,7 @@ def watch_calls_inside(module: torch.nn.Module, scope: Scope, shared: set[int]) 
 
 
 def watch_model(model: torch.nn.Module, scope: Scope) -> None:
-    """Watches for calls of the model, until a recorded step has called a module with a scope."""
+    """Detects calls of the model, until a recorded step has called a module with a scope."""
     for module in (model, *model.children()):
         scope.group.watch_handles.append(module.register_forward_hook(scope.notice_model))
 
@@ -210,8 +210,8 @@ def has_watched_groups() -> bool:
 
 
 def warn_of_bypassed_scopes() -> list[str]:
-    """Ends the watch over the models that ran in a recorded step. Warns of the scopes whose module ran by
-    module.forward(x), and returns their names. Call this at the end of the step."""
+    """Stops detecting calls of module.forward(x) in models that ran in a recorded step. Warns of the scopes whose
+    module was called in this way, and returns their names. Call this at the end of the step."""
     found: list[str] = []
     for group in list(_watched_groups):
         if group.is_recorded or group.bypassed:
@@ -230,7 +230,7 @@ def end_group(group: ScopeGroup) -> None:
 
 
 def end_watch(group: ScopeGroup) -> None:
-    """Removes the hooks that watch for module.forward(x)."""
+    """Removes the hooks that detect calls of module.forward(x)."""
     _watched_groups.discard(group)
     group.bypassed.clear()
     for handle in group.watch_handles:

@@ -20,8 +20,8 @@ def is_fully_sharded(model: torch.nn.Module) -> bool:
 
 
 def refuse_split_regions(checkpoint: Checkpoint) -> None:
-    """Raises Refused for a region that spans several units of fully_shard. Backward gathers each unit only when it
-    reaches it, so recompute would read freed parameters of the other units."""
+    """Raises Refused for a region that spans several units of fully_shard. Backward gathers the parameters of a unit
+    only when it needs them, so recompute of such a region would read freed parameters of the other units."""
     if "torch.distributed.fsdp" not in sys.modules:
         return
     for model, module_of in modules_of_scopes(checkpoint):
@@ -51,7 +51,8 @@ def _units_in(module: torch.nn.Module, unit: Any) -> Iterator[tuple[torch.nn.Mod
 
 
 def _frees_parameters(unit: Any) -> bool:
-    """Returns whether the unit frees its parameters after forward. True if this release of torch does not tell."""
+    """Returns whether the unit frees its parameters after forward. Returns true if this release of torch does not
+    say."""
     state = unit._get_fsdp_state()
     groups = getattr(state, "_fsdp_param_groups", None) or [getattr(state, "_fsdp_param_group", None)]
     return any(getattr(group, "post_forward_mesh_info", True) is not None for group in groups)

@@ -69,7 +69,7 @@ def auto(model: torch.nn.Module, step: Step | Sequence[Step], *, budget: str | i
     with announced("tracing a step" if len(steps) == 1 else f"tracing {len(steps)} steps"):
         traces = record_trace(model, steps, blocks=blocks)
     kept = [_with_unrepeatable_ops_kept(model, each, traced, blocks) for each, traced in zip(steps, traces, strict=True)]
-    if len(steps) > 1 and kept != traces:  # an op that must be kept in one step is kept in all steps
+    if len(steps) > 1 and kept != traces:  # an op that one step must keep is kept in all steps
         kept = record_trace(model, steps, blocks=blocks)
     traces = kept
     searches = []
@@ -131,9 +131,9 @@ def _say_which_layers(model: torch.nn.Module) -> None:
 
 def _plan_for_all(searches: list[functools.partial[dict[str, Any]]], fronts: list[dict[str, Any]], which: str,
                   traces: list[dict[str, Any]], limit: int, schedule: str, optimizer: str) -> tuple[dict[str, Any], list[int]]:
-    """Combines the answers of all fronts into one plan. Returns the plan, and the peak of each step under the plan. A
-    step may need more bytes than under its own plan, because a layer that another step recomputes becomes a region in
-    this step too. In that case, searches again with lower budgets and updates `fronts`."""
+    """Combines the answers of all fronts into one plan. Returns the plan, and the peak of each step under it. A step
+    may need more bytes than under its own plan: if another step recomputes a layer, the layer becomes a region in this
+    step too. In that case, searches again with lower budgets and updates `fronts`."""
     smallest = None
     for _ in range(MAX_SEARCHES_OF_A_STEP):
         plan = combine(traces, [front[which]["plan"] for front in fronts])
@@ -152,8 +152,8 @@ def _plan_for_all(searches: list[functools.partial[dict[str, Any]]], fronts: lis
 
 def _search_lower(searches: list[functools.partial[dict[str, Any]]], fronts: list[dict[str, Any]], which: str,
                   chosen: list[bool], excess: int) -> bool:
-    """Searches again for each chosen step, with a budget that is lower by the excess, but not below the lowest possible
-    peak. Returns whether the peak of any answer fell."""
+    """Repeats the search for each chosen step. Lowers the budget by `excess`, but not below the lowest possible peak.
+    Returns whether the peak of any answer fell."""
     is_any_lower = False
     for index, run in enumerate(searches):
         peak = fronts[index][which]["predicted_peak_allocated_bytes"]

@@ -36,8 +36,8 @@ def find_blocks(model: torch.nn.Module) -> Blocks:
       - Modules of a Sequential or a ModuleDict must be of one class, because such containers also hold parts that are
         not layers.
       - A list of whole towers, each with a longer list of layers, is skipped; the towers' own lists are taken instead.
-      - A module beside such lists that consists of the same parts as their layers, such as the middle of a U-Net, is a
-        layer too.
+      - A module outside of these lists is a layer too if it consists of the same parts as their layers, such as the
+        middle of a U-Net.
       - If no list has two modules, a list with a single module is taken, because that module may run many times.
       - If the model itself is a list, the list is named "layers"."""
     return choose_blocks(model)[0]
@@ -68,8 +68,7 @@ def _blocks_in(module: torch.nn.Module, path: str, min_size: int, passed_over: B
         passed_over[path] = layers
     found: dict[torch.nn.Module, Blocks] = {}
     for name, child in children_of(module):
-        # A stage with a single layer counts as a list of layers too, because its neighbouring stages have several
-        # layers.
+        # A stage with a single layer counts as a list of layers too, because other stages have several layers.
         is_stage = isinstance(module, torch.nn.ModuleList) and isinstance(child, torch.nn.ModuleList)
         found[child] = _blocks_in(child, f"{path}.{name}" if path else name, 1 if is_stage else min_size, passed_over)
     parts = {type(part) for child in found if isinstance(child, _CONTAINERS) for blocks in found[child].values()
@@ -95,13 +94,14 @@ def _layers_of(module: torch.nn.Module) -> list[torch.nn.Module]:
 
 def _is_layer(module: torch.nn.Module) -> bool:
     if isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict)):
-        return False  # never called itself, so it cannot be a layer
+        return False  # a list is never called, so it cannot be a layer
     return any(True for _ in module.parameters()) and any(True for _ in module.children())
 
 
 def _is_list_of_towers(layers: list[torch.nn.Module]) -> bool:
-    """Returns whether the modules are towers. Each tower is of a different class, and contains a list of layers that is
-    longer than `layers`. In a U-Net, by contrast, the lists inside the blocks share classes of modules."""
+    """Returns whether the modules are towers: modules of different classes, each with a list of layers that is longer
+    than `layers`, where no two towers share a class of layers. In a U-Net, by contrast, the lists inside the blocks
+    share classes."""
     if len(layers) < 2 or len({type(layer) for layer in layers}) < len(layers):
         return False
     lists_of = [[_layers_of(each) for each in tower.modules()] for tower in layers]

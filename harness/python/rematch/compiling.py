@@ -146,8 +146,8 @@ def partitioner(plan: str | int | dict[str, Any] | pathlib.Path, *, device: str 
 
 
 def _fitting(options: list[Option], before: int, limit: int) -> Option:
-    """Returns the fastest option that fits into `limit`, given `before` bytes in use before the step. Raises PlanError
-    if no option fits."""
+    """Returns the fastest option whose peak fits into `limit`, where `before` is the number of bytes in use before the
+    step. Raises PlanError if no option fits."""
     fitting = [option for option in options if before + option.peaks.step() <= limit]
     if not fitting:
         raise PlanError(_too_small(limit, before + min(option.peaks.step() for option in options)))

@@ -1,4 +1,5 @@
-"""Opaque calls: each is one op of a record. For functions whose kernels hide writes or state from torch."""
+"""Makes functions opaque: each call is one op of a record. Meant for functions whose kernels hide writes or state from
+torch."""
 
 from __future__ import annotations
 
@@ -93,7 +94,7 @@ def _begin(tensors: list[torch.Tensor], written: list[torch.Tensor]) -> _OpenCal
 
 
 def run_opaque(function: Callable[..., Any], name: str, arguments: Any, keywords: Any, written: list[Any]) -> Any:
-    """Calls the function. If this thread records, the call is recorded as one op, which may overwrite the tensors in
+    """Calls the function. If this thread records, records the call as one op, which may overwrite the tensors in
     `written`."""
     begun = _begin(tensors_in((arguments, keywords)), tensors_in(written))
     if begun is None:
@@ -139,8 +140,8 @@ def _name_of(function: Any) -> str:
 
 
 def _argument_of(function: Callable[..., Any], signature: inspect.Signature | None, argument: str | int) -> str | int:
-    """Returns the name of the argument that is given by name or position. Returns the position if the argument has no
-    name."""
+    """Returns the name of an argument that is given by name or position. If the argument has no name, returns its
+    position."""
     parameters = {} if signature is None else signature.parameters
     by_position = [each for each in parameters.values() if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
     takes_more = signature is None or any(each.kind == each.VAR_POSITIONAL for each in parameters.values())

@@ -25,7 +25,8 @@ _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "KB": 
           "TB": 10**12}
 
 
-_asked_by_engine: list[Any] = []  # C callbacks, which a graph may call even after its Checkpoint is deleted
+_asked_by_engine: list[Any] = []  # C callbacks, kept alive because a graph may call them even after its Checkpoint is
+                                  # deleted
 _ON_MISMATCH = ("follow", "refuse")
 _OF_PROCESS = ("handle", "_gathered", "_hidden", "_reported")  # attributes of a Checkpoint that pickle must not store
 
@@ -40,8 +41,8 @@ def _warn_at_exit() -> None:
 
 
 class Report(list[dict[str, Any]]):
-    """Says how often steps left the plan: a list with one dict for each type of region that ran. Prints as a table. The
-    table contains column shape only if a shape other than the first ran.
+    """Says how often steps left the plan: a list with one dict for each type of region that ran. Prints as a table,
+    which has a column "shape" only if a shape other than the first ran.
 
       - `shape`: 0 for the plan's first shape, i for its i-th other shape; `type`: the index of the region type.
       - `passes`: number of passes through such regions; `left`: how many of them left the plan.
@@ -71,7 +72,8 @@ class Checkpoint:
     A step may run different ops than the plan was made for: a padded batch, another branch, a layer left out.
     `on_mismatch` says what happens then. With "follow" the affected layer leaves the plan: its planned ops are treated
     as planned, and its other ops are recomputed. The results still equal those of the step without a plan, bit for bit.
-    recording() warns once for each kind of layer, and report() counts. With "refuse" the step raises PlanError.
+    recording() warns once for each kind of layer, and report() says how often it happened. With "refuse" the step
+    raises PlanError.
 
     A plan of combine() contains a plan for each of several shapes of a step. A step follows the shape whose ops it
     runs, and leaves the plan only if its ops fit no shape.
@@ -79,7 +81,7 @@ class Checkpoint:
     A checkpoint is immutable, so copy and deepcopy return the checkpoint itself. Pickle stores the plan and its
     settings; loading prepares the plan again."""
 
-    handle: int | None = None  # for __del__, if __init__ failed
+    handle: int | None = None  # exists even if __init__ failed, because __del__ reads it
 
     def __init__(self, plan: dict[str, Any] | str | pathlib.Path, schedule: str = "on_demand", *, on_mismatch: str = "follow"):
         if on_mismatch not in _ON_MISMATCH:
@@ -157,9 +159,9 @@ class Checkpoint:
         """Names parameters whose content may be missing between forward and backward, as in DeepSpeed ZeRO-3, block
         swap, or with one buffer for several layers.
 
-        Before backward reads such a parameter, the engine calls `is_back(parameter)`. It must return whether the
-        parameter has the same content as in forward, or restore the content and return True. The engine trusts the
-        answer. If the answer is False, backward raises an error.
+        Before backward reads such a parameter, the engine calls `is_back(parameter)`. This function must return whether
+        the parameter has the same content as in forward, or restore the content and return True. The engine does not
+        verify the answer. If the answer is False, backward raises an error. For DeepSpeed ZeRO-3:
 
             checkpoint.gathered_by(lambda p: p.ds_status.name == "AVAILABLE", model.parameters())"""
         require_checkpoint(self)
@@ -185,8 +187,8 @@ class Checkpoint:
                 self.warn_of_differences(stacklevel=2)
             LIBRARY.rematch_free_checkpoint(self.handle)
 
-    # Two objects with the same handle would free it twice. So copying returns the object itself, and unpickling makes a
-    # new handle.
+    # Two objects with the same handle would free it twice. So a copy is the object itself, and unpickling makes a new
+    # handle.
     def __copy__(self) -> Checkpoint:
         return self
 
@@ -264,7 +266,7 @@ def read_plan(name: str) -> Any:
 
 
 Traces = Sequence[dict[str, Any]]
-Links = dict[str, Any] | str | pathlib.Path  # what rematch profile --links writes: the document or its file
+Links = dict[str, Any] | str | pathlib.Path  # the document that `rematch profile --links` writes, or its file
 
 
 def resolve(trace: dict[str, Any] | Traces, policy: str) -> dict[str, Any]:
@@ -356,9 +358,9 @@ def search(trace: dict[str, Any] | Traces, *, device: str | None = None,
 
     With `simple`, the front also contains "simple", the best plan of a simple form for schedule "whole_region". The
     regions of a simple plan are whole layers or modules, with one save list for all layers or for each of two groups of
-    layers. "simple" is the fastest such plan that fits into the budget, or without a budget into the device's memory,
-    or else into the peak of the front's knee. If no simple plan fits, "simple" is the one with the lowest peak.
-    `more_peak_bytes` and `more_step_time_ns` are its distances from the front.
+    layers. "simple" is the fastest such plan that fits into the budget. Without a budget, the limit is the device's
+    memory or, if this is unknown, the peak at the front's knee. If no simple plan fits, "simple" is the one with the
+    lowest peak. `more_peak_bytes` and `more_step_time_ns` are its distances from the front.
 
     `baselines` are policies to compare with, by default those of `rematch search`. Policies that do not apply to the
     model are skipped. No baseline is better than the answer. `rematch search --trace` gives the same front.

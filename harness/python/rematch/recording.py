@@ -26,11 +26,11 @@ SOME_REGIONS, NO_REGION, NO_REGION_WITHOUT_GRAD = range(3)  # the values of Regi
 class _Notes:
     """State of a checkpoint's steps, so that each fault is reported only once."""
 
-    num_changes = -1  # value of num_changes() at the last comparison of scopes and plan
+    num_changes = -1  # value of num_changes() when scopes and plan were last compared
     is_told = False
     has_run = False
     num_without_region = 0  # steps that called the model but no module of the plan
-    num_left = 0  # value of rematch_num_left() at its last call
+    num_left = 0  # result of the last call of rematch_num_left()
     types_told: frozenset[tuple[int, int]] = frozenset()  # (shape, type) pairs that a warning has already named
     num_steps = 0  # number of steps recorded under verify_every
 
@@ -173,7 +173,7 @@ def _missing_scopes(checkpoint: Checkpoint, notes: _Notes) -> list[str]:
 def _check_step(checkpoint: Checkpoint, notes: _Notes, missing: list[str], ran: int) -> None:
     notes.has_run = notes.has_run or ran == SOME_REGIONS or not checkpoint.scope_names()
     if not notes.has_run and not notes.is_told and not missing and has_model_run(checkpoint):
-        notes.num_without_region += 1  # such as a text batch, if the plan covers only a vision tower
+        notes.num_without_region += 1  # such as a step on a text batch, if the plan covers only a vision tower
         if notes.num_without_region < MAX_STEPS_WITHOUT_REGION:
             return
     notes.num_changes = num_changes()

@@ -38,7 +38,7 @@ class BlockScopes:
                           for path, modules in blocks.items() for index, block in enumerate(modules)}
         self._block_names = {f"{path}.{index}" for path, index in self._index_of.values()}
         self._visited: set[int] = set()
-        self._scope: Scope | None = None  # any of the scopes, to reach their group
+        self._scope: Scope | None = None  # any one of the scopes, through which their group is found
         self._visit(model, "", "", None)
         if self._scope is not None:
             watch_model(model, self._scope)
@@ -64,8 +64,8 @@ class BlockScopes:
 
     def _visit(self, module: torch.nn.Module, scope: str, name: str, parent: Scope | None) -> None:
         """Sets hooks on the module and on the modules in it. `scope` is the path of the innermost scope around the
-        module, and `parent` its Scope, or None if the scope is not opened. `name` is the path from that scope to the
-        module."""
+        module. `parent` is the object of that scope, or None if the scope is not opened. `name` is the path from that
+        scope to the module."""
         is_block = id(module) in self._index_of
         block, index = self._index_of.get(id(module), ("", NO_INDEX))
         if is_block:
@@ -91,7 +91,7 @@ class BlockScopes:
     def _hook(self, module: torch.nn.Module, scope: Scope, is_block: bool) -> None:
         self._scope = scope
         self.group.module_of[scope.whole] = module
-        # Our hooks must run inside FSDP's hooks: after FSDP has gathered parameters, and before it frees them.
+        # Our hooks must run after FSDP has gathered parameters and before it frees them.
         self._handles.append(module.register_forward_pre_hook(scope.enter))
         self._handles.append(module.register_forward_hook(scope.leave, prepend=True, always_call=True))
         if is_block or self._only is not None:
@@ -99,8 +99,8 @@ class BlockScopes:
 
 
 def remove_scopes(model: torch.nn.Module) -> None:
-    """Removes all scopes from the model, and the hooks of apply(). Also works on a copy of a model, whose scopes
-    BlockScopes.remove() does not reach."""
+    """Removes all scopes from the model, and the hooks of apply(). Also works on a copy of a model;
+    BlockScopes.remove() removes only the scopes of the original."""
     remove_recorders(model)
     for module in model.modules():
         for hooks in (module._forward_pre_hooks, module._forward_hooks):

@@ -86,8 +86,8 @@ def _held(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _traced(model: torch.nn.Module, step: Callable[[], torch.Tensor], head: dict[str, Any]) -> bytes:
-    """Traces the step. If the trace discovered kernels that hide their writes, traces the step again, because their
-    calls are recorded differently from then on."""
+    """Traces the step. The trace may discover kernels that hide their writes. From then on, their calls are recorded
+    differently, so the step is traced again."""
     for _ in range(MAX_TRACES):
         num_writers = LIBRARY.rematch_num_silent_writers()
         with _trace_begun() as handle:

@@ -57,8 +57,8 @@ def _device_of(model: torch.nn.Module | None) -> str:
 
 
 def _tensors_of(model: torch.nn.Module | None) -> list[Any]:
-    """Returns the last four arguments of rematch_begin_watch: the addresses of trained and of frozen parameters, each
-    with their number."""
+    """Returns the last four arguments of rematch_begin_watch: the addresses and number of trained parameters, and the
+    addresses and number of frozen parameters."""
     learning = [] if model is None else [p for p in model.parameters() if p.requires_grad]
     frozen = [] if model is None else [p for p in model.parameters() if not p.requires_grad]
     arguments: list[Any] = []

@@ -3,8 +3,8 @@
 import contextlib
 import sys
 
-# On fake tensors, transformers cannot see whether an attention mask is needed, so it builds one. A batch that is not
-# packed and has no padding needs no mask.
+# On fake tensors, transformers cannot see whether an attention mask is needed, so it would build one. These
+# replacements prevent this: a batch that is not packed and has no padding needs no mask.
 WITHOUT_DATA = {"transformers.masking_utils": {"is_tracing": lambda *_: False, "is_torchdynamo_exporting": lambda: False,
                                                "find_packed_sequence_indices": lambda *_: None}}
 

@@ -8,13 +8,13 @@ from torch.autograd import function as function_module
 
 from torch_alone.model_file import Refused
 
-# Libraries whose autograd functions write through raw pointers. Without data, comparing content cannot reveal such
-# writes.
+# Libraries whose autograd functions write through raw pointers. On tensors without data, such writes cannot be detected
+# by comparing content.
 KNOWN_LIBRARIES = ("bitsandbytes", "flash_attn", "liger_kernel", "transformer_engine", "unsloth", "xformers")
 # torch's own op libraries, whose schemas mark every write.
 KNOWN_NAMESPACES = ("aten", "prim", "prims", "c10d", "_c10d_functional", "c10d_functional")
 
-_watchers = []  # arguments of the active functions_watched(), the innermost last
+_watchers = []  # the `unrecorded` argument of each active functions_watched(); the innermost call comes last
 
 
 def refuse_silent_write(name, before, after):
@@ -48,7 +48,7 @@ def _hook_functions():
     calls, so this module must be imported before the model's modules."""
     calls_base = getattr(torch.autograd.Function.apply, "__module__", "") == function_module.__name__
     holder = function_module._SingleLevelFunction if calls_base else torch.autograd.Function
-    own = vars(holder).get("apply")  # None if nobody else has hooked the class; it then inherits apply
+    own = vars(holder).get("apply")  # None if no other code has hooked the class, which then inherits apply
 
     def apply(function, *arguments, **keywords):
         run = super(holder, function).apply if own is None else own.__get__(None, function)

@@ -7,12 +7,12 @@ import torch
 
 aten = torch.ops.aten
 
-# Maps ops to the in-place ops that autograd runs without a dispatch mode. Under a mode, autograd treats every tensor as
-# a subclass, so it adds gradients, and biases of linear layers, out of place.
+# Maps ops to the in-place ops that autograd runs if there is no dispatch mode. Under a mode, autograd treats every
+# tensor as a subclass. It then adds gradients, and biases of linear layers, out of place.
 IN_PLACE = {aten.add.Tensor: aten.add_.Tensor, aten.scatter_add.default: aten.scatter_add_.default,
             aten.scatter.src: aten.scatter_.src, aten.index_add.default: aten.index_add_.default}
-# The largest use counts of a tensor that only autograd holds, as seen inside a mode's handler. The handler's variable,
-# the op's arguments, autograd's buffer and the Python object each hold a reference.
+# The largest use counts that a tensor can have inside a mode's handler if only autograd holds the tensor. The handler's
+# variable, the op's arguments, autograd's buffer and the Python object each hold a reference.
 MOST_USES = 4
 MOST_STORAGE_USES = 2
 
@@ -24,7 +24,7 @@ class OpFacts:
     written: frozenset  # positions of the arguments that the op writes to
     returns_view: bool
     may_draw: bool
-    probability: int | None  # position of the dropout probability; 0 disables drawing
+    probability: int | None  # position of the dropout probability; if it is 0, the op draws no random numbers
     probability_by_default: float | None
 
 
@@ -69,8 +69,8 @@ def tensors_in(value):
 
 
 def in_backward_without_mode(func, args):
-    """Returns the op that autograd would run without a mode instead of `func`. The caller must hold no other reference
-    to args[0]."""
+    """Returns the op that autograd would run in place of `func` if there were no mode. The caller must hold no other
+    reference to args[0]."""
     inplace = IN_PLACE.get(func)
     if inplace is None or torch.is_grad_enabled() or not isinstance(args[0], torch.Tensor):
         return func

@@ -14,7 +14,7 @@ PASSES = ("forward", "backward")
 
 
 class Clock:
-    """The CPU's clock, or CUDA events on a GPU's stream, which are read after the step."""
+    """A clock: the CPU's clock, or CUDA events on a GPU's stream, whose times are read after the step."""
 
     def __init__(self, device_type):
         self.is_cuda = device_type == "cuda"
@@ -55,8 +55,8 @@ class OpTimer(TorchDispatchMode):
         return result
 
     def alias(self, tensor):
-        """A saved-tensor hook that runs detach untimed. Under a mode, saving an output dispatches a detach that does
-        not run without a mode."""
+        """A saved-tensor hook that calls detach without timing it. Under a mode, autograd detaches an output that it
+        saves; without a mode it does not."""
         self._is_off = True
         try:
             return tensor.detach()
@@ -93,7 +93,7 @@ def measure_profile(model, step, trace, num_steps, optimizer=None):
             "forward": _in_one_piece(times["forward"]), "backward": _in_one_piece(times["backward"])}
 
 
-# Leaves out the attention kernel, because torch chooses it for each op and does not report it.
+# The name of the attention kernel is left out, because torch chooses the kernel for each op and does not report it.
 def _card_and_determinism(device):
     if device != "cuda":
         return {}

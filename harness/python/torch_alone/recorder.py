@@ -95,8 +95,8 @@ class Recorder(TorchDispatchMode):
         self.in_linear = InLinear()
         self._in_backward = False
         self._is_off = False  # True while the recorder's own ops run
-        self._unpacked = []  # packs whose tensor a backward formula may still hold
-        self._saved = []  # weak references, by pack
+        self._unpacked = []  # indices of packs that were unpacked, and whose tensor a backward formula may still hold
+        self._saved = []  # weak references to SavedTensor objects, by index of the pack
         self._hooks = []
 
     def record(self, model, blocks, step):
@@ -222,8 +222,8 @@ class Recorder(TorchDispatchMode):
             self._is_off = False
 
     def _note_last_versions(self):
-        """Sets each pack to the last version of its storage, because backward reads the last content. Leaves a pack
-        unchanged if autograd knows of a later write, because autograd then rejects the backward."""
+        """Sets the version of each pack to the last version of its storage, because backward reads the last content.
+        Leaves a pack unchanged if autograd knows of a later write: autograd then makes backward fail."""
         for pack, saved in zip(self.packs, (weak() for weak in self._saved)):
             storage = self.tables.storage_of(pack["value"])
             if saved is not None and not storage.is_outside and saved.tensor._version == saved.version:
@@ -244,14 +244,14 @@ class Recorder(TorchDispatchMode):
             untyped = tensor.untyped_storage()
             if not self.tables.knows(untyped):
                 self.born.add(untyped)
-        tensor = untyped = None  # drops the references, which would count as uses
+        tensor = untyped = None  # drops these references, which would otherwise count as uses of the tensor
         self._note_put_away()
         self._note({"op": facts_of(func).name})
         return result
 
     def _note_put_away(self):
-        """Notes the packs whose unpacked tensor the backward formula has dropped. A formula may drop a tensor before
-        its last op."""
+        """Records which unpacked tensors the backward formula has dropped. A formula may drop a tensor before its last
+        op."""
         for pack in list(self._unpacked):
             value = self.packs[pack]["value"]
             if self.tables.values[value]["producer"] is None:

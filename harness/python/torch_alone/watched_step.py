@@ -1,5 +1,5 @@
-"""Measures the ops that a step executes and its peak memory. The dispatch mode must be active outside the modes of
-selective checkpointing."""
+"""Measures the ops that a step executes and its peak memory. If the step uses selective checkpointing, the dispatch
+mode of this module must be entered before the modes of selective checkpointing."""
 
 import ctypes
 import hashlib
@@ -20,7 +20,7 @@ NOT_COUNTED = ("aten::detach", "aten::empty.memory_format")
 
 class StepWatch(TorchDispatchMode):
     """Counts executed ops by name, and the peak bytes of tensors that ops made. Runs the in-place ops that autograd
-    would run without a mode, so that bytes are as without the mode."""
+    would run without a mode, so that memory use is the same as without it."""
 
     def __init__(self):
         super().__init__()
@@ -45,7 +45,7 @@ class StepWatch(TorchDispatchMode):
             untyped = tensor.untyped_storage()
             if untyped._cdata not in read:
                 self._born.add(untyped)
-        tensor = untyped = None  # drops the references, which would count as uses
+        tensor = untyped = None  # drops these references, which would otherwise count as uses of the tensor
         self.peak_bytes = max(self.peak_bytes, self._born.total())
         return result
 

@@ -36,7 +36,7 @@ class Capture:
     def __init__(self, backend: str):
         self.graphs: dict[str, JointGraph] = {}
         self.calls: list[Call] = []
-        self._last: str | None = None  # the partitioned graph whose forward is compiled next
+        self._last: str | None = None  # the graph that was partitioned last, whose forward is compiled next
         self._partitioner = Partitioner(self._choose, "capture")
         self.backend = self._inductor if backend == "inductor" else aot_eager(self._partitioner, self._forward_compiler)
 
@@ -59,7 +59,7 @@ class Capture:
 
         run = boxed_nop(module, list(inputs))
         name, self._last = self._last, None
-        if name is None:  # a backward graph, or a graph without gradients
+        if name is None:  # this is a backward graph, or a graph without gradients
             return run
         num_outputs = len(self.graphs[name].forward_outputs)
 
@@ -73,8 +73,8 @@ class Capture:
         return note_call
 
     def note_dropped_outputs(self) -> None:
-        """Finds the outputs of graphs that need no memory after forward: the program has dropped them, or has passed
-        them to another graph, which saves them itself if needed. Call this while the loss is alive."""
+        """Finds the outputs of graphs that need no memory after forward. The program has either dropped such an output,
+        or passed it to another graph, which saves it if needed. Call this while the loss is alive."""
         gc.collect()  # a reference cycle may keep a dropped output alive
         held: dict[str, set[int]] = {}
         for position, call in enumerate(self.calls):

@@ -16,16 +16,16 @@ from torch import fx
 from rematch.compiled.joint_graph import JointGraph, is_tensor, must_be_kept, op_of
 from rematch.compiled.op_costs import is_elementwise, is_inside_kernel
 
-# The weight of a value is its bytes. Two cuts are computed: for a value that is in memory only if it is saved, the
-# weight is one sixteenth higher in the first cut and one sixteenth lower in the second. So if two cuts save almost the
-# same bytes, both are found, and the cut with the lower peak is chosen. Saving a value that is in memory anyway takes
-# no additional memory in forward. But if the value is an output of forward, Inductor cannot reuse its memory in
-# backward.
+# The weight of a value is its bytes. Two cuts are computed. They differ in the weight of values that are in memory only
+# if they are saved: the first cut raises it by one sixteenth, and the second lowers it by one sixteenth. If two choices
+# of saved values take almost the same bytes, both are found, and the one with the lower peak is used. Saving a value
+# that is in memory anyway takes no additional memory in forward. But if the value is an output of forward, Inductor
+# cannot reuse its memory in backward.
 SHIFTS = (1, -1)
 PARTS = 16
 
-# For each value: its weight, whether backward reads it, whether its op may be recomputed, and the indices of the values
-# that its op reads.
+# One entry for each value: its weight, whether backward reads it, whether its op may be recomputed, and the indices of
+# the values that its op reads.
 _Network = tuple[tuple[int, bool, bool, tuple[int, ...]], ...]
 
 
@@ -43,11 +43,11 @@ class _Value:
 
 
 class FewestSaved:
-    """Finds the values to save, for one joint graph and any set of recomputed ops."""
+    """Finds the values to save in one joint graph, given the ops that may be recomputed."""
 
     def __init__(self, joint: JointGraph):
         self._joint = joint
-        self._solved: dict[_Network, frozenset[int]] = {}  # a cache, because layers are often equal
+        self._solved: dict[_Network, frozenset[int]] = {}  # a cache, because many layers are equal
         number_of = _numbers_of_layers(joint)
         at_boundaries = _read_in_other_layers(joint, number_of)
         held = {joint.root(node) for node in joint.forward_outputs if node not in joint.dropped_outputs}
@@ -82,13 +82,13 @@ class FewestSaved:
         network = []
         for value in members:
             runs_again = value in own and value.can_run_again and (value.is_free or op_of(value.root) in recomputed)
-            # Above 0, so that no value is saved without need.
+            # The weight is above 0, so that no value is saved without need.
             weight = value.num_bytes * (PARTS + shift * value.is_in_kernel) + 1
             network.append((weight, value.is_wanted, runs_again, tuple(map(index_of.__getitem__, value.reads if runs_again else ()))))
         return tuple(network)
 
     def _with_reads(self, values: list[_Value]) -> list[_Value]:
-        """Returns `values`, preceded by the values of other layers from which they are computed."""
+        """Returns the values of a layer, preceded by those values of other layers that its ops read."""
         own = {value.root for value in values}
         others = dict.fromkeys(read for value in values for read in value.reads if read not in own)
         return [dataclasses.replace(self._value_of[read], is_wanted=False) for read in others] + values

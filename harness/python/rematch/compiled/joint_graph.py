@@ -1,6 +1,6 @@
-"""A view of AOTAutograd's joint graph for the rest of this folder: the ops of forward and of backward, which node
-allocates which bytes, and the layers. Forward consists of all nodes that the outputs of forward need. All other nodes
-are backward: they depend on tangents, or are read only by nodes that do."""
+"""A view of AOTAutograd's joint graph for the rest of this folder: the ops of forward and of backward, the layers, and
+the node that allocates each tensor. Forward consists of all nodes that the outputs of forward need. All other nodes are
+backward: nodes that depend on tangents, and nodes that are read only by such nodes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ import torch
 from torch import fx
 from torch._functorch import partitioners
 
-RANDOM_ARGUMENTS = ("dropout_p", "p")  # an op with such an argument draws only if it is above 0
-MIN_COVERED_RATIO = 0.5  # if lists of modules cover less of forward's ops, the whole graph is one layer
+RANDOM_ARGUMENTS = ("dropout_p", "p")  # an op with such an argument draws random numbers only if the argument is above
+                                       # 0
+MIN_COVERED_RATIO = 0.5  # if less of forward's ops belong to lists of modules, the whole graph is one layer
 _ELEMENT = re.compile(r"(.+)\.(\d+)$")
 
 
@@ -76,8 +77,8 @@ class JointGraph:
         return node.target is operator.getitem and node.args[0] in required
 
     def demand_order(self, available: set[fx.Node]) -> list[fx.Node]:
-        """Returns the nodes of backward in execution order. Each node comes after its inputs, and as late as its first
-        use allows. Backward need not compute the nodes in `available`."""
+        """Returns the nodes of backward in execution order. Each node comes after its inputs, and otherwise as late as
+        its first use allows. The nodes in `available` are left out, because backward need not compute them."""
         made: set[fx.Node] = set(available)
         found: list[fx.Node] = []
         for seed in self.backward_seeds:
@@ -88,7 +89,7 @@ class JointGraph:
         return found
 
     def root(self, node: fx.Node) -> fx.Node:
-        """Returns the node that allocates the node's memory. A view shares the memory of its input."""
+        """Returns the node that allocates the memory of this node's tensor. A view shares the memory of its input."""
         found = self._roots.get(node)
         if found is None:
             found = node
@@ -141,8 +142,8 @@ class JointGraph:
 
 
 def needed_for(wanted: Iterable[fx.Node], is_there: Callable[[fx.Node], bool] = lambda _: False) -> set[fx.Node]:
-    """Returns the wanted nodes and all nodes that they depend on. Leaves out nodes for which `is_there` returns true,
-    and what only such nodes depend on."""
+    """Returns the wanted nodes and all nodes that they depend on. Does not include nodes for which `is_there` returns
+    true, or follow their inputs."""
     needed: set[fx.Node] = set()
     stack = list(wanted)
     while stack:
@@ -264,8 +265,8 @@ def _plain(path: str) -> str:
 
 
 def _layers_of(forward: list[fx.Node]) -> dict[fx.Node, Layer]:
-    """Returns the layer of each op of forward. The ops of a layer are made consecutive: an op between two ops of a
-    layer belongs to that layer, even if torch assigns it to an earlier layer or to no layer."""
+    """Returns the layer of each op of forward. Makes the ops of a layer consecutive: an op between two ops of a layer
+    belongs to that layer, even if torch assigns the op to an earlier layer or to no layer."""
     lists: dict[str, dict[int, Any]] = {}
     for node in forward:
         for path, module_class in _modules_of(node):

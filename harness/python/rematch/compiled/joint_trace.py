@@ -16,7 +16,7 @@ from rematch.compiled.joint_graph import (JointGraph, Layer, is_tensor, is_view,
 from rematch.compiled.op_costs import OpCosts
 from rematch.planning import COMPILED, resolve
 
-KEPT_TIME_NS = 10**12  # an op time so long that no plan recomputes the op
+KEPT_TIME_NS = 10**12  # a time so long that no plan recomputes an op with this time
 
 
 def trace_of(joint: JointGraph, model: str) -> dict[str, Any]:
@@ -57,8 +57,8 @@ class _TraceWriter:
         packs, events = self._packs_and_events()
         num_ops = len(ops)
         span = {"ops": ops, "values": self._values, "storage_bytes": self._storage_bytes,
-                # Negative numbers refer to entries of outside_ops. Here -1 refers to the position after the last op:
-                # the storage is held to the end of forward.
+                # A negative number refers to an entry of outside_ops. Here -1 refers to the only entry, the position
+                # after the last op: the storage is held to the end of forward.
                 "storage_freed_at": [-1 if op == num_ops else op for op in self._freed_at],
                 "scopes": scopes, "packs": packs}
         return {"schema": "rematch.trace/1.1", "model": model, "dimensions": {COMPILED: 1}, **self._parameters(),
@@ -181,8 +181,8 @@ class _TraceWriter:
         return events
 
     def _scope_in_backward(self, op: fx.Node, before: int | None) -> int | None:
-        """Returns the scope of the layer whose results the op reads. For an op that reads none, returns the scope of
-        the op before it."""
+        """Returns the scope of the layer whose results the op reads. If the op reads no such results, returns the scope
+        of the previous op."""
         layers = [self._joint.layer_of[made] for node in self._joint.reads(op)
                   if (made := op_of(node)) in self._joint.layer_of]
         return self._scope_of[layers[-1]] if layers else before

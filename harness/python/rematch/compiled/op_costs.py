@@ -21,7 +21,7 @@ MIN_TIME_NS = 1  # above 0, so that a plan with fewer ops is faster
 
 @dataclasses.dataclass(frozen=True)
 class DeviceRates:
-    """Rates of a device: arithmetic in half and in single precision, and memory traffic."""
+    """Rates of a device for arithmetic in half precision, arithmetic in single precision, and memory traffic."""
 
     name: str
     half_flops_per_second: float
@@ -38,8 +38,9 @@ CARDS = (DeviceRates("h100", 989.5e12, 67e12, 3.35e12), DeviceRates("h200", 989.
 
 
 def rates_of(device: str) -> DeviceRates:
-    """Returns the rates of "cpu", of a card ("h100"), or of "cuda", the card of this machine. If this machine's card is
-    not among CARDS, prints a note and uses the rates of an h100. Raises ValueError for any other unknown name."""
+    """Returns the rates of "cpu", of a card such as "h100", or of "cuda", which means the card of this machine. If
+    CARDS does not contain this machine's card, prints a note and uses the rates of an h100. Raises ValueError for any
+    other unknown name."""
     names = torch.cuda.get_device_name().lower() if device == "cuda" and torch.cuda.is_available() else device.lower()
     found = [rates for rates in (CPU, *CARDS) if rates.name in names]
     if found:
@@ -54,7 +55,7 @@ def rates_of(device: str) -> DeviceRates:
 _REDUCTIONS = {torch.ops.aten.sum, torch.ops.aten.mean, torch.ops.aten.amax, torch.ops.aten.amin, torch.ops.aten.var_mean,
                torch.ops.aten.var, torch.ops.aten.max, torch.ops.aten.min, torch.ops.aten.prod, torch.ops.aten.argmax,
                torch.ops.aten._softmax, torch.ops.aten._log_softmax, torch.ops.aten.cumsum}
-# Inductor writes to the first input, or to a copy of it if the input is read later.
+# Inductor implements these ops as writes to the first input, or to a copy of it if the input is read later.
 _WRITES_FIRST_INPUT = {torch.ops.aten.index_put, torch.ops.aten._unsafe_index_put, torch.ops.aten.scatter,
                        torch.ops.aten.scatter_add, torch.ops.aten.scatter_reduce}
 if hasattr(torch.ops.aten, "_unsafe_masked_index_put_accumulate"):

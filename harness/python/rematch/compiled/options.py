@@ -25,9 +25,9 @@ POLICIES = ("none", "full", "attn_only", "save_mm")
 
 @dataclasses.dataclass(frozen=True)
 class Option:
-    """A plan for a joint graph. `saved` contains indices of the graph's nodes. schedule_of() gives the order of
-    recomputation for `by_layer`. `added_ns` is the time of recomputation, plus the time of writing and reading values
-    that are in memory only because they are saved."""
+    """A plan for a joint graph. `saved` contains indices of the graph's nodes. `by_layer` is the order of
+    recomputation: see schedule_of(). `added_ns` is the time of recomputation, plus the time of writing and reading
+    values that are in memory only because they are saved."""
 
     name: str
     saved: tuple[int, ...]
@@ -62,8 +62,8 @@ class Planner:
         return min(self._options_of(name, plan), key=lambda option: (option.peaks.step(), option.added_ns))
 
     def _options_of(self, name: str, plan: dict[str, Any]) -> list[Option]:
-        """Returns an option for each choice of saved values that the plan allows. Of the two orders of recomputation,
-        takes the order with the lower peak."""
+        """Returns an option for each choice of saved values that the plan allows. Each option uses whichever of the two
+        orders of recomputation has the lower peak."""
         joint = self._joint
         recomputed = recomputed_ops(joint, plan)
         saved = saved_values(joint, recomputed, regions_of(joint, plan))
@@ -85,8 +85,8 @@ class Planner:
                       peaks_of(self._joint, schedule, fuses=self._fuses), added_ns, len(schedule.recomputed))
 
     def profile(self, trace: dict[str, Any]) -> dict[str, Any]:
-        """Returns the graph's op times as a profile of `trace`, the trace of the same graph, possibly with another name
-        or other parameter bytes."""
+        """Returns the graph's op times as a profile of `trace`. `trace` must be a trace of this graph; its name and its
+        parameter bytes may differ."""
         return profile_of(self._joint, trace, self._costs)
 
     def options(self) -> list[Option]:

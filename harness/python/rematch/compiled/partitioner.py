@@ -91,8 +91,8 @@ def _decisions_replaced(choose_saved: Callable[..., list[fx.Node]], ordered_name
 
 
 def in_order(module: fx.GraphModule, names: Sequence[str]) -> fx.GraphModule:
-    """Returns the module with the named nodes reordered, as far as each node still comes after its inputs. Other nodes
-    keep their order."""
+    """Returns the module with the named nodes in the given order. A node comes later if it would otherwise precede its
+    inputs. Other nodes keep their order."""
     graph = fx.Graph()
     copies: dict[fx.Node, fx.Node] = {}
     order = {node: index for index, node in enumerate(module.graph.nodes)}

@@ -19,9 +19,9 @@ from rematch.compiled.joint_graph import JointGraph, is_op, is_tensor
 from rematch.compiled.op_costs import can_overwrite, is_inside_kernel, is_reduction
 from rematch.compiled.schedule import Schedule
 
-# Inductor delays the sums that compute gradients of weights, to fuse their kernels with others, so backward holds
-# activations for longer than its order implies. On transformers of two to four layers, this delay raised the peak of
-# backward by 6 to 27 %. Before the first such sum, the prediction was exact.
+# Inductor delays sums that compute gradients of weights, so that it can fuse their kernels with others. Backward
+# therefore holds activations for longer than its order implies. On transformers of two to four layers, this delay
+# raised the peak of backward by 6 to 27 %. Before the first such sum, the prediction was exact.
 DELAYED_RATIO = 0.2
 
 
@@ -66,7 +66,8 @@ def _total(joint: JointGraph, roots: set[fx.Node]) -> int:
 
 
 class _Run:
-    """One run of a graph. The memory of `constants` is not counted; the roots in `kept` stay alive after the run."""
+    """Simulates one execution of a graph. The memory of `constants` is not counted; the roots in `kept` stay alive
+    afterwards."""
 
     def __init__(self, joint: JointGraph, order: list[fx.Node], constants: set[fx.Node], kept: set[fx.Node], *, fuses: bool):
         self._joint = joint
@@ -87,8 +88,8 @@ class _Run:
         return {node for node in self._order if node not in self._kept and is_inside_kernel(node, users[node])}
 
     def peak(self, alive: set[fx.Node], delayed: Collection[fx.Node] = ()) -> int:
-        """Returns the peak in bytes. `alive` are the roots that exist at the beginning. After a fused sum among the
-        `delayed` roots, all bytes are raised by DELAYED_RATIO."""
+        """Returns the peak in bytes. `alive` are the roots that exist at the beginning. Once a fused sum has computed
+        one of the `delayed` roots, raises the live bytes by DELAYED_RATIO."""
         size_of, last_use = self._joint.bytes_of, self._last_uses()
         ends = defaultdict(list)
         for root in {*last_use, *alive}:
@@ -124,8 +125,8 @@ class _Run:
         return size if any(self._joint.bytes_of(root) == size and root not in self._not_donated for root in dying) else 0
 
     def _last_uses(self) -> dict[fx.Node, int]:
-        """Returns the index of the last node that reads each root. A value inside a kernel is computed where that
-        kernel runs, so its inputs stay alive until then."""
+        """Returns the index of the last node that reads each root. A value inside a kernel is computed when that kernel
+        runs, so its inputs stay alive until then."""
         root_of = self._joint.root
         read_by: dict[fx.Node, set[fx.Node]] = {}  # maps each value inside a kernel to the roots that it reads
         last: dict[fx.Node, int] = {}

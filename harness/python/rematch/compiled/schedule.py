@@ -18,8 +18,8 @@ from rematch.compiled.joint_graph import (JointGraph, Layer, is_op, is_symbolic_
 
 @dataclasses.dataclass(frozen=True)
 class Schedule:
-    """The order of nodes in both graphs. `forward` and `backward` include the nodes that unpack results. `saved` are
-    the values that forward passes to backward, including inputs; `recomputed` are the ops that run in both graphs."""
+    """The order of nodes in the forward and the backward graph, including the nodes that unpack results. `saved` are
+    the values that forward passes to backward, including inputs. `recomputed` are the ops that run in both graphs."""
 
     forward: list[fx.Node]
     backward: list[fx.Node]

@@ -31,8 +31,9 @@ def added_ns(calls: Sequence[Option]) -> int:
 
 
 def fastest_within(options: Mapping[str, Sequence[Option]], calls: Sequence[str], limit: int | None) -> dict[str, Option]:
-    """Returns one option for each graph, with the shortest recompute time among all choices that fit the limit. Without
-    a limit, or if nothing fits, returns the options with the lowest peak. `calls` names the graph of each call."""
+    """Returns one option for each graph: among all choices that fit the limit, those with the shortest recompute time.
+    Without a limit, or if nothing fits, returns the options with the lowest peak. `calls` names the graph of each
+    call."""
     thinned = _thinned(options)
     best: tuple[tuple[int, int], dict[str, Option]] | None = None
     for combination in itertools.product(*thinned.values()):
@@ -48,8 +49,8 @@ def fastest_within(options: Mapping[str, Sequence[Option]], calls: Sequence[str]
 
 
 def _thinned(options: Mapping[str, Sequence[Option]]) -> dict[str, list[Option]]:
-    """Drops dominated options of each graph, and then further options until the number of combinations is small enough
-    to try all."""
+    """Drops dominated options of each graph. Then drops further options, until few enough combinations are left to try
+    them all."""
     fronts = {name: _front(each) for name, each in options.items()}
     most = max(2, math.floor(MAX_COMBINATIONS ** (1 / max(1, len(fronts)))))
     return {name: front if len(front) <= most else
