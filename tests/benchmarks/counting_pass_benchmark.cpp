@@ -1,4 +1,4 @@
-// Measures the overhead of counting: the time of a step with the counting pass's observer, divided
+// Measures the overhead of the counting pass: the time of a step with the pass's observer, divided
 // by the time of a step without an observer.
 #include <ATen/Parallel.h>
 #include <benchmark/benchmark.h>

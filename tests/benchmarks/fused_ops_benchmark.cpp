@@ -1,6 +1,6 @@
 // Compares forward and backward of each fused op with the ATen ops that it replaces, on the CPU.
-// The two sides run in turns. Large sizes come from a block of a 1B model at 512 tokens, and exceed
-// the caches. Small sizes come from the small presets.
+// Runs of the fused op alternate with runs of the ATen ops. Large sizes come from a block of a 1B
+// model at 512 tokens, and exceed the caches. Small sizes come from the small presets.
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/chunk.h>
@@ -36,7 +36,8 @@ using Tensors = std::vector<at::Tensor>;
 struct Case {
   std::string name;
   std::function<at::Tensor(const Tensors&, Ops)> run;
-  std::function<Tensors(at::ScalarType)> make_inputs;  // inputs that get a gradient require grad
+  std::function<Tensors(at::ScalarType)>
+      make_inputs;  // sets requires_grad on the differentiable inputs
   int repetitions = 1;
 };
 

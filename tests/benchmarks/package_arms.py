@@ -15,14 +15,15 @@ from fronts.remat import saved_region  # noqa: E402
 
 SCHEDULES = ("whole_region", "on_demand")
 POLICIES = ("full", "attn_only", "save_mm")
-# The ops that these policies save on a CPU, as a list for create_selective_checkpoint_contexts.
+# The ops that each policy saves on a CPU, as an argument of create_selective_checkpoint_contexts.
 aten = torch.ops.aten
 SAVED_OPS = {"full": [], "attn_only": [aten._scaled_dot_product_flash_attention_for_cpu.default],
              "save_mm": [aten.mm.default, aten.addmm.default, aten.bmm.default]}
-# Modules of a layer. The level named after a module keeps the tensors that backward needs from that module.
+# The modules of a layer. Each module is also the name of a level, which keeps the tensors that backward needs from the
+# module.
 MODULES = ("attention", "feed_forward")
-# The call whose results torch_remat keeps, as a path from the layer. torch_remat cannot select ops, so save_mm is
-# missing.
+# For each level, the path in the layer of the module or method whose results torch_remat keeps. torch_remat cannot
+# select ops, so save_mm is missing.
 REMAT_REGIONS = {"full": None, "attn_only": "attention.mix", "attention": "attention", "feed_forward": "feed_forward"}
 
 
@@ -36,8 +37,8 @@ def plan_of(model, ids, level):
 
 
 def keeping_module(trace, plan, module):
-    """Returns the plan that keeps the tensors that autograd saves inside the module, and the results that the rest of
-    the layer reads. torch_remat's regions keep the same tensors."""
+    """Returns a plan that keeps two kinds of tensors: those that autograd saves inside the module, and the module's
+    results that the rest of the layer reads. torch_remat's regions keep the same tensors."""
     layer = next(kind for kind in trace["types"] if any(scope["path"] == f".{module}" for scope in kind["scopes"]))
     ops_of_plan = plan["types"][0]["ops"]
     inside = [f"{op['scope']}.".startswith(f"{module}.") for op in ops_of_plan]
@@ -59,7 +60,7 @@ def use_checkpoint(model, level, keeps_generator):
 
 
 class GeneratorState:
-    """Saves and restores the CPU's generator for torch_remat, which does not reproduce random draws by itself."""
+    """Saves and restores the state of the CPU's random number generator. torch_remat does not do so by itself."""
 
     def snapshot(self):
         return torch.get_rng_state()

@@ -1,12 +1,13 @@
-"""One arm of `scripts/compare_with_pytorch --package`. Runs steps of a Llama on request: without checkpointing, under
-package rematch, torch.utils.checkpoint or torch_remat.
+"""Runs steps of a Llama on request, for `scripts/compare_with_pytorch --package`. The steps run without checkpointing,
+or with package rematch, torch.utils.checkpoint or torch_remat.
 
     package_server.py [--count] MODEL THREADS "" ARM
 
-package_model.py defines the MODELs and package_arms.py the ARMs. Requests and answers are as in step_server.py, plus
-`peak 0`, the bytes that a step adds at its highest op boundary, and `bits 0`, a digest of a step's loss and gradients.
-With --count the server answers only `ops` and `peak`, because counting replaces the allocator and would distort times.
-Times are CPU time of the process, which other processes disturb less than wall-clock time."""
+package_model.py defines the MODELs and package_arms.py the ARMs. The empty argument keeps the order of arguments the
+same as in step_server.py. There are two requests in addition to those of step_server.py: `peak 0` returns the peak
+bytes of a step, minus the bytes held before it, and `bits 0` returns a digest of a step's loss and gradients. With
+--count the server answers only `ops` and `peak`, because counting replaces the allocator and would distort times. Times
+are CPU time of the process, which other processes disturb less than wall-clock time."""
 
 import gc
 import hashlib

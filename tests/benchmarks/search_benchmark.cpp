@@ -1,9 +1,8 @@
-// Times a search on one core, from trace and profile to the judged points of the front. One model
-// is llama3_8b with 16 to 160 layers. Its search runs in three ways: under whole_region, under
-// on_demand, and with only the options on the convex hull. Under whole_region the bytes of a block
-// in backward are constant. Under on_demand they depend on what the block keeps, so the search is
-// slower. The other model has 80 layers of three kinds. Also reports the peak memory of all
-// searches.
+// Times searches on one core, from a trace and a profile to a front. One model is llama3_8b with 16
+// to 160 layers. It is searched under whole_region, under on_demand, and with only the options on
+// the convex hull. Under on_demand, the bytes of a block in backward depend on what the block
+// keeps, so the search is slower than under whole_region. The other model has 80 layers of three
+// kinds. Also reports the peak memory of all searches.
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
@@ -51,8 +50,8 @@ SearchSpace space_of(Kind kind) {
   return space;
 }
 
-// The blocks of llama3_8b over 8,192 tokens. They match llama3_8b op for op, except for its grouped
-// heads.
+// The blocks of llama3_8b over 8,192 tokens. They have the ops of llama3_8b, but without
+// grouped-query attention.
 Trace trace_of(Kind kind, int layers) {
   testing::ToySizes sizes;
   sizes.layers = layers;

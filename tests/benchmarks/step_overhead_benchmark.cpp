@@ -2,8 +2,8 @@
 // (dim 16, 4 tokens, 8 layers). Each row gives the time of forward and backward under a policy,
 // divided by the time without a policy. The overhead is recomputation plus the engine.
 // scripts/gpu/keep_all.json records every block and recomputes nothing, so its row shows the cost
-// of the engine alone. The last rows compare a step in which every block runs one op more than its
-// plan has with a step that follows the plan.
+// of the engine alone. In the last rows, every block runs an op that the plan does not contain.
+// Their times are divided by the time of a step that follows its plan.
 #include <benchmark/benchmark.h>
 
 #include <memory>
@@ -35,8 +35,8 @@ struct Variant {
   std::unique_ptr<Checkpoint> off_plan;
 };
 
-// Returns the plan without the op in the middle of each region, which is then an extra op of every
-// step.
+// Removes the middle op of each region from the plan. Every step then runs this op although it is
+// not in the plan.
 std::unique_ptr<Checkpoint> without_middle_op(Plan plan, Schedule schedule) {
   for (RegionType& type : plan.types) {
     type.ops.erase(type.ops.begin() + static_cast<std::ptrdiff_t>(type.ops.size() / 2));

@@ -1,9 +1,9 @@
 """The counterpart of step_server.cpp in Python PyTorch: same arguments, requests, answers, models and weights
-(tests/parity). Policies have no schedule, because torch.utils.checkpoint has only one.
+(tests/parity). Policies are given without a schedule, because torch.utils.checkpoint has only one.
 
     step_server.py [--count] MODEL THREADS DIMENSION=VALUE,... POLICY ...
 
-With --count it answers only `ops`, because counting replaces the allocator and would distort times."""
+With --count the server answers only `ops`, because counting replaces the allocator and would distort times."""
 
 import json
 import pathlib
@@ -48,7 +48,7 @@ class Workload:
 
 
 def plain_contexts(regions):
-    """Uses the contexts that a user would write: the list of ops, without the parity tests' counting."""
+    """Replaces the contexts of the parity tests, which also count ops, with the contexts that a user would write."""
     if regions.save:
         saved = list(regions.save)
         regions.contexts = lambda: create_selective_checkpoint_contexts(saved)

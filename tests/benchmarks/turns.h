@@ -1,6 +1,6 @@
-// Times arms that take turns in the order A B C, then C B A, and so on. A temporary slowdown of the
-// machine then affects all arms. Results are ratios and differences within a sweep, never between
-// two runs.
+// Times several functions ("arms") in alternating order: A B C, then C B A, and so on. A temporary
+// slowdown of the machine then affects all arms. Ratios and differences are computed within one
+// sweep over the arms.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace rematch::benchmarks {
 
 class Turns {
  public:
-  // `repetitions` is the number of runs of an arm per turn, timed together.
+  // In each sweep, an arm runs `repetitions` times in a row. These runs are timed together.
   explicit Turns(int repetitions = 1) : repetitions_(repetitions) {}
 
   // Returns the arm's index.

@@ -1,4 +1,4 @@
-// A model with its batch, its trace and its plans, which benchmarks step.
+// The model that a benchmark runs, with its batch, trace and plans.
 #pragma once
 
 #include <cstdint>

@@ -70,7 +70,7 @@ void use_policy(const Json& json) {
 
 using Use = void (*)(const Json&);
 
-// The readers by the file's kind. An input of unknown kind goes through every reader.
+// Maps a kind of file to its reader. An input of unknown kind is given to every reader.
 const std::map<std::string, Use>& readers() {
   static const std::map<std::string, Use> all = {
       {"trace", [](const Json& json) { trace_to_json(trace_from_json(json)); }},
@@ -95,8 +95,8 @@ const std::map<std::string, Use>& readers() {
   std::abort();
 }
 
-// A message must truncate the parts of the file that it quotes. Otherwise a file of 100 MB could
-// make a line of 100 MB.
+// An error message must truncate what it quotes from the file. Otherwise a file of 100 MB could
+// cause a message of 100 MB.
 constexpr std::size_t kLongestMessage = 1000;
 
 void require_one_line(const std::string& message) {

@@ -30,15 +30,15 @@ constexpr int kLaunches = 20;  // number of launches between two events
 constexpr int kSamples = 5;
 const c10::Device kDevice(c10::kCUDA, 0);
 
-// More bytes than any card's cache holds. Launches alternate between copies of their tensors that
-// add up to this size, so that each launch reads from memory.
+// More bytes than any card's cache holds. Successive launches use different copies of the tensors.
+// The copies exceed this size in total, so that each launch reads from memory.
 constexpr double kMoreThanCaches = 256 << 20;
 constexpr int kMaxCopies = 16;
 
 struct Timed {
   std::string name;
   double least_bytes = 0;
-  std::vector<std::function<int()>> copies;  // each element runs the same launch on its own tensors
+  std::vector<std::function<int()>> copies;  // one launch for each copy of the tensors
 };
 
 // Owns tensors of random numbers. Zeros would switch fewer transistors, so the card would draw less
@@ -72,8 +72,8 @@ struct Shape {
   std::string words() const { return std::to_string(rows) + " x " + std::to_string(width); }
 };
 
-// `launch` makes the arguments of one launch, on its own tensors. `bytes` is the number of bytes
-// per element of x in the table of kernels/README.md.
+// Each call of `launch` allocates new tensors and returns the arguments of a kernel launch. `bytes`
+// is the number of bytes moved per element of x, from the table in kernels/README.md.
 template <class Launch>
 Timed timed(const std::string& name, const Shape& shape, double bytes, const Launch& launch) {
   Timed kernel{name + " " + shape.words(), bytes * static_cast<double>(shape.size()), {}};
@@ -188,8 +188,8 @@ std::vector<Timed> cross_entropies(Workspace& memory, const Shape& logits) {
 
 using Group = std::function<std::vector<Timed>(Workspace&)>;
 
-// Shapes of two models. llama3_1b with 4 x 2,048 tokens has 32 heads, is 8,192 wide in SwiGLU and
-// has logits in chunks of 16,384. wan_1_3b with 31,200 tokens has 12 heads.
+// Shapes of two models. llama3_1b runs 4 x 2,048 tokens with 32 heads, a SwiGLU width of 8,192 and
+// chunks of 16,384 logits. wan_1_3b runs 31,200 tokens with 12 heads.
 std::vector<Group> kernels_of_models() {
   return {[](Workspace& memory) {
             return silu_muls(memory, {8192, 8192});
@@ -208,7 +208,7 @@ std::vector<Group> kernels_of_models() {
           }};
 }
 
-// Returns the shortest time, because bandwidth is the best that the card can do.
+// Returns the shortest of several measured times, because disturbances only make a launch slower.
 double seconds_of(const Timed& kernel) {
   double least = 0;
   std::size_t copy = 0;

@@ -143,8 +143,9 @@ TEMPLATE_TEST_CASE("the CUDA kernel of rope rotates each pair", "", float, doubl
   }
 }
 
-// Tests more rows than one block of partial sums covers, with gaps between rows. The widths give a
-// thread one access, two, three, and so many that it keeps no row in registers.
+// Tests more rows than one block of partial sums covers, with gaps between rows. Depending on the
+// width, a thread makes one, two or three accesses per row, or too many to keep its part of the row
+// in registers.
 TEMPLATE_TEST_CASE("the CUDA kernels of rms_norm compute the right values", "", float, double,
                    __nv_bfloat16) {
   using Sum = typename Type<TestType>::Sum;

@@ -39,13 +39,14 @@ void check_composition(const OpCase& op, at::ScalarType dtype, double tolerance)
 void check_finite_differences(const OpCase& op);
 // Checks that output and gradients on meta have the same dtype, sizes and strides as on the CPU.
 void check_meta(const OpCase& op, at::ScalarType dtype);
-// Checks that output and gradients repeat their bits, with one thread and with several.
+// Checks that two runs give the same bits of output and gradients, with one thread and with
+// several.
 void check_bits(const OpCase& op, at::ScalarType dtype);
 // Checks that computing a second derivative throws an error. First derivatives under create_graph
 // still work.
 void check_second_derivative(const OpCase& op);
-// Checks that there is no graph without grad mode, and that a gradient does not depend on which
-// other inputs need gradients.
+// Checks that no autograd graph is built without grad mode, and that a gradient does not depend on
+// which other inputs need gradients.
 void check_partial(const OpCase& op);
 
 // Runs all checks above in every dtype.

@@ -45,9 +45,9 @@ double norm_of(const at::Tensor& x) {
 
 }  // namespace
 
-// Fused ops round once, while the composition rounds at each op, and they sum in a different order.
-// The tolerance in float32 is 1e-6 for the loss, and 1e-4 of its norm for each gradient. Elements
-// in bfloat16 are 2^-9 apart, so the tolerances in bfloat16 are 5e-3 and 6e-2.
+// A fused op rounds once and sums in its own order; ATen's ops round after each op. In float32 the
+// loss may differ by 1e-6, and each gradient by 1e-4 of its norm. bfloat16 rounds to a relative
+// 2^-9, so the tolerances are 5e-3 and 6e-2.
 TEST_CASE("fused ops give the loss and gradients of ATen's ops within a tolerance") {
   for (const std::string& preset : testing::small_presets()) {
     for (const bool wide : {true, false}) {

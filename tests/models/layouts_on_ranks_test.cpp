@@ -103,9 +103,9 @@ double mean_over(at::Tensor value, const ModelSpec& spec) {
   return value.item<double>();
 }
 
-// Returns the largest value in the gradients of a parameter and of its module's other parameters. A
-// bias sums the same terms as the weight of its module. The terms may cancel in the bias, but their
-// rounding errors do not.
+// Returns the largest value in the gradients of all parameters of this parameter's module. The
+// tolerance is relative to this value, because a bias alone may have a small gradient: large terms
+// cancel in its sum, but their rounding errors do not.
 double largest_of_module(const Gradients& gradients, const Model& model, std::size_t index) {
   const auto module_of = [&](std::size_t each) {
     const std::string& name = model.parameters()[each].name;
@@ -193,8 +193,8 @@ bool equal_bits(const Gradients& left, const Gradients& right) {
                     [](const at::Tensor& a, const at::Tensor& b) { return a.equal(b); });
 }
 
-// The plans include the save lists of torchtitan and Megatron, and plans that keep and that
-// re-issue collectives.
+// Returns plans of several kinds, including the save lists of torchtitan and Megatron. Some plans
+// keep the results of collectives, and others run the collectives again.
 std::vector<Plan> plans_of(const Trace& trace) {
   std::vector<Plan> plans;
   for (const char* policy :
@@ -267,12 +267,12 @@ std::map<std::string, std::int64_t> with(std::map<std::string, std::int64_t> dim
   }                                                                    \
   static_assert(true)
 
-// Test tags for worlds of different sizes.
+// Catch2 tags of the tests that run on two and on four ranks.
 constexpr const char* kTwo = "[.two_ranks]";
 constexpr const char* kFour = "[.four_ranks]";
 
-// The ranks of a world start once and run all its cases, because starting LibTorch takes as long as
-// a case.
+// Each rank's process starts once and runs all cases, because starting LibTorch takes as long as
+// running a case.
 TEST_CASE("layouts of two ranks give the results of one rank under all plans") {
   CHECK(rematch::testing::failure_of_ranks(2, kTwo, 4 * rematch::testing::kLongForRanks) == "");
 }

@@ -179,8 +179,9 @@ TEST_CASE("sequence parallel layers gather and scatter instead of reducing") {
   }
 }
 
-// The text is whole on every rank, and norms over all heads see all tokens. Their collectives
-// therefore remain sums. Backward has one more sum, for the modulation that all blocks read.
+// The text is not split over the ranks, and norms over all heads read all tokens. Text and norms
+// therefore still use all-reduces. Backward has one more all-reduce, for the modulation that all
+// blocks read.
 TEST_CASE("sequence parallel video blocks gather and scatter, and sum norms and text") {
   for (const char* preset : {"wan_small", "ltx_small"}) {
     for (const std::int64_t batch : {1, 2}) {

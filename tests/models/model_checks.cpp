@@ -30,7 +30,7 @@ Step record_step(const ModelSpec& spec, at::Device device) {
   CHECK(loss.scalar_type() == at::kFloat);
   {
     const OpModeGuard guard(&backward);
-    // on meta, runs the ops that backward runs with data, and the list records those
+    // makes backward on meta run the same ops as with data, so that `backward` records them
     BackwardAsWithData as_with_data;
     const OpModeGuard above(&as_with_data);
     loss.backward();
@@ -104,8 +104,8 @@ void check_against_reference(Model& model, const Batch& batch, const at::Tensor&
     const at::Tensor expected = reference_parameters.at(parameter.name).grad();
     REQUIRE(expected.defined());
     const at::Tensor error = parameter.tensor.grad().to(at::kDouble) - expected;
-    // Allows float32 rounding, relative to the largest element. The error of a wrong formula is as
-    // large as its values.
+    // Allows for float32 rounding, relative to the largest element. A wrong formula gives errors as
+    // large as the gradient itself.
     CHECK(error.abs().max().item<double>() <= 2e-4 * expected.abs().max().item<double>());
   }
 }

@@ -67,9 +67,9 @@ void note(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
 }
 
 void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
-  // Selective checkpointing's Python mode is active. It returns a stored value or calls the op
-  // again. The second call reaches this fallback with the mode inactive. Only the second call
-  // executes the op.
+  // Selective checkpointing is active as a Python dispatch mode, so this call does not execute the
+  // op. The mode either returns a stored value, or calls the op again while the mode is inactive.
+  // That second call is counted below.
   if (keys.has(c10::DispatchKey::Python)) {
     op.redispatchBoxed(keys & kBelowFake, stack);
     return;
@@ -79,7 +79,7 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::ji
   note(op, *stack);
 }
 
-std::string returned;  // holds the last returned text for the caller
+std::string returned;  // owns the text that the last call returned
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-"""One batch of a model's data. The batch equals the data of models/data number for number (streams of hashed
-integers)."""
+"""Generates one batch of a model's data from hashed integers. Every number equals the number that models/data
+generates."""
 
 import pathlib
 

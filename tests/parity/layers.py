@@ -15,8 +15,8 @@ from hash_init import NEAR_ONE, to_tensor, uniform_by_fan_in
 aten = torch.ops.aten
 
 
-# A stack of functions that run a part of a block. The last function is used. It takes the scope's name, the part and
-# its inputs. If the stack is empty, the part is called directly.
+# A stack of functions. run_part() passes a part of a block to the last function: the scope's name, the part's own
+# function, and its inputs. If the stack is empty, run_part() calls the part directly.
 runners = []
 
 

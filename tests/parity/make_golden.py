@@ -43,7 +43,7 @@ VIEWS = (
 )
 THREADS = 1  # the number of threads changes the bits of sums
 
-# The presets of models/preset/preset.cpp. parity_test checks that these copies agree with them.
+# Copies of presets in models/preset/preset.cpp. parity_test checks that the copies agree with the originals.
 MODELS = {
     "llama_small": (
         Llama,
@@ -111,8 +111,8 @@ def measure_once(counting, model, batch, regions):
 
 
 def measure(counting, model, batch, policy, regions):
-    """Repeats the step until two steps in a row agree. Python's first checkpoint imports modules, which keep frames
-    alive."""
+    """Repeats the step until two steps in a row agree. The first step may differ, because the first checkpoint imports
+    Python modules, which keeps frames alive."""
     regions.before_op = counting.see_ops_of_mode
     previous = None
     for _ in range(MAX_STEPS):

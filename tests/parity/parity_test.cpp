@@ -181,10 +181,10 @@ TEST_CASE("whole_region executes the same ops as torch.utils.checkpoint", "[pari
   });
 }
 
-// The engine frees a region's dead saves when the region's backward starts. Python keeps the dead
-// saves to the end of the region. The peak lies in the backward of one region, so the whole
-// difference is that region's dead saves. Llama's down projection is a dead save if matmuls are
-// kept.
+// A dead save is a value that the policy keeps but no recompute reads, such as the result of
+// Llama's down projection if matmuls are kept. The engine frees a region's dead saves when the
+// region's backward starts. Python frees them when the region's backward ends. The peak occurs in
+// the backward of one region, so the two peaks differ by the dead saves of this region.
 TEST_CASE("whole_region holds the same bytes as torch.utils.checkpoint", "[parity]") {
   bool saw_dead_saves = false;
   for_each_policy([&](Subject& subject, const std::string& policy, const Json& expected) {

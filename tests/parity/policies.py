@@ -71,7 +71,8 @@ class Regions:
         return self.checkpointed(function, *inputs) if self.is_root else function(*inputs)
 
     def stretches(self, num_layers):
-        """Divides the layers into runs: chosen layers in runs of at most `run`, the others one by one."""
+        """Divides the layers into stretches. A stretch has up to `run` consecutive chosen layers, or one layer that is
+        not chosen."""
         runs = []
         for layer in range(num_layers):
             chosen = not self.is_root and self.chosen(layer, num_layers)
@@ -82,7 +83,7 @@ class Regions:
         return runs
 
     def blocks(self, stretch, function, moved, *context):
-        """Calls `function(layers, moved, *context)`, checkpointed if the stretch of layers is chosen. `moved` holds the
+        """Calls `function(layers, moved, *context)`, with checkpointing if the stretch is chosen. `moved` holds the
         only reference to the input, so that a block can free the input, as in C++ after a move."""
         layers = stretch.layers
         if not stretch.chosen:

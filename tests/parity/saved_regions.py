@@ -23,8 +23,8 @@ class SavedRegions(Regions):
         if name not in self.saved:
             return function(*inputs)
         result = torch_remat.region(function, name, recompute=False)(*inputs)
-        # The op after each part is not in a module. torch_remat therefore cannot see that this op reads the result
-        # again.
+        # Outside modules, torch_remat does not see which ops read a tensor. The op that reads this result is outside,
+        # so torch_remat must be told that recompute needs the result.
         torch_remat.recompute_needs_tensor(result)
         return result
 

@@ -23,8 +23,8 @@ PointRecord sample_recomputing(const std::string& policy, std::int64_t recompute
 // A point that ran out of memory after it reached 90 MiB.
 PointRecord sample_oom(const std::string& policy);
 
-// Like sample_point, on two ranks of a tensor-parallel model: 16 all-reduces in a step's forward
-// and backward, and `recomputed` more of 1 MiB each. Rank 1 holds 1 MiB more than rank 0.
+// Like sample_point, on two ranks of a tensor-parallel model. A step has 32 all-reduces of 1 MiB
+// each, and recompute issues `recomputed` more. Rank 1 holds 1 MiB more than rank 0.
 PointRecord sample_on_ranks(const std::string& policy, std::int64_t recomputed);
 
 // Sets a step's loss, as a number and as its bits.

@@ -1,4 +1,5 @@
-"""The wheel has the metadata and files that an installer needs. Each library in it is a copy of a system program."""
+"""Tests that the wheel has the metadata and files that an installer needs. A copy of a system program stands in for
+each library."""
 
 import base64
 import csv

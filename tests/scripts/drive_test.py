@@ -1,5 +1,5 @@
-"""scripts/drive draws the same run for the same seed, finds every planted fault, and prints commands that reproduce a
-smaller failing run."""
+"""Tests that scripts/drive generates the same run from the same seed, finds every planted fault, and prints commands
+that reproduce the fault in a smaller run."""
 
 import copy
 import json
@@ -25,8 +25,8 @@ from driving.policies import ARGUMENTS, Catalogue  # noqa: E402
 from driving.shrink import shrink  # noqa: E402
 from driving.tool import Done, Failed, Tool  # noqa: E402
 
-# Stands in for the binary: a run whose points are all correct. If FAULT is set and the command line contains its
-# "where", the stand-in changes its report, exit code or output lines.
+# Stands in for the binary. Usually its report is correct. The environment variable FAULT describes a fault in the
+# report, exit code or output, and under "where" the text that a command line must contain to have this fault.
 STAND_IN = '''#!/usr/bin/env python3
 import json, os, sys
 words = sys.argv[1:]
@@ -265,7 +265,8 @@ class VerdictTest(unittest.TestCase):
 
 
 class AfterwardsTest(unittest.TestCase):
-    """Checks how other commands are judged on a report, with a tool that answers as each case specifies."""
+    """Tests the checks that run other commands on a finished report. The commands are stand-ins that answer as each
+    case specifies."""
 
     def failures(self, name, code=0, out="", second=None, gradients=True):
         report = {"points": [good_point("full", "on_demand")]}

@@ -1,5 +1,5 @@
-"""Tests scripts/compare_fronts.py: how it compares plans of both sides by peak and time, and which saved modules it
-tries with torch_remat."""
+"""Tests scripts/compare_fronts.py: how it compares rematch's and PyTorch's plans by peak and time, and which saved
+modules it tries with torch_remat."""
 
 import contextlib
 import os
@@ -42,7 +42,7 @@ class PlaneTest(unittest.TestCase):
         front, between, below = [Point("a", 10, 9), Point("b", 20, 5)], Point("x", 15, 7), Point("y", 5, 20)
         answers = {15: Point("c", 14, 6), 5: None}
         answered = with_answers(front, [between, below, Point("z", 30, 6)], answers.pop)
-        # the search was asked about `between` and `below`, but not about z, because b matches z
+        # the search was asked for a plan at the peaks of `between` and `below`, but not of z, because b matches z
         self.assertEqual(answers, {})
         self.assertEqual(answered, [*front, Point("c", 14, 6)])
         self.assertEqual(unmatched([between, below], answered), [below])

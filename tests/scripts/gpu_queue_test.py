@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Tests scripts/gpu_queue without a GPU: what reopens a question, which questions fit, and the verdicts on made-up
-reports. Also tests how a run continues after a question that failed or was stopped."""
+"""Tests scripts/gpu_queue without a GPU: which changes make a question open again, which questions fit into the
+available time, and the verdicts on made-up reports. Also tests how a run continues after a question that failed or was
+stopped."""
 
 import contextlib
 import io
@@ -81,8 +82,8 @@ class JudgeTest(unittest.TestCase):
         self.assertEqual(problems, ["full, on_demand: oom: too much"])
 
     def judged(self, **changes):
-        """Returns each judge's problems with a report of two points: policy `none`, and a policy whose point has
-        `changes`."""
+        """Returns the problems that each verdict function finds in a report of two points: policy `none`, and a point
+        with `changes`."""
         judges = (verdicts.judge_bits, verdicts.judge_counts, verdicts.judge_steps)
         other = point("attn_only", **changes)
         return {judge.__name__: judge(report(point("none"), other))[1] for judge in judges}

@@ -1,5 +1,5 @@
-"""scripts/compare_with_pytorch --package with a stand-in for the process that steps a model: limits, verdicts, and what
-happens without torch_remat."""
+"""Tests scripts/compare_with_pytorch --package: limits, verdicts, and what happens without torch_remat. A stand-in
+replaces the process that runs steps of a model."""
 
 import json
 import pathlib
@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 from benchmarks import builds  # noqa: E402
 
-# Answers like tests/benchmarks/package_server.py. The figures come from the way's entry in arms.json.
+# Stands in for tests/benchmarks/package_server.py. arms.json has the figures of each arm.
 SERVER = """
 import json, pathlib, sys
 words = sys.argv[2:] if sys.argv[1] == "--count" else sys.argv[1:]
@@ -45,7 +45,7 @@ ARMS = {"none": {"ns": 1_000_000, "peak": 100, "ops": 20}, "checkpoint": {"ns": 
 
 
 class PackageArmsTest(unittest.TestCase):
-    """A checkout of the scripts alone, with a library for one torch."""
+    """Uses a checkout that contains only the scripts, and the package's library for one version of torch."""
 
     def setUp(self):
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="rematch_arms_"))

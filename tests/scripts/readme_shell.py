@@ -6,7 +6,8 @@ import shutil
 import subprocess
 import tempfile
 
-# Two steps show every count, byte and bit. Few steps are timed, because no README shows times of this machine.
+# Shortens long commands. Two steps are enough to print the same counts, bytes and bits. Few steps are timed, because
+# the tests do not compare times.
 _SHORT_RUN = """#!/usr/bin/env bash
 add() {{ if [[ " ${{words[*]}} " != *" $1 "* ]]; then words+=("$@"); fi; }}
 words=("$@")
@@ -36,7 +37,8 @@ class Shell:
         (scripts / "rematch").chmod(0o755)
 
     def add(self, name, program):
-        """Adds a command that starts the program. A link would hide the folder of a virtual environment."""
+        """Adds a command that starts the program. With a link instead, a Python could not find its virtual
+        environment."""
         path = self.folder / "scripts" / name
         path.write_text(f'#!/usr/bin/env bash\nexec {program} "$@"\n')
         path.chmod(0o755)

@@ -1,6 +1,6 @@
-"""The top README answers a visitor at once: the question, the table, the five lines of code, all in under 200 lines.
-Every command of every README is typed, and must print what the README shows. readme_commands.json lists the commands that
-are not typed here, why not, and what runs them instead."""
+"""Tests that the top README begins with the question, the table and five lines of code, and has under 200 lines. Runs
+every command of every README, and checks that it prints what the README shows. readme_commands.json lists the commands
+that are not run here, with the reason and the file that runs them instead."""
 
 import dataclasses
 import itertools
@@ -40,7 +40,8 @@ def readmes():
 
 
 def reason_not_to_type(command):
-    """Returns the entry whose `begins` are the first words of the command. A folder begins every path in it."""
+    """Returns the entry of NOT_TYPED for the command: its `begins` are the first words of the command. If `begins` is a
+    folder, it matches every path in the folder."""
     for entry in NOT_TYPED:
         after = (command.text + "\n").removeprefix(entry["begins"])
         if after != command.text + "\n" and (entry["begins"][-1] in "/\n" or after[0].isspace()):
@@ -141,7 +142,7 @@ class BlocksTest(unittest.TestCase):
 
 
 def listing(command):
-    """Returns the same command, but it lists the tests that it would run. Returns None for other commands."""
+    """For a command that runs tests, returns a command that only lists these tests. Returns None for other commands."""
     listed = re.sub(r"ctest (--preset dev|--test-dir build/dev)", "ctest -N --test-dir tests_of_dev", command.text)
     listed = re.sub(r"^build/dev/tests/\S+_test", r"\g<0> --list-tests", listed)
     return None if listed == command.text else dataclasses.replace(command, text=listed)

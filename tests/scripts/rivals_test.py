@@ -1,5 +1,5 @@
-"""Tests the comparison with PyTorch's steps, and how pytorch_steps.py schedules child processes that finish, crash or
-hang. The small models also run if a Python with torch is found."""
+"""Tests the comparison with PyTorch's steps, and how pytorch_steps.py handles child processes that finish, crash or
+hang. If there is a Python with torch, small models are run as well."""
 
 import copy
 import json

@@ -33,7 +33,7 @@ struct Interleavings::State {
     bool is_killed = false;
     std::exception_ptr error;
   };
-  // A choice of the scheduler: run one step of a program, or end the program at that step.
+  // A choice of the scheduler: run the next step of a program, or end the program before this step.
   struct Choice {
     std::size_t program = 0;
     bool kill = false;

@@ -1,7 +1,7 @@
-// Runs a few sequential programs against each other in every order of their steps, and ends them at
-// every step. This is stateless model checking: a depth-first search over the choices of a
-// scheduler that runs each order from its beginning. All state that the programs share must be
-// created again for every order.
+// Runs a few sequential programs concurrently, in every possible order of their steps. Also ends
+// each program at each of its steps. This is stateless model checking: a depth-first search over
+// the choices of a scheduler. Each order runs from its beginning, so the state that the programs
+// share must be created anew for each order.
 #pragma once
 
 #include <cstddef>

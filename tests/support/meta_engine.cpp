@@ -7,7 +7,8 @@
 
 namespace rematch::testing {
 
-// Passes cannot disturb each other on meta, so one step serves both counts and memory.
+// On meta tensors, counting ops does not disturb the measurement of memory, so one step serves
+// both.
 EngineFigures run_on_meta(MetaModel& model, const Plan& plan, Schedule schedule) {
   model.training().use_plan(plan, schedule);
   OpCounter counter;

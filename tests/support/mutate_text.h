@@ -1,4 +1,4 @@
-// Damages text and JSON in ways in which a disk, an editor, a merge or an attacker might.
+// Damages text and JSON as a faulty disk, an editor, a merge or an attacker might.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace rematch::testing {
 // end, or inserts tokens that are hard for readers. The same seed gives the same changes.
 std::string mutate_text(const std::string& text, std::uint32_t seed);
 
-// Returns valid JSON with one to three random changes. A change gives a value another type or an
-// extreme number, removes it, or doubles or exchanges keys and elements.
+// Returns valid JSON with one to three random changes. A change replaces a value by another type or
+// an extreme number, removes a value, or duplicates or swaps members and elements.
 Json mutate_json(const Json& json, std::uint32_t seed);
 
 }  // namespace rematch::testing

@@ -44,7 +44,7 @@ struct Outcome {
 // Names the first difference. Returns an empty string if the outcomes are bitwise equal.
 std::string first_difference(const Outcome& a, const Outcome& b);
 
-// The scalar loss of all runs: a fixed weighting of the squares of the output.
+// Returns the scalar loss that all runs use: a sum of the output's squares with fixed weights.
 at::Tensor loss_of(const at::Tensor& output);
 
 at::Tensor forward_plain(const Network& network);
@@ -52,7 +52,7 @@ at::Tensor forward_plain(const Network& network);
 at::Tensor forward_with_scopes(const Network& network);
 at::Tensor forward_closures(const Network& network, const ClosurePolicy& policy);
 
-// Seed the generator, run forward and backward, and collect the outcome.
+// These functions seed the generator, run forward and backward, and return the outcome.
 Outcome run_plain(const NamedNetwork& named);
 Outcome run_engine(const NamedNetwork& named, const Plan& plan, Schedule schedule,
                    OutsideCheck outside_check = OutsideCheck::kVersions);

@@ -19,8 +19,8 @@ namespace {
 using Dimensions = std::map<std::string, std::int64_t>;
 using Names = std::vector<std::string>;
 
-// The arguments of the entries that take words. The arguments of all other entries follow from the
-// kind of the entry.
+// Arguments for catalogue entries whose arguments are words. The arguments of all other entries
+// follow from the kind of argument.
 const std::map<std::string, Names, std::less<>>& words_of_entries() {
   static const std::map<std::string, Names, std::less<>> words = {
       {"sac_titan_2025", {"llama3", "qwen3", "llama4", "deepseek_v3", "gpt_oss"}},

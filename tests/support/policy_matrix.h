@@ -1,7 +1,7 @@
 // The matrix of policies: every policy of the catalogue on a reduced model of each family, under
 // both schedules. A row is one line: the recomputed ops by class, the peak and the bytes after
-// forward, or the error message. Meta tensors give the predicted rows. The CPU gives the same rows,
-// measured.
+// forward, or the error message. Predicted rows come from a step on meta tensors. Measured rows
+// come from a step on the CPU, and must be equal.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -28,8 +28,8 @@ struct MatrixModel {
   std::string dtype = "float32";
 };
 
-// Models of four layers each, whose blocks hold more than the head and the loss. All models come
-// first with eager ops, then with fused ops.
+// Returns models of four layers, in which blocks hold more bytes than the head and the loss. The
+// list has every model with eager ops, and then every model with fused ops.
 std::vector<MatrixModel> matrix_models();
 
 // Every entry of the catalogue. An entry with arguments appears once for each kind of argument.

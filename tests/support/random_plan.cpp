@@ -48,8 +48,8 @@ class RandomPlan {
     return first.end_op == second.first_op;
   }
 
-  // The first region of a plan at a path belongs to the first opening of the path. Later openings
-  // therefore get no region here.
+  // If a path is opened several times, the first region with this path applies to the first
+  // opening. Here, only the first opening gets a region.
   bool is_first_opening(ScopeId scope) const {
     for (const ScopeId id : IdRange(ScopeId(), scope)) {
       if (at(id).path == at(scope).path) return false;

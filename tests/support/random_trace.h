@@ -13,8 +13,8 @@ struct RandomTraceOptions {
   int block_types = 2;  // layers of one type differ only in their parameters
   int ops_per_block = 12;
   int ops_outside_blocks = 4;  // number of ops before, between and after blocks
-  // Gives an op that saves its own result a name that shows this, as in autograd. Without such
-  // names, a saved tensor may belong to its producer or to the next op.
+  // If true, an op that saves its own result has a name that shows this, as in autograd. Otherwise,
+  // it is unclear whether a saved tensor was saved by its producer or by the next op.
   bool names_say_saves = false;
   // Some ops start a collective. Waits for its results follow at once or later.
   bool collectives = false;

@@ -101,7 +101,7 @@ class Oracle {
     return waits;
   }
 
-  // A wait reads the results of the collective, on whichever view it was called.
+  // A wait counts as a read of the collective's result, even if it was called on a view.
   std::vector<TracedUse> find_reads(OpId op) const {
     std::vector<TracedUse> reads = trace_.ops[op].inputs;
     for (const OpId start : IdRange(region_.first, op)) {
@@ -137,8 +137,8 @@ class Oracle {
     return before_read(pack.value, pack.version);
   }
 
-  // Returns the end of the writes that a saved tensor's version includes. They may come after its
-  // pack.
+  // Returns the op after the last write that the saved version of a tensor includes. This write may
+  // come after the pack.
   OpId end_of_writes(const TracedPack& pack) const {
     if (!inside(pack.value)) return region_.first;
     const std::vector<OpId> writes = writes_of(trace_.values[pack.value].storage);
@@ -277,7 +277,7 @@ class Oracle {
     return kNever;
   }
 
-  // The last moment at which the region itself needs the value.
+  // Returns the last moment at which recompute or a demand needs the value.
   int last_wish(ValueId value) const {
     int last = -1;
     for (OpId op : planned_) {
@@ -337,7 +337,8 @@ class Oracle {
     return bytes;
   }
 
-  // Counts kept values that their op produces again because another of its outputs was overwritten.
+  // Returns the bytes of the op's outputs that were kept. They exist twice for a moment if the op
+  // runs again because another output was overwritten.
   Bytes made_twice(OpId op, int now) const {
     Bytes bytes;
     for (ValueId output : trace_.ops[op].outputs) {

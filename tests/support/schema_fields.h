@@ -15,7 +15,7 @@
 
 namespace rematch::testing {
 
-// A place in a schema, with references resolved.
+// A position in a schema. References ("$ref") are resolved.
 class SchemaPlace {
  public:
   explicit SchemaPlace(const std::string& kind)
@@ -81,8 +81,8 @@ struct RecordIn<std::vector<T>> {
 
 using Names = std::set<std::string>;
 
-// `others` are required keys of the record that are not fields. `optional_others` are such keys
-// that may be missing.
+// `others` are required keys that are not in the record's list of fields. `optional_others` are
+// further keys of this kind, which may be missing.
 template <class Record>
 void check_fields(const Record& record, const SchemaPlace& schema, const std::string& path,
                   const Names& others = {}, const Names& optional_others = {}) {

@@ -9,8 +9,8 @@
 
 namespace rematch::testing {
 
-// Requires the counting allocators. Observes for its lifetime. Does not count `aten::detach`, which
-// touches only metadata; torch.utils.checkpoint ignores it too.
+// Counts from its construction to its destruction. Requires the counting allocators. Does not count
+// `aten::detach`, which only touches metadata and which torch.utils.checkpoint ignores too.
 class StepMeter final : public OpObserver {
  public:
   StepMeter();

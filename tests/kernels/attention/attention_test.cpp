@@ -70,11 +70,10 @@ OpCase op_case(const Case& shape) {
         return composed_attention(inputs[0], inputs[1], inputs[2], mask_of(shape), shape.scale);
       },
       make_inputs(shape),
-      /*saved_before=*/3,  // inputs are saved first, so a recompute with early stop need not run
-                           // the kernel
+      /*saved_before=*/3,  // with inputs saved first, early stop can skip the kernel in recompute
       /*saved_after=*/2,
-      // On CPUs that are not from Intel, MKL's bits depend on the alignment of a
-      // thread's buffer.
+      // On non-Intel CPUs, the bits of MKL's results depend on the alignment of each thread's
+      // buffer.
       /*same_bits_for_any_threads=*/false};
 }
 

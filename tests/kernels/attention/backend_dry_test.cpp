@@ -62,7 +62,7 @@ TEST_CASE("LibTorch chooses the attention backend at the first op, and later ops
   attention(q, q, q, /*causal=*/true);
   CHECK(attention_backend_in_use() == kFlash);
   let_libtorch_choose_attention();
-  use_attention_backend(kMath);  // from now on, LibTorch no longer chooses
+  use_attention_backend(kMath);  // overrides LibTorch's choice
   attention(q, q, q, /*causal=*/true);
   CHECK(attention_backend_in_use() == kMath);
   use_attention_backend(kFlash);

@@ -4,7 +4,8 @@ scipy, pulp and pwlf:
 
     DIR/bin/python tests/parity/planners/make_choices.py
 
-sac_milp and the choice of ops stop at a gap of 5 %. Keys with "exact" hold the optimal answers."""
+The solvers of sac_milp and of the choice of ops stop within 5 % of the optimum. Keys with "exact" hold the optimal
+answers."""
 
 import json
 import logging
@@ -171,7 +172,7 @@ def choices_of_modules(dice):
     found = []
     for number in range(16):
         nodes, order = random_model(dice, 2 + number % 6)
-        nodes[0]["is_leaf"] = True  # keeps the root from becoming a unit, as PyTorch's list of units does
+        nodes[0]["is_leaf"] = True  # prevents checkpointing of the root, as in PyTorch
         most = max(node["act_total"] + node["act_grad_per_module"] + node["grad_total"] for node in nodes)
         budget = (2 * GIB + most * dice.uniform(0.25, 1.0)) / GIB
         case = {"modules": nodes, "post_order": order, "budget_gib": budget}

@@ -25,7 +25,7 @@ TEST_CASE("the example of RFC 8785 gets the canonical form of RFC 8785") {
         "\"string\":\"\u20ac$\\u000f\\nA'B\\\"\\\\\\\\\\\"/\"}");
 }
 
-// Sorted by code points, U+FB33 would precede U+1F600. Sorted by UTF-16 code units, it follows.
+// By code points, U+FB33 sorts before U+1F600. By UTF-16 code units, it sorts after U+1F600.
 TEST_CASE("keys are sorted by UTF-16 code units") {
   CHECK(canonical_text(R"({"\u20ac": 1, "\r": 2, "\ufb33": 3, "1": 4, "\ud83d\ude00": 5,
                            "\u0080": 6, "\u00f6": 7})") ==
@@ -33,7 +33,7 @@ TEST_CASE("keys are sorted by UTF-16 code units") {
         "\"\ufb33\":3}");
 }
 
-// The bits and the text are from the table in RFC 8785, appendix B.
+// The bit patterns and their texts are from the table in RFC 8785, appendix B.
 TEST_CASE("doubles are spelled as in ECMAScript") {
   struct Row {
     std::uint64_t bits;

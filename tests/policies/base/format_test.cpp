@@ -51,8 +51,9 @@ TEST_CASE("text wraps at spaces and keeps long words whole") {
   CHECK(wrap("held by 40 %, all", 10) == std::vector<std::string>{"held by", "40 %, all"});
   CHECK(wrap("step of 105 ms", 11) == std::vector<std::string>{"step of", "105 ms"});
   CHECK(wrap("of rank s", 8) ==
-        std::vector<std::string>{"of rank",
-                                 "s"});  // may break, because "rank s" is not a number with a unit
+        std::vector<std::string>{
+            "of rank",
+            "s"});  // the line may break here, because "rank s" is not a number with a unit
   CHECK(wrap("", 10).empty());
   CHECK(wrap("  spaced   out ", 20) == std::vector<std::string>{"spaced out"});
 }

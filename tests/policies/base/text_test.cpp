@@ -20,7 +20,7 @@ TEST_CASE("user input is printed on one line, whatever it contains") {
   CHECK(in_quotes(std::string(500, 'x')) == "'" + std::string(120, 'x') + "...'");
   CHECK(in_quotes(std::string(119, 'x') + "\xc3\xb6yy") ==
         "'" + std::string(119, 'x') + "\xc3\xb6...'");
-  // The limit counts escaped text, and each of these bytes is escaped to four.
+  // The limit counts escaped text. Each of these bytes is escaped to four characters.
   CHECK(in_quotes(std::string(120, '\0')).size() < 130);
 }
 
@@ -39,7 +39,7 @@ TEST_CASE("a long text is cut between words") {
   while (words.size() < 200) words += "abcdefg ";
   const std::string fifteen = words.substr(0, 15 * 8);  // 15 words, together 120 bytes
   CHECK(in_quotes(words) == "'" + fifteen + "...'");
-  // Names without spaces occur in lists of layers or arguments.
+  // A list of layers may be long and contain no space.
   std::string names;
   while (names.size() < 200) names += "layers.7.wq,";
   CHECK(in_quotes(names) == "'" + names.substr(0, 120) + "...'");

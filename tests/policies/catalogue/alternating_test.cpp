@@ -79,8 +79,8 @@ std::set<std::string> ops_of(const std::vector<Selector>& selectors) {
   return names;
 }
 
-// Attention is matched by class and collectives are always kept, so the kept ops of a trace do not
-// show the whole list.
+// Checks the list itself. The kept ops of a trace would not show it, because attention is matched
+// by class and collectives are always kept.
 TEST_CASE("sac_titan's save list has exactly the ops that torchtitan's own list names") {
   const std::vector<std::string> kept = {"aten::addmm",
                                          "aten::bmm",
@@ -149,7 +149,7 @@ TEST_CASE("the list of each torchtitan model contains the shared ops and the mod
         std::vector<std::string>{"higher_order::inductor_compiled_code"});
 }
 
-// The key names the overload without a dimension.
+// aten.max names the overload that has no `dim` argument.
 TEST_CASE("sac_modalities reads max as the overload without a dimension") {
   CHECK(kept_of("sac_modalities(aten.max)", {"aten::max", "aten::max.dim"}) ==
         std::vector<std::string>{"aten::max"});
@@ -207,7 +207,7 @@ Trace titan_toy() {
 }
 
 // The expected ops are from column "recomputed" of torchtitan's own test. The gate is excluded by
-// name, and wq because it has the gate's shape.
+// its name. wq is excluded because it has the same shape as the gate.
 TEST_CASE("matmuls with the shape of an excluded matmul are excluded too") {
   const Plan plan = plan_of("sac_titan", titan_toy());
   CHECK(decisions(plan.types.at(0), kMm) == "rrS");
@@ -217,7 +217,7 @@ TEST_CASE("matmuls with the shape of an excluded matmul are excluded too") {
   CHECK(decisions(std::get<Plan>(resolved).types.at(0), kMm) == "rSr");
 }
 
-// torchtitan tests whether the name is a part of the module's name, and only for mm and linear.
+// torchtitan excludes an mm or a linear if the given name is a part of its module's name.
 TEST_CASE("an exclusion matches any part of the module path and only mm") {
   for (const char* policy : {"sac_titan_excluding([output])", "sac_titan_excluding([outp])"}) {
     CAPTURE(policy);

@@ -1,4 +1,4 @@
-// Formats what a policy decides for the ops of a region as text for tables.
+// Test helpers that make policies and plans, and show as text which ops a plan saves.
 #pragma once
 
 #include <string>
@@ -30,7 +30,8 @@ inline Policy from_file(const Policy& policy) {
   return policy_of(path);
 }
 
-// Returns a system's spelling with valid values in place of the letters that stand for arguments.
+// Returns a system's spelling, such as "selective_op(K)", with valid values instead of placeholder
+// letters.
 inline std::string typed(const SystemEntry& entry) {
   std::string text(entry.spelling);
   const auto fill = [&text](std::string_view hole, const std::string& value) {

@@ -89,8 +89,8 @@ TEST_CASE(
                                                               // because nothing reads it
 }
 
-// Each matmul is a region of its own. The input of the first matmul is made again, and relu reads
-// the matmul's result again.
+// Each matmul is a region of its own. Recompute runs silu, which makes the first matmul's input,
+// and relu, which reads the first matmul's result.
 TEST_CASE("a saved region may be a single op") {
   const Trace trace = gate_part_add();
   const Plan plan = plan_of("remat(save=[part::matmul])", trace);
@@ -200,9 +200,9 @@ bool cannot_be_kept(const TracedOp& op, const PlannedOp& planned) {
          planned.reason.ends_with("but is written in place later");
 }
 
-// Everything before the stop runs again outside saved regions. Inside saved regions, an op runs
-// again only if its results cannot be kept. Every kept result is necessary: without it, another op
-// would run.
+// Outside saved regions, all ops before the early stop run again. Inside saved regions, an op runs
+// again only if its results cannot be kept. Without any one of the kept results, another op would
+// have to run again.
 TEST_CASE("recompute runs all ops outside saved regions and saves no dead results", "[property]") {
   check_property("saved regions", [] {
     const Trace trace = random_trace(*rc::gen::inRange<std::uint32_t>(0, 40));

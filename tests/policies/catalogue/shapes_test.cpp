@@ -100,8 +100,9 @@ TEST_CASE("plans are combined even if a layer is checkpointed in only one of the
   CHECK(first_scopes(plan.other_shapes[0]) == all);
 }
 
-// The engine may open a region of the other shape at a block, although parts of the block are
-// separate regions in this shape.
+// In the first shape, a region is a whole block. In the second shape, the parts of the block are
+// separate regions. The engine may open the first shape's region at a block before it knows which
+// shape runs.
 TEST_CASE("regions inside a region of another shape are merged into that region") {
   const std::vector<Trace> traces = {toy_llama(), toy_biased()};
   const std::vector<Plan> plans = {of("full", traces[0]),

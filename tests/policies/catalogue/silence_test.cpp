@@ -1,5 +1,5 @@
-// Tests each input that a system silently accepts, or answers with a crash far from its cause.
-// Here, such input is rejected with a correction, or gets a warning. Comments describe what the
+// Tests wrong settings that a training system silently accepts, or that crash far from their cause.
+// Here, such a setting is rejected with a correction, or gets a warning. Comments describe what the
 // system itself does.
 #include "policies/base/rejected.h"
 #include "policies/catalogue/warnings.h"
@@ -30,7 +30,7 @@ std::string refusal_on(std::string_view text, const Trace& trace) {
   return rejected == nullptr ? "resolved" : rejected->message;
 }
 
-// Checks texts that parse and are rejected for a model of four layers.
+// Checks texts that parse but are rejected for a model of four layers.
 void check_refused_by_model(const std::vector<RefusedRow>& rows) {
   for (const RefusedRow& row : rows) {
     CAPTURE(row.typed);
@@ -55,7 +55,7 @@ TEST_CASE("the error for an unknown mode lists the system's modes") {
        {"titan(memory_policy=fulll)", "titan has no mode"},
        // FastVideo's own error message allows FULL
        {"fastvideo:FULL", "did you mean 'fastvideo:full'?"},
-       // In torchtune, this typing error turns checkpointing off.
+       // In torchtune, this typo turns checkpointing off.
        {"torchtune(ac_mode=selectiv)", "silently checkpoints nothing"},
        {"torchtune(ac_mod=full)", "torchtune has no mode"},
        {"modalities:op", "known: modalities:none, modalities:full, modalities:selective_layer"},
@@ -191,7 +191,8 @@ TEST_CASE("a mode with a misleading name warns and suggests the intended mode") 
                   "ac_option is ignored, as in torchtune"));
 }
 
-// Restoring the generator matters only if the model draws random numbers.
+// Whether a system restores the random number generator matters only if the model draws random
+// numbers.
 TEST_CASE("a warning about a system's generator needs a model with random draws") {
   Trace toy = toy_llama();
   CHECK_FALSE(is_warned("fastvideo:full", toy, "generator"));

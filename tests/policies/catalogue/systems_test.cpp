@@ -18,7 +18,8 @@ struct SpellingRow {
   bool early_stop = true;
 };
 
-// Returns whether this expectation is a pitfall: it names no scope or op that could meet it.
+// Returns whether this expectation marks a pitfall. Such an expectation lists neither scopes nor
+// ops.
 bool is_pitfall(const Policy::Expectation& expected) {
   return expected.scopes.empty() && expected.ops.empty();
 }

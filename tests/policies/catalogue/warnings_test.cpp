@@ -138,7 +138,7 @@ TEST_CASE(
              Catch::Contains("the peak is as high as under policy none"));
 }
 
-// Biased linears are aten::addmm, but the lists that alternate contain aten::mm.
+// Linears with a bias run aten::addmm, but sac_titan_2024 counts only aten::mm.
 TEST_CASE("the warning for an alternation that counts nothing names the ops that it could count") {
   const Warnings warnings = warnings_of("sac_titan_2024", toy_biased());
   REQUIRE(warnings.size() == 1);

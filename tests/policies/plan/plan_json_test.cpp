@@ -262,7 +262,8 @@ TEST_CASE("a plan cannot keep a value in a store that cannot hold it") {
   }
 }
 
-// Returns the table of stores of a hypothetical build whose host memory keeps rounded values.
+// Returns a table of stores in which the host store is inexact: it would round the values that it
+// keeps.
 std::array<StoreTraits, kStores.size()> with_inexact_host() {
   auto stores = kStores;
   stores.at(1).is_exact = false;

@@ -88,7 +88,7 @@ TEST_CASE(
   CHECK(picked("part::result", build.finish()) == Ops{2_op, 4_op});
 }
 
-// The outermost matching scope is the instance, as for every selector.
+// If nested scopes match a selector, the outermost one counts.
 TEST_CASE("each nested scope has its own results") {
   TraceBuilder build("nest");
   const ValueId x = build.outside(kShape);

@@ -246,8 +246,8 @@ TEST_CASE("only a selector without a pattern matches ops outside every scope") {
   CHECK(num_picked("matmul#8", trace) == 1);
 }
 
-// The oracle is slower and simpler: each op finds its outermost matching scope by itself, and
-// counts the ops before it.
+// The reference implementation is simpler and slower: it searches the outermost matching scope for
+// each op separately, and counts the ops before it in this scope.
 TEST_CASE("matching agrees with testing every op separately", "[property]") {
   const std::vector<std::string> texts = {
       "matmul",           "matmul#2",          "*.attention::matmul", "*.ffn::matmul#1",

@@ -1,5 +1,5 @@
-// Compares our planners with the choices of PyTorch 2.11's own functions on the same inputs.
-// tests/parity/planners/make_choices.py recorded those choices.
+// Compares rematch's versions of PyTorch's planners with PyTorch 2.11's own functions on the same
+// inputs. tests/parity/planners/make_choices.py recorded PyTorch's choices.
 #include <algorithm>
 
 #include "policies/base/file.h"

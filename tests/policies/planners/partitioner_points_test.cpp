@@ -1,6 +1,6 @@
-// Compares our front with the points that PyTorch 2.11's own partitioner reached on llama_small
-// under memory budgets. tests/parity/planners/make_partitioner_points.py measured these points: the
-// bytes that a step adds, and the number of matmuls and attentions that run again.
+// Compares rematch's front with the points that PyTorch 2.11's own partitioner reached on
+// llama_small under memory budgets. tests/parity/planners/make_partitioner_points.py measured these
+// points: the bytes that a step adds, and the number of matmuls and attentions that run again.
 #include "harness/measure/memory.h"
 #include "harness/run/prediction/prediction.h"
 #include "policies/base/file.h"

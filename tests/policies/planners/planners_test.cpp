@@ -1,5 +1,5 @@
-// Tests what PyTorch's planners do with a small Llama: plans of growing budgets. The search must
-// match every plan.
+// Tests PyTorch's planners on a small Llama, with several budgets. For each of their plans, the
+// search must find a plan that is no worse.
 #include <variant>
 
 #include "policies/base/rejected.h"

@@ -1,4 +1,4 @@
-// Helpers that write a trace's backward by hand, for tests whose comments add up the bytes.
+// Helpers for tests that write the backward events of a trace by hand.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace rematch::testing {
 
-// `other_bytes` are the bytes that backward allocated and that are live before the demand.
+// `other_bytes` are the bytes that backward has allocated and not freed before the demand.
 inline BackwardEvent demand(PackId pack, std::int64_t other_bytes = 0) {
   BackwardEvent event;
   event.kind = BackwardEvent::Kind::kDemand;

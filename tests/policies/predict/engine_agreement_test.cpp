@@ -87,7 +87,8 @@ std::vector<std::string> predicted_sequence(const Trace& trace, const Plan& plan
 }
 
 TEST_CASE("the engine and the simulator recompute the same ops at the same places", "[property]") {
-  install_counting_allocators();  // counts backward bytes, which the order depends on
+  install_counting_allocators();  // needed to count backward's bytes, on which the order of ops
+                                  // depends
   for (const char* preset : {"llama_small", "wan_small"}) {
     CAPTURE(preset);
     TrainingSettings settings;

@@ -167,7 +167,7 @@ const std::vector<Case>& cases() {
   static const std::vector<Case> all = [] {
     std::vector<Case> list = {
         {"llama_small", {{"layers", 3}}, "bfloat16"},
-        // These are ranks of layouts, with collectives of all kinds.
+        // One rank of each parallel layout. Together they run collectives of all kinds.
         {"llama_small", {{"layers", 3}, {"tp", 2}, {"sp", 1}}},
         {"llama_small", {{"layers", 3}, {"tp", 2}, {"fsdp", 3}}},
         {"llama_small", {{"layers", 3}, {"fsdp", 8}, {"fused_ops", 1}}, "bfloat16"},
@@ -229,7 +229,8 @@ void check_record(const MemoryRecord& predicted, const MemoryRecord& engine) {
   CHECK(predicted.host == engine.host);
 }
 
-// The cases include frozen weights, adapters and offloads, because the record has figures for them.
+// The cases include frozen weights, adapters and offloads, because each has its own fields in the
+// record.
 TEST_CASE(
     "the predicted record of a step equals the engine's, with exact sizes and with CUDA's rounded "
     "sizes") {
@@ -264,8 +265,8 @@ TEST_CASE(
   install_counting_allocators();
 }
 
-// A roofline's times depend only on the ops, so projecting the times of few layers gives the times
-// of many layers.
+// A roofline gives equal ops equal times. A profile that is projected from few layers to many must
+// therefore equal the roofline of the many layers.
 TEST_CASE("a profile of few layers projects to the full model op by op") {
   install_counting_allocators();
   struct Sizes {
@@ -310,7 +311,7 @@ TEST_CASE("every policy's predicted bytes equal the engine's at every op boundar
       if (!is_chosen(policy_index, case_index)) continue;
       CAPTURE(policies[policy_index]);
       const auto policy = parse_policy(policies[policy_index]);
-      // The matrix also lists policies that cannot be parsed.
+      // matrix_policies() also contains texts that are not valid policies.
       if (!std::holds_alternative<Policy>(policy)) continue;
       const auto plan = resolve(std::get<Policy>(policy), engine.trace(), NoEffect::kAllow);
       if (!std::holds_alternative<Plan>(plan))

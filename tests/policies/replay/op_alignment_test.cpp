@@ -35,8 +35,8 @@ Ops align(const Ops& planned, const Ops& ran) {
 constexpr std::int64_t kFar = std::numeric_limits<std::int32_t>::max();
 
 // Returns the least cost of aligning the first `num_ran` ops with the first `num_planned`, by
-// recursion. `last` is the last step: 0, the last op was matched; 1, it is extra; 2, the planned op
-// is missing.
+// recursion. `last` says how the alignment ends: 0, with a match; 1, with an extra op; 2, with a
+// missing planned op.
 std::int64_t cost(const Ops& planned, const Ops& ran, std::size_t num_planned, std::size_t num_ran,
                   int last) {
   if (num_planned == 0 && num_ran == 0) return last == 0 ? 0 : kFar;
@@ -139,7 +139,7 @@ TEST_CASE("each op is classified as in the best alignment", "[property]") {
   });
 }
 
-// Tests long plans with some runs added and some left out.
+// Tests long plans. At several places, a few consecutive ops are added or left out.
 TEST_CASE("an edit misaligns at most two ops", "[property]") {
   check_property("few ops are matched with the wrong planned op", [](std::uint32_t seed) {
     std::mt19937 dice(seed);

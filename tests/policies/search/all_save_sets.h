@@ -1,4 +1,4 @@
-// Computes a block front in the simplest way: simulates every save set.
+// Computes the front of a block in the simplest way: simulates every save set.
 #pragma once
 
 #include <algorithm>
@@ -9,16 +9,15 @@
 
 namespace rematch::testing {
 
-// The members are saved bytes, recompute nanoseconds and transient.
+// The costs of a save set: saved bytes, recompute nanoseconds and transient bytes.
 using Triple = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
 
 inline Triple triple_of(const BlockPoint& point) {
   return {point.saved.count, point.recompute.count(), point.transient.count};
 }
 
-// Returns whether backward demands an output of the op, or an op that recompute may run reads it.
-// Keeping any other op holds bytes that nothing reads, although whole_region would then not run the
-// op.
+// Returns whether backward or recompute may read an output of the op. To keep any other op would
+// hold bytes that nothing reads, and would only save whole_region from running the op again.
 inline bool is_demanded(const RegionGraph& graph, int op) {
   const auto is_output = [&](const RegionUse& use) {
     return graph.values[use.value].producer == op;
@@ -32,8 +31,8 @@ inline bool is_demanded(const RegionGraph& graph, int op) {
                      });
 }
 
-// Returns the triples of all save sets of ops that allocate their outputs. With whole_region, uses
-// only demanded ops.
+// Prices every save set and returns the costs of each. A save set contains only ops that allocate
+// their outputs and, under whole_region, only ops for which is_demanded() is true.
 inline std::vector<Triple> all_save_sets(const RegionGraph& graph, const SaveSetCosts& costs) {
   std::vector<int> ops;
   for (std::size_t op = 0; op < graph.ops.size(); ++op) {
@@ -58,7 +57,7 @@ inline bool is_no_worse(const Triple& a, const Triple& b) {
          std::get<2>(a) <= std::get<2>(b);
 }
 
-// Returns the triples that no other triple dominates, without duplicates.
+// Returns the costs that no other element of `all` dominates, without duplicates.
 inline std::vector<Triple> undominated(std::vector<Triple> all) {
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());

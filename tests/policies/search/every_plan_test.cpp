@@ -47,9 +47,9 @@ RegionType type_of(const Trace& trace, OpRange range, std::uint32_t chosen,
   return type;
 }
 
-// Returns whether backward, or an op that a recompute may run, reads this op's results. A region
-// that is recomputed as a whole also runs ops whose results nothing reads, and saving them would
-// avoid that. The search still does not keep such values.
+// Returns whether backward or recompute may read this op's results. A region that is recomputed as
+// a whole runs even ops whose results nothing reads. The search never saves such results, although
+// this would avoid running the ops.
 bool is_read(const RegionGraph& graph, int op) {
   const std::vector<int>& outputs = graph.ops[static_cast<std::size_t>(op)].outputs;
   const auto is_output = [&](const RegionUse& use) {
@@ -100,9 +100,9 @@ std::size_t times_opened(const Trace& trace, ScopeId scope) {
                     [&](const TracedScope& other) { return other.path == path; }));
 }
 
-// Visits every choice of disjoint runs of scopes from children[next] on, at any depth. Each run is
-// a region that a plan can name. Passes each choice to `then`, which may continue with the scopes
-// after it.
+// Visits every way to make disjoint regions from the scopes children[next], children[next + 1], ...
+// and the scopes inside them. A region is one or several consecutive scopes. Passes each list of
+// regions to `then`.
 void cut(const Trace& trace, const std::vector<ScopeId>& children, std::size_t next,
          const std::vector<OpRange>& regions,
          const std::function<void(const std::vector<OpRange>&)>& then) {
@@ -188,8 +188,8 @@ std::optional<BlockSplits> ways_to_run(const Trace& trace, ScopeId block,
   const Schedule schedule = space.schedule;
   BlockSplits ways;
   for (const std::vector<OpRange>& ranges : cuts_of(trace, block)) {
-    // A region that saves nothing for backward has no demand, so it brings back no values early.
-    // The search never uses such a region.
+    // In a region that saves nothing for backward, backward demands nothing, so no offloaded values
+    // are brought back early. The search never uses such a region.
     const bool is_idle = std::any_of(ranges.begin(), ranges.end(),
                                      [&](OpRange range) { return packs_of(trace, range).empty(); });
     if (is_idle && space.offload) continue;
@@ -217,9 +217,9 @@ std::optional<BlockSplits> ways_to_run(const Trace& trace, ScopeId block,
   return ways;
 }
 
-// Finds the fastest plan for each peak, among all plans. In a plan, each block runs in any way, or
-// two adjacent blocks form one region that keeps nothing. Returns nothing if there are too many
-// plans.
+// Finds the fastest plan for each peak, among all plans. In a plan, each block has any regions and
+// save sets, except that two adjacent blocks may instead form one region that keeps nothing.
+// Returns nothing if there are too many plans.
 class EveryPlan {
  public:
   EveryPlan(const Trace& trace, const Profile& profile, const SearchSpace& space)
@@ -420,9 +420,9 @@ FrontPoint check_equal_blocks(const Trace& trace, const SearchSpace& space) {
   return search.fastest_within(Bytes{all->begin()->first}).value();
 }
 
-// Block 0 reads 256 bytes and keeps 1 KiB. The 1 KiB is on the host while block 2 runs backward.
-// The peak is then the backward of block 0 itself, when all of its bytes are back on the device.
-// Copying the 256 bytes too would take longer and lower nothing.
+// Block 0 reads 256 bytes and keeps 1 KiB. If the 1 KiB is offloaded, the peak is in the backward
+// of block 0, when all of its bytes are back on the device. To offload the 256 bytes as well would
+// take longer and would not lower the peak.
 TEST_CASE("a block may offload both its saves and its inputs") {
   testing::TraceBuilder builder("three_blocks");
   ValueId x = builder.outside({64}, "float32", /*needs_grad=*/true);

@@ -24,8 +24,8 @@ SearchSpace impatient(SearchSpace space, int patience, int* asked) {
   return space;
 }
 
-// Stops one search at its first poll, and others at every `step`-th poll after it. Checks each
-// front.
+// Runs the search several times and stops it at a different poll each time: at the first, and then
+// at every `step`-th. Checks each front.
 void check_stopped(const SearchSpace& space, int step) {
   const Trace trace = testing::toy_llama({.layers = 5, .tokens = 64});
   const Profile profile = testing::made_up_profile(trace, 1);
@@ -49,7 +49,7 @@ void check_stopped(const SearchSpace& space, int step) {
       if (i > 0) CHECK(point.figures.peak > front.points[i - 1].figures.peak);
       if (i > 0) CHECK(point.step_time < front.points[i - 1].step_time);
     }
-    // The front reaches from recomputing everything to recomputing nothing.
+    // The last point recomputes nothing, and the first point has a lower peak.
     CHECK(front.points.back().figures.recompute.count() == 0);
     CHECK(front.points.front().figures.peak < front.points.back().figures.peak);
     CHECK(front.points.front().figures.peak >= whole.points.front().figures.peak);

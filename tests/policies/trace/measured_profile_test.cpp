@@ -16,8 +16,8 @@ std::size_t num_backward_ops(const Trace& trace) {
   return count;
 }
 
-// Returns one step with a timer on every op for each entry of `times`, in which every op of forward
-// takes that time. Adds a step without op timers, whose phases take a millisecond each.
+// For each entry of `times`, adds a step with op timers in which every forward op takes this time.
+// Also adds a step without op timers, in which each phase takes a millisecond.
 TimedSteps steps_of(const Trace& trace, std::vector<std::int64_t> times) {
   TimedSteps steps;
   for (const std::int64_t time : times) {
@@ -72,8 +72,8 @@ TEST_CASE("steps without op timers give the time between ops") {
   CHECK(profile.optimizer == Duration(1'000'000));
 }
 
-// The first op of a layer allocates 1 to 6 bytes internally, over two steps and three equal layers.
-// The op can therefore need 6 bytes.
+// In two steps of three equal layers, the first op of a layer allocates 1, 2, ..., 6 bytes of
+// workspace. The profile must contain the maximum, 6 bytes.
 TEST_CASE("kernel workspace is the maximum over steps and equal layers") {
   const Trace trace = testing::toy_llama({.layers = 3});
   TimedSteps steps = steps_of(trace, {1});

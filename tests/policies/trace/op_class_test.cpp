@@ -69,8 +69,9 @@ TEST_CASE("every fused attention op of a GPU or CPU has a forward and a backward
   }
 }
 
-// FlashAttention 2 and 3, its CuTe and CUTLASS variants, SDPA by each backend, block-sparse and
-// flexible attention. The systems and their libraries register the ops under these names.
+// Attention ops and their backward ops, under the names that training systems and libraries
+// register: FlashAttention 2 and 3 with CuTe and CUTLASS variants, SDPA by each backend,
+// block-sparse and flexible attention.
 constexpr std::pair<const char*, const char*> kAttentions[] = {
     {"rematch::attention", "rematch::attention_backward"},
     {"rematch::masked_attention", "rematch::masked_attention_backward"},
@@ -146,7 +147,8 @@ TEST_CASE("projections, feed-forwards and ops around attention are not attention
   }
 }
 
-// Applies FastVideo's rule to the text of a name.
+// Returns whether FastVideo would treat an op of this name as attention. FastVideo searches the
+// name for certain words.
 bool fastvideo_takes_for_attention(std::string_view name) {
   const auto has = [name](std::string_view part) { return name.find(part) != name.npos; };
   if (has("backward")) return false;

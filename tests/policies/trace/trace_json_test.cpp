@@ -161,8 +161,9 @@ TEST_CASE("traces without blocks, without packs or without ops read back unchang
   CHECK(through_text(Trace{}) == Trace{});
 }
 
-// The spans are the head of the step, the layer, and the rest. A layer stores the values that it
-// reads from the layer before in its list of outside values, so all layers have one type.
+// The step has three types of spans: before the layers, a layer, and after the layers. All layers
+// have the same type, because the ids of values from earlier spans are stored in the span and not
+// in its type.
 TEST_CASE("equal layers are stored once") {
   const SpannedTrace spanned = cut_into_spans(toy_llama({.layers = 12}));
   CHECK(spanned.spans.size() == 14);
@@ -172,8 +173,8 @@ TEST_CASE("equal layers are stored once") {
     if (!span.path.empty()) layer_types.insert(span.type);
   }
   CHECK(layer_types.size() == 1);
-  // In backward, the span of the last layer may differ from the other layers, because it begins
-  // where the head's span ends.
+  // In backward, the last layer's span may differ from the other layers' spans, because the
+  // backward of the head precedes it.
   CHECK(spanned.backward_types.size() <= 4);
   const auto size = [](int layers) {
     return trace_to_json(toy_llama({.layers = layers})).dump().size();

@@ -75,8 +75,8 @@ TEST_CASE("the error for rows with different metrics than the floors gives the p
   refusal("/rows/0/metrics");
 }
 
-// Has rows of every verdict, names that are long or mean something in markup, kernels, points that
-// only one side has, and another version.
+// The comparison has rows with every verdict, long names, names that contain markup, kernel
+// records, points that only one report has, and two different versions.
 TEST_CASE(
     "the page of a comparison escapes markup in names, and explains a difference by kernels") {
   Report base = base_report();

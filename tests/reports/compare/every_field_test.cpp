@@ -1,5 +1,5 @@
 // Checks that no fact of a report changes silently. Changes every value of a report's JSON in turn.
-// The comparison with the original must then say something, or the file must be rejected. Values
+// Each change must appear in the comparison with the original, or the file must be rejected. Values
 // that may change silently are listed with the reason.
 #include <algorithm>
 #include <array>
@@ -104,12 +104,13 @@ Report trained_report() {
   return report;
 }
 
-// Returns a value that differs and that a reader accepts, if such a value is known.
+// Returns a different value. Where possible, the reader accepts the new value in place of the old
+// one.
 Json changed(const Json& value) {
   if (value.is_boolean()) return !value.get<bool>();
   if (value.is_number_integer()) return 3 * value.get<std::int64_t>() + 1;
   if (value.is_number()) return 3 * value.get<double>() + 1;
-  if (!value.is_string()) return 1;  // the value was unknown
+  if (!value.is_string()) return 1;  // null, which stands for an unknown value
   const auto text = value.get<std::string>();
   for (const auto& [one, other] : {std::pair("on_demand", "whole_region"), std::pair("ok", "crash"),
                                    std::pair("backward", "forward"), std::pair("cpu", "meta")}) {
@@ -119,7 +120,8 @@ Json changed(const Json& value) {
   return text + "1";
 }
 
-// Recomputes the keys, as someone would who edits a report and knows the format.
+// Updates the keys that are computed from a point's identity. Otherwise the reader would reject an
+// edited identity.
 void make_keys(Json& report) {
   for (Json& point : report["points"]) {
     for (const char* name : {"model", "plan_sha256", "schedule"}) {
@@ -180,7 +182,7 @@ TEST_CASE("a comparison mentions every value of a report that changed", "[proper
   CHECK(num_changed > 150);
   for (const std::string& path : elements) {
     const Json::json_pointer pointer(path);
-    if (whole[pointer].is_null()) continue;  // unknown and absent mean the same
+    if (whole[pointer].is_null()) continue;  // a null member and a missing member mean the same
     Json edited = whole;
     Json& parent = edited[pointer.parent_pointer()];
     if (parent.is_array()) {

@@ -41,7 +41,8 @@ TEST_CASE("a difference is split into its parts, with their shares") {
   CHECK(full.explanations[2].sentence == "100 % of the +3.8 % is attention forward in recompute");
 }
 
-// The peak grows by 100 MiB: gradients by 147, parameters by 3, and activations shrink by 50.
+// The peak grows by 100 MiB: gradients grow by 147 MiB, parameters grow by 3 MiB, and activations
+// shrink by 50 MiB.
 TEST_CASE("parts are sorted by absolute size, and small parts are not named") {
   const auto mib = [](std::int64_t count) { return Bytes{count * kMiB.count}; };
   PointRecord base = sample_point("full");

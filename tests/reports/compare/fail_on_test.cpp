@@ -18,7 +18,8 @@ TEST_CASE("a comparison lists the conditions of --fail-on that its verdicts meet
   CHECK(compare(base_report(), slower_report(), settings).failed_on ==
         std::vector<std::string>{"slower", "peak", "counts", "loss", "missing", "failed"});
   CHECK(compare(base_report(), base_report(), settings).failed_on.empty());
-  // With the sides swapped, only conditions that count changes in both directions remain.
+  // With base and candidate swapped, only the conditions that fail on a change in either direction
+  // still fail.
   CHECK(compare(slower_report(), base_report(), settings).failed_on ==
         std::vector<std::string>{"counts", "loss", "missing"});
 }
@@ -71,8 +72,8 @@ TEST_CASE("a condition on a metric that was not compared does not pass") {
   CHECK(open(FailOn::kCounts, bare, bare).empty());
 }
 
-// Rounds of 7 to 48 ms are compared with rounds of 10 ms. The ratio may be less than half or up to
-// eight.
+// Rounds of 7 to 48 ms are compared with rounds of 10 ms. The interval of the ratio is therefore
+// too wide to decide.
 TEST_CASE("a time does not pass if it is too noisy to decide whether it is slower") {
   CompareSettings settings;
   settings.fail_on = {FailOn::kSlower};
@@ -89,7 +90,7 @@ TEST_CASE("a time does not pass if it is too noisy to decide whether it is slowe
   // The whole interval is above 1, but chance alone gives such a difference too often for a
   // verdict.
   CHECK_THAT(open({10400, 17000}), Catch::Contains("is within noise"));
-  // The verdict on faster is unsure, but the candidate is surely not slower.
+  // It is unsure whether the candidate is faster, but it is certainly not slower.
   const PointRecord faster = timed_point("full", {7900, 9100, 8200, 8800});
   CHECK(testing::metric_of(compare(base, faster), Metric::kStepTime).verdict ==
         CompareVerdict::kUnsure);

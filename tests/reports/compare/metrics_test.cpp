@@ -27,8 +27,8 @@ CompareVerdict time_verdict(const std::vector<double>& base, const std::vector<d
       .verdict;
 }
 
-// The medians of rounds have a spread of 2 %, which is twice the floor. Each trial is a whole
-// report.
+// Returns the share of reports in which at least one row is called slower or faster. The medians of
+// rounds vary by 2 %, twice the smallest difference that counts.
 double reports_with_alarm(int num_reports, int num_rows, double slowdown,
                           const std::function<double(std::mt19937&)>& noise) {
   std::mt19937 bits(5);
@@ -63,9 +63,9 @@ TEST_CASE("times count as different only beyond their noise and the floor") {
   CHECK(time_verdict(kBase, scaled(1.0)) == CompareVerdict::kSame);
   CHECK(time_verdict(kBase, scaled(1.1)) == CompareVerdict::kSlower);
   CHECK(time_verdict(scaled(1.1), kBase) == CompareVerdict::kFaster);
-  // The difference is 1.5 %, with a spread of 2 %.
+  // The difference is 1.5 %, but the rounds of each side vary by 2 %.
   CHECK(time_verdict({100, 102, 98, 101}, {101.5, 103.5, 99.5, 102.5}) == CompareVerdict::kUnsure);
-  // There are too few rounds for a spread.
+  // One round is too few to estimate how much rounds vary.
   CHECK(time_verdict({100}, {200}) == CompareVerdict::kUnsure);
   CHECK(time_verdict({}, {200}) == CompareVerdict::kNotMeasured);
 }
@@ -75,8 +75,9 @@ TEST_CASE("a difference below either floor does not count") {
   percent.floors[Metric::kStepTime] = {0.2, 0};
   CHECK(time_verdict(kBase, scaled(1.1), percent) == CompareVerdict::kSame);
   CompareSettings absolute;
-  absolute.floors[Metric::kStepTime] = {0.01, 2e6};  // The floor is 2 ms. The base takes 10 ms, so
-                                                     // 1.1 times the base is only 1 ms slower.
+  absolute.floors[Metric::kStepTime] = {
+      0.01, 2e6};  // Differences below 2 ms do not count. The base takes 10 ms, so 1.1 times the
+                   // base is only 1 ms slower.
   CHECK(time_verdict(kBase, scaled(1.1), absolute) == CompareVerdict::kSame);
   CHECK(time_verdict(kBase, scaled(1.3), absolute) == CompareVerdict::kSlower);
 
@@ -93,8 +94,8 @@ TEST_CASE("a difference below either floor does not count") {
   CHECK(same.rows[0].explanations.empty());
 }
 
-// The ratio and spread are the same in 1 and in 300 rows. The p-value of a row is multiplied by the
-// number of rows.
+// Compares a report of 1 row with a report of 300 rows that have the same ratio and noise. The
+// p-value of a row is multiplied by the number of rows.
 TEST_CASE("more rows require stronger evidence for a difference") {
   const std::vector<double> noisy = {100, 102, 98, 101};
   const std::vector<double> slower = {110, 112, 108, 111};

@@ -1,6 +1,7 @@
-// Counts false alarms on measured times. Rounds of one program, timed by turns, are assigned at
-// random to arms that are then compared, so every difference found is a false one. The file with
-// the samples says where they come from. statistics_test and compare_test use synthetic noise.
+// Counts false alarms on measured times. All recorded rounds are of the same program. They are
+// assigned at random to two sides of a comparison, so every difference that the comparison finds is
+// a false alarm. The file with the samples says where they come from. statistics_test and
+// compare_test use synthetic noise.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -80,8 +81,8 @@ bool is_alarm(RatioVerdict verdict) {
   return verdict == RatioVerdict::kFaster || verdict == RatioVerdict::kSlower;
 }
 
-// Returns how often the verdict of rematch run's table says slower or faster. Such a verdict is
-// wrong, unless the candidate was slowed down.
+// Returns how often the table of `rematch run` would call the candidate slower or faster. Unless
+// the candidate was slowed down, this is a false alarm.
 double alarms_of_run(const Recording& recording, std::size_t num_rounds, double slowdown) {
   constexpr int kTrials = 4000;
   std::mt19937 bits(7);

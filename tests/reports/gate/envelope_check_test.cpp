@@ -7,8 +7,8 @@ namespace rematch {
 
 using testing::arm_of;
 
-// The reference's runs differ by at most 0.25, so the envelope reaches to a distance of 0.5 from
-// the nearest run.
+// The reference's runs differ by at most 0.25, so a candidate may differ from the nearest run by up
+// to 0.5.
 TEST_CASE("T1 allows twice the difference between three runs of the reference") {
   const LossArm reference = arm_of({{5, 4}, {5, 4.25F}, {5, 4.125F}});
   CHECK(check_envelope(arm_of({{5, 4.75F}}), reference).verdict == GateVerdict::kPass);

@@ -51,7 +51,7 @@ TEST_CASE("T2 does not widen its margin if one run of the candidate is an outlie
   CHECK_THAT(check.reason, Catch::Contains("vary more than the reference's; run more repeats"));
   CHECK(check.limit.value() < 0.05);
   CHECK(check_equivalence(reference, astray, std::nullopt, 1).verdict == GateVerdict::kPass);
-  // If one side has no spread at all, it says nothing about the other side's spread.
+  // The reference's runs are all equal, so they do not show how much runs usually vary.
   const LossArm still = arm_of({{3, 3}, {3, 3}, {3, 3}, {3, 3}});
   CHECK(check_equivalence(astray, still, std::nullopt, 1).verdict == GateVerdict::kInconclusive);
 }

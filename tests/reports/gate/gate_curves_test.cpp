@@ -132,7 +132,7 @@ TEST_CASE(
   CHECK_THAT(gate_of(broken, base).curves->checks.at(0).reason,
              Catch::StartsWith("base1.csv:3:4: the loss of step 20 is not finite"));
   CHECK(gate_of(base, broken).verdict == GateVerdict::kInconclusive);
-  // Checks steps beyond the reference's last step too.
+  // Steps after the reference's last step are checked too.
   auto longer = curves_of("mine", {{5, 4, 3}});
   longer[0].points[2].loss = std::nullopt;
   CHECK(gate_of(longer, base).verdict == GateVerdict::kFail);
@@ -155,11 +155,11 @@ TEST_CASE(
       {{{4, 5}, {4, 5}, {4, 5}}, "the reference's loss does not fall over 2 steps"},
       {{{5, 4}, {5, 4.75F}, {5, 4}},
        "the reference's loss falls by 0.75 over 2 steps, and 1.5 is allowed"},
-      // The reference's loss varies by 1 from step to step, and no part of it is far above the
-      // rest.
+      // The reference's loss varies by 1 from step to step, and no step has a much higher loss.
       {{{5, 4, 5, 4, 5, 4, 5, 4}, {5, 4, 5, 4, 5, 4, 5, 4}, {5, 4, 5, 4, 5, 4, 5, 4}},
        "four standard errors of the loss's scatter"},
-      // The loss varies as much, but it falls clearly after the first step.
+      // From the second step on, the loss varies as before, but the first step has a much higher
+      // loss.
       {{{50, 4, 5, 4, 5, 4, 5, 4}, {50, 4, 5, 4, 5, 4, 5, 4}, {50, 4, 5, 4, 5, 4, 5, 4}}, ""},
   };
   for (const Case& row : rows) {

@@ -1,5 +1,6 @@
 // Simulates how often the gate is wrong: false alarms for equal candidates, and the power to detect
-// a true difference. The stated figures are bounds here. This command prints the table itself:
+// a true difference. The tests check the figures that the gate's notes state, as upper bounds. This
+// command prints the simulated figures as a table:
 //   build/lite/tests/reports/gate_simulation_test '[table]'
 #include <cmath>
 #include <cstdio>
@@ -17,7 +18,8 @@ namespace {
 constexpr int kSteps = 100;
 constexpr int kGates = 10'000;
 
-// The noise of one run at each step, in standard deviations of a run's last step.
+// Fills a vector with the noise of one run, step by step. The unit is the standard deviation of the
+// noise at the last step.
 using Noise = std::function<void(std::mt19937&, std::vector<double>&)>;
 
 double normal(std::mt19937& bits) { return std::normal_distribution<double>()(bits); }
@@ -42,7 +44,7 @@ void random_walk(std::mt19937& bits, std::vector<double>& noise) {
   for (double& value : noise) value = state += scale * normal(bits);
 }
 
-// Noise with outliers. A single outlier may determine the whole run.
+// Noise with outliers. A single outlier may be larger than all other noise of the run.
 void heavy_tails(std::mt19937& bits, std::vector<double>& noise) {
   std::student_t_distribution<double> tails(3);
   for (double& value : noise) value = tails(bits);
@@ -186,7 +188,8 @@ TEST_CASE(
   CHECK(at_most(simulate_envelope(random_walk, 4, 0).failed) <= 0.005);
 }
 
-// The check uses the run that is furthest away, so its factor grows with the number of runs.
+// The check uses the candidate's run that differs most from the reference. By chance this
+// difference grows with the number of runs, so the allowed factor grows too.
 TEST_CASE("T1 fails an equal candidate no more often if all of its runs are checked") {
   for (const int runs : {4, 8}) {
     CAPTURE(runs);
@@ -212,8 +215,9 @@ TEST_CASE("T1 detects a lasting difference of twelve standard deviations of a st
   CHECK(simulate_envelope(growing, 4, 12, 2000, 4).failed > 0.99);
 }
 
-// If the standard deviation were known, a margin of four standard deviations would reject one gate
-// in a thousand. With a deviation estimated from eight runs, one gate in a hundred is inconclusive.
+// The margin is four standard deviations of the noise. If the standard deviation were known, one
+// gate in a thousand would reject an equal candidate. It is estimated from only eight runs, so one
+// gate in a hundred is inconclusive.
 TEST_CASE("with four runs, T2 fails under 0.1 % of equal candidates and passes 98.5 %") {
   const Verdicts equal = simulate_equivalence(4, 0, 0);
   CHECK(at_most(equal.failed) <= 0.002);
@@ -221,9 +225,9 @@ TEST_CASE("with four runs, T2 fails under 0.1 % of equal candidates and passes 9
   CHECK(at_most(1 - equal.passed) <= 0.015);
 }
 
-// The noise is 1 and the user's margin is 8, which is the larger one, so it counts. By construction
-// a true difference of the margin passes one time in twenty. A difference of twice the margin never
-// passes.
+// The user's margin of 8 is larger than the margin that follows from the noise of 1, so the user's
+// margin is used. By construction, a candidate that differs by exactly the margin passes one time
+// in twenty. A candidate that differs by twice the margin never passes.
 TEST_CASE(
     "T2 passes a true difference of the margin one time in twenty, and never passes twice the "
     "margin") {

@@ -272,8 +272,8 @@ TEST_CASE("points that only the reference has are listed and make the gate incon
   settings.policies = {"none"};
   CHECK(gate(report_of({trained_point("none")}), reference, settings).verdict ==
         GateVerdict::kPass);
-  // The reference's point of policy none is used for the other points. Another schedule of policy
-  // `full` is a separate point.
+  // If the reference report has only policy `none`, all points are compared with it. Another
+  // schedule of policy `full` is a separate point.
   const Report with_none = report_of({trained_point("none")});
   CHECK(gate(report_of({trained_point("full")}), with_none, tier(LossTier::kBitwise)).verdict ==
         GateVerdict::kPass);

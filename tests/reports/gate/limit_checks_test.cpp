@@ -148,7 +148,8 @@ PointRecord timed(const std::string& policy, const std::vector<std::int64_t>& ro
   return point;
 }
 
-// Every other round is slow. Within one run, the same cause slowed both arms.
+// Every second round is slow in both policies. If one run timed both, the cause was the same, so
+// rounds can be compared in pairs.
 TEST_CASE("rounds of two arms are paired only within one report") {
   const Report full = report_of({timed("full", {11000, 22000, 11000, 22000, 11000})});
   const PointRecord none = timed("none", {10000, 20000, 10000, 20000, 10000});
@@ -159,8 +160,9 @@ TEST_CASE("rounds of two arms are paired only within one report") {
   CHECK(gate(full, report_of({none}), settings).verdict == GateVerdict::kInconclusive);
 }
 
-// Two workers wrote into one folder, or two reports were merged. Different starts of the command
-// timed the arms, so no common cause slowed both.
+// The points of one report may have been timed by different starts of the command, for example by
+// two workers or in two reports that were merged. A slow round of one point then does not belong to
+// a slow round of another.
 TEST_CASE("rounds of two arms are paired only if the same start of the command timed both arms") {
   const auto verdict = [](const std::string& none_start, const std::string& full_start,
                           std::size_t num_sources) {
@@ -179,7 +181,8 @@ TEST_CASE("rounds of two arms are paired only if the same start of the command t
   };
   CHECK(verdict("a", "a", 0) == GateVerdict::kPass);
   CHECK(verdict("a", "b", 0) == GateVerdict::kInconclusive);
-  CHECK(verdict("", "", 0) == GateVerdict::kPass);  // a report of an earlier build has no starts
+  CHECK(verdict("", "", 0) ==
+        GateVerdict::kPass);  // reports of earlier builds do not contain `starts`
   CHECK(verdict("a", "a", 2) == GateVerdict::kPass);
   CHECK(verdict("a", "b", 2) == GateVerdict::kInconclusive);
   CHECK(verdict("", "", 2) == GateVerdict::kInconclusive);

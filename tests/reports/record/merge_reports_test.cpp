@@ -221,8 +221,8 @@ TEST_CASE("reports do not merge if two measurements of a point differ in a repro
   }
 }
 
-// Shard 1's process of the reference was killed. Its points are compared with policy `full`, and no
-// other shard has these points.
+// In one of the two shards, the reference `none` did not finish. The merged report keeps the other
+// shard's finished reference.
 TEST_CASE("a point that ended ok in one report is kept, whatever its status in others") {
   const auto ended = [](PointStatus status) {
     PointRecord point = sample_oom("none");
@@ -257,7 +257,8 @@ TEST_CASE("two policies with the same plan have the same key, but remain two poi
   CHECK(merged({single(sample_point("none")), single(same_plan)}).report.points.size() == 2);
 }
 
-// There are two sweeps. Each sweep skipped comparisons that the other measured or failed at.
+// Each of the two sweeps lists comparisons that it did not measure. The other sweep measured some
+// of them, and tried but failed to measure others.
 TEST_CASE("comparisons that no sweep measured stay listed, in an order independent of the inputs") {
   const auto unmeasured = [](std::uint64_t seed, const char* outcome) {
     const PointIdentity none = sample_point("none").identity;

@@ -11,8 +11,9 @@ using testing::sample_point;
 using testing::sample_provenance;
 using testing::sample_recomputing;
 
-// A machine on which nothing can be timed: policy `none`, and four policies with unsure ratios. The
-// ratio of the last policy is unsure by a factor of four.
+// A report of a machine that is too noisy to time anything: policy `none`, and four policies with
+// wide intervals of the ratio. In the interval of the last policy, the highest ratio is four times
+// the lowest.
 Report noisy_report() {
   Report report{sample_provenance(), {}, {}};
   report.points.push_back(sample_point("none"));

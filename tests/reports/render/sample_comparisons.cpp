@@ -57,7 +57,8 @@ std::vector<StepRecord> losses(double start, int steps, const std::string& tag) 
   return records;
 }
 
-// A point with the figures of a policy that saves `less` of the 55 MiB of policy none.
+// Makes a point of a policy whose activations take `less` MiB less than the 55 MiB of policy
+// `none`.
 PointRecord representative_point(const std::string& policy, std::int64_t recomputed,
                                  std::int64_t less, double ratio, Schedule schedule) {
   PointRecord point = policy == "none" ? sample_point(policy, schedule)
@@ -113,7 +114,7 @@ Report representative_report() {
   different.steps[6].loss_bits = "0x7fc00000";
   points.push_back(different);
   points.push_back(sample_oom("save_compute"));
-  // how far the losses of repeated runs of policy none deviate
+  // The losses of three more runs of policy `none` differ by these amounts.
   for (const double wrong : {-0.03, 0.01, 0.04}) {
     RepeatRecord repeat{point_key(points.front().identity), "none", PointStatus::kOk, "",
                         losses(5.7 + wrong, 8, "0x")};

@@ -8,8 +8,7 @@
 namespace rematch::testing {
 
 // Contains everything that a page can show: both schedules, a failure, different bits, a loss that
-// is not finite, class times, wrong predictions, and names that are long or mean something in
-// markup.
+// is not finite, class times, wrong predictions, long names, and names that contain markup.
 Report representative_report();
 
 // Makes arbitrary figures from the seed for up to 40 points: equal, huge and missing figures.

@@ -1,7 +1,7 @@
 // Every released version of every format has a file in tests/reports/fixtures/released, which later
-// builds must still read. A version without a file gets one from
+// builds must still read. This command writes the missing files:
 //   build/lite/tests/reports/released_test '[write]'
-// Such a file is never written again.
+// An existing file is never overwritten.
 #include <algorithm>
 #include <filesystem>
 #include <functional>
@@ -274,13 +274,14 @@ const std::vector<Format>& formats() {
   return all;
 }
 
-// The value follows from other keys, so it is known for an older file too.
+// The reader computes this value from other keys, so it also has the value for an older file
+// without the key.
 constexpr std::string_view kDerivedKey = "predicted_step_time_gap_ns";
 
 bool is_in_milliseconds(const std::string& key) { return key.ends_with("_ms"); }
 
-// Returns the current name of a key: traces and profiles of 1.0 call spans segments, and plans of
-// sweeps of 1.0 have times in milliseconds.
+// Returns the current name of a key. In version 1.0, "spans" of traces and profiles was "segments",
+// and times in the plans of sweeps were in milliseconds.
 std::string name_now(const std::string& key) {
   if (is_in_milliseconds(key)) return key.substr(0, key.size() - 2) + "ns";
   return key == "segments" ? "spans" : key;

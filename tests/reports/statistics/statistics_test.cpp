@@ -156,8 +156,8 @@ TEST_CASE("steps that vary within each process are noisy even if processes agree
   CHECK_THAT(report.reasons.at(0), Catch::Contains("steps of one process spread"));
 }
 
-// Resampling an arm whose rounds are all equal changes nothing, so all noise comes from the other
-// arm. The result is the same as if each of its rounds were divided by the constant.
+// All rounds of one side are equal, so resampling them changes nothing. The interval is the same as
+// if each round of the other side were divided by this constant.
 TEST_CASE("the ratio to an arm without noise has only the other arm's noise") {
   const Rounds noisy = {{99}, {104}, {100}, {97}};
   const Rounds constant = {{50}, {50}, {50}, {50}};

@@ -96,7 +96,7 @@ at::Tensor indices(std::int64_t count, std::int64_t limit);
 
 const std::vector<Hazard>& all_hazards();
 
-// One list for each theme.
+// Each of these functions returns the hazards of one theme.
 std::vector<Hazard> attention_hazards();
 std::vector<Hazard> convolution_hazards();
 std::vector<Hazard> data_dependent_hazards();

@@ -100,7 +100,7 @@ std::vector<Hazard> inference() {
   };
 }
 
-// A level of dual numbers, entered for the lifetime of this object.
+// Enters a level of dual numbers, and leaves it in the destructor.
 struct DualLevel {
   DualLevel() : index(torch::autograd::forward_ad::enter_dual_level()) {}
   ~DualLevel() { torch::autograd::forward_ad::exit_dual_level(index); }

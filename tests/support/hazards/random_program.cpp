@@ -33,8 +33,8 @@ struct Value {
   bool own = true;
 };
 
-// Runs the instructions that its dice choose. The seed and the layer seed the dice, so every run
-// executes the same program.
+// Runs randomly chosen instructions. The choice depends only on the seed and the layer, so every
+// run executes the same program.
 class Program {
  public:
   Program(std::uint32_t seed, const at::Tensor& x, const Parts& parts)
@@ -63,8 +63,8 @@ class Program {
   int size() const { return static_cast<int>(values_.size()); }
   void add(const at::Tensor& tensor) { values_.push_back({tensor, true}); }
 
-  // Returns a value that may be written, or an undefined tensor if the dice pick a value that may
-  // not be written.
+  // Picks a value at random. Returns an undefined tensor if the program must not write to the
+  // picked value.
   at::Tensor pick_own() {
     const Value& value = pick();
     return value.own ? value.tensor : at::Tensor();

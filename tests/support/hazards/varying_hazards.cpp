@@ -14,8 +14,8 @@
 namespace rematch::testing::hazards {
 namespace {
 
-// One layer's turn in one step. The step and the layer seed `dice`, so every run makes the same
-// choices.
+// A call of one layer in one step. `dice` is seeded from the step and the layer, so every run makes
+// the same choices.
 struct Turn {
   int step = 0;
   std::mt19937 dice;

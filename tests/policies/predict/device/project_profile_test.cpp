@@ -129,8 +129,8 @@ TEST_CASE("layers with equally many ops match only if the ops and shapes are equ
   CHECK(std::holds_alternative<Rejected>(project_profile(measured, few, other_shape, 3)));
 }
 
-// Backward of a first layer has no gradient to add to, so it differs from a middle layer of its
-// kind.
+// In backward, the first layer does not add to an existing gradient, so its backward differs from
+// other layers of the same kind.
 TEST_CASE("layers that differ only in backward are rejected too") {
   const Trace many = testing::toy_three_kinds({.layers = 6});
   const auto from = [&](int layers) {

@@ -79,8 +79,8 @@ TEST_CASE("only the block in backward is gathered") {
     CHECK((after.other_bytes - after.gradient_bytes) -
               (before.other_bytes - before.gradient_bytes) ==
           gathered[top]);
-    // The gradients of finished scopes are sharded. The scope's own gradients are at most its
-    // parameters.
+    // The gradients of scopes whose backward has ended are sharded. The gradients of the current
+    // scope have at most the size of its parameters.
     CHECK(after.gradient_bytes <= before.gradient_bytes);
     CHECK(after.gradient_bytes.count * world >= before.gradient_bytes.count);
     CHECK(after.gradient_bytes.count <=

@@ -56,10 +56,10 @@ Trace chain() {
   return trace;
 }
 
-// The region is ops 1 to 4. It keeps b, 20. Its input x, 7, is not in the curve. At the start, it
-// holds 20 and backward holds 1: 21. The demand of c runs op 1 (a: 30 + 1) and op 3 (c: 35 + 1). Op
-// 2 does not run, because b is kept. Then come backward ops with 3 each, and c, b, a are released
-// in turn.
+// The region is ops 1 to 4 and keeps b (20 bytes). The curve does not include its input x. At the
+// start, the region holds 20 bytes and backward holds 1. The demand of c runs op 1, which makes a
+// (30 + 1 bytes), and op 3, which makes c (35 + 1). Op 2 does not run, because b is kept. Each
+// later backward op holds 3 bytes, and c, b and a are released in turn.
 TEST_CASE("at the first demand, whole_region recomputes everything that is not kept") {
   const Trace trace = chain();
   const RegionType type = saving(trace, 1_op, 5_op, {1});
@@ -71,9 +71,9 @@ TEST_CASE("at the first demand, whole_region recomputes everything that is not k
   CHECK(result.peak == Bytes{38});
 }
 
-// A sharded rank releases its gathered parameters before it runs the next block. The op before the
-// demand left 90 bytes, of which 2 exist at the demand of c. The start still has 90; op 1: 30 + 2,
-// op 3: 35 + 2.
+// A sharded rank frees the gathered parameters of a block before it runs the next block. Backward
+// therefore holds 90 bytes at the start, but only 2 bytes when it demands c. The curve is 20 + 90
+// at the start, 30 + 2 after op 1 and 35 + 2 after op 3.
 TEST_CASE("recomputed results add to the bytes that exist at the demand") {
   Trace trace = chain();
   trace.backward[0] = backward_op(90);
@@ -139,9 +139,8 @@ TEST_CASE("a slot dropped between demands releases the values kept for it") {
   CHECK(counts(result.curve) == std::vector<std::int64_t>{20, 25, 25, 0, 10});
 }
 
-// The ops are y = x + 0 and twice y.add_(1). Packs after one and after two writes have two
-// versions. A reader of the first version runs before the second write, although nothing has
-// demanded it yet.
+// `early` reads y before the in-place add, and a later op packs y after this add. Backward demands
+// the new y first. Recompute must nevertheless make `early` before the add overwrites the old y.
 TEST_CASE("a write waits for planned readers of the overwritten value") {
   TraceBuilder build("writes", "bool");
   const ValueId x = build.outside({1}, "bool", true);
@@ -154,8 +153,8 @@ TEST_CASE("a write waits for planned readers of the overwritten value") {
   trace.backward = {demand(1_pack), backward_op(0), release(1_pack), demand(0_pack),
                     release(0_pack)};
   const RegionType type = saving(trace, 0_op, 5_op, {});
-  // Making y takes 10. `early` must run before op 2 overwrites y, so the bytes are 13. Op 2 works
-  // in place and stays at 13.
+  // y has 10 bytes and `early` has 3, so there are 13 bytes before op 2 overwrites y. Op 2 works in
+  // place and allocates nothing.
   const RegionSimulation result = simulate_region(trace, 0_op, 5_op, type, Schedule::kOnDemand);
   CHECK(ops_of(result) == std::vector<OpId>{0_op, 1_op, 2_op});
   CHECK(counts(result.curve) == std::vector<std::int64_t>{0, 10, 13, 13, 13});
@@ -409,7 +408,7 @@ TEST_CASE("on_demand never executes more ops and never peaks higher", "[property
     num_whole += random.type.whole_on_demand ? 1 : 0;
     num_lower += demanded.peak < whole.peak ? 1 : 0;
   }
-  // The seeds cover every branch of the choice.
+  // Each possible result of choose_order() occurs for some seeds.
   CHECK(num_sunk > 5);
   CHECK(num_whole > 1);
   CHECK(num_lower > 100);

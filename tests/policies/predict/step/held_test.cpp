@@ -53,7 +53,8 @@ TEST_CASE("only the residual stream is read across the borders of regions") {
   CHECK(held("root", 4).inputs == Bytes{0});
 }
 
-// The program itself holds the loss and what comes from outside, under every plan.
+// At the end of forward, the program also holds bytes that do not depend on the plan: the loss and
+// the values that come from outside the step.
 TEST_CASE("held bytes equal the simulator's bytes at the end of forward") {
   for (const int layers : {1, 3}) {
     const Trace trace = testing::toy_llama({.layers = layers});

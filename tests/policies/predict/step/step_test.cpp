@@ -1,5 +1,6 @@
-// Tests the whole-step simulator on made-up traces: sums that can be done by hand, and properties
-// of any plan. step_agreement_test.cpp compares it with the engine's step.
+// Tests the whole-step simulator on made-up traces that are small enough to add up by hand, and
+// tests properties that hold for every plan. step_agreement_test.cpp compares it with the engine's
+// step.
 #include "policies/predict/step/step.h"
 
 #include <stdexcept>
@@ -64,10 +65,10 @@ TEST_CASE("optimizers that rematch only predicts have the state that their sourc
   CHECK(state(OptimizerKind::kAdamW8Bit) == 2 * 4 * 4095);
 }
 
-// The model has float32, dim 16, ffn 32, vocabulary 64 and 4 layers. It has a table of 64 x 16.
-// Each block has two norms of 16, four weights of 16 x 16 and three of 16 x 32. Then come a norm of
-// 16 and a head of 16 x 64. Muon keeps one momentum for all 12,432 elements. AdamW handles the
-// 2,064 elements outside blocks, with a second moment.
+// The model has 4 layers in float32, with dim 16, ffn 32 and vocabulary 64. It has a table of 64 x
+// 16. Each block has two norms of 16, four weights of 16 x 16 and three of 16 x 32. Then come a
+// norm of 16 and a head of 16 x 64. Muon keeps one momentum for all 12,432 elements. AdamW handles
+// the 2,064 elements outside blocks, with a second moment.
 TEST_CASE("optimizer muon has one moment for block parameters and two for all others") {
   const Trace trace = testing::toy_llama();
   const std::int64_t block = 2 * 16 + 4 * 16 * 16 + 3 * 16 * 32;

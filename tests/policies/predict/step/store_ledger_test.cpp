@@ -43,7 +43,7 @@ TEST_CASE("offloaded values come back into new device memory, and each is freed 
   ledger.put_inputs(stash);
   CHECK(ledger.leave(stash));
   CHECK(stash.has_left());
-  // values leave only once, so the end of a second region changes nothing
+  // the values have already left, so a second call changes nothing
   CHECK_FALSE(ledger.leave(stash));
   ledger.bring_back(stash);
   CHECK(ledger.device_bytes() == Bytes{70});

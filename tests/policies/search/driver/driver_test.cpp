@@ -51,11 +51,10 @@ Asked ask(const Trace& trace, const SearchSpace& space, Bytes budget) {
   return asked;
 }
 
-// Returns every row that a front shows beside its answer.
+// Returns every row of the front: points, baselines and the simple plan.
 std::vector<FrontPoint> rows_of(const Asked& asked) {
   std::vector<FrontPoint> rows = asked.record.front.points;
   for (const Baseline& baseline : asked.record.front.baselines) rows.push_back(baseline.point);
-  // The simple plan is shown under its own schedule.
   if (asked.record.simple) rows.push_back(asked.record.simple->point);
   return rows;
 }

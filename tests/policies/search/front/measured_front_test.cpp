@@ -55,9 +55,9 @@ TEST_CASE("the points that are measured first are both ends and the knee") {
   CHECK(choose_anchors({{10, 50}, {20, 40}}) == std::vector<std::size_t>{0, 1});
 }
 
-// Two points are left. (40, 22) adds the larger area, (100 - 40) * (30 - 22) = 480, but its time
-// differs from the knee's time by only 8. (12, 60) adds (20 - 12) * (100 - 60) = 320, and its time
-// differs by 30.
+// Two points are left to choose from. (40, 22) adds the larger area, (100 - 40) * (30 - 22) = 480,
+// but its time differs from the knee's time by only 8. (12, 60) adds (20 - 12) * (100 - 60) = 320,
+// and its time differs by 30.
 TEST_CASE(
     "the next point to measure is chosen by its area and by its distance in time from measured "
     "points") {
@@ -118,10 +118,9 @@ TEST_CASE("a measured point loses to another only if the difference exceeds the 
   Front front = predicted_front("full");
   run_all(front);
   MeasuredFigures& loser = *front.points[2].measured;
-  // point 1, the rival, also has a lower peak
+  // point 1 also has a lower peak
   const nanoseconds rival = *front.points[1].measured->step_time;
-  loser.step_time = rival + rival / 20;  // the loser is 5 % slower than
-                                         // the rival
+  loser.step_time = rival + rival / 20;  // 5 % slower than point 1
   weigh_measurement(front, anchors_of(front), std::array<double, 2>{0.98, 1.01});
   CHECK(front.points[2].measured->lost_to == front.points[1].plan.policy);
   weigh_measurement(front, anchors_of(front), std::array<double, 2>{0.98, 1.06});
@@ -139,7 +138,7 @@ TEST_CASE(
   weigh_measurement(front, anchors_of(front), std::array<double, 2>{1, 1});
   CHECK(front.measurement->is_behind_when_measured());
   CHECK(front.measurement->families[0].measured > front.measurement->measured_hypervolume);
-  // With twice the time, the baseline is behind every point.
+  // With twice the time, the baseline is slower than every point.
   weigh_measurement(front, anchors_of(front), std::array<double, 2>{1, 2});
   CHECK_FALSE(front.measurement->is_behind_when_measured());
 }

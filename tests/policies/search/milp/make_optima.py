@@ -1,6 +1,6 @@
-"""Writes optima.json beside this file: random blocks and models, and for some budgets of each the least recompute time.
-Mixed-integer programs that HiGHS solves give these optima. The programs are independent of the search; milp_test.cpp
-compares the search with them. Needs a Python with highspy:
+"""Writes optima.json beside this file: random blocks and models, each with the least recompute time under several
+budgets. HiGHS finds these optima as solutions of mixed-integer programs, without code of the search. milp_test.cpp
+compares the search with the optima. Needs a Python with highspy:
 
     python3 -m venv DIR && DIR/bin/pip install highspy==1.15.1
     DIR/bin/python tests/policies/search/milp/make_optima.py

@@ -1,5 +1,5 @@
-// Compares save sets and mixes with the optima of mixed-integer programs. A separate program
-// formulated them, and a separate solver solved them. make_optima.py describes the instances.
+// Compares the save sets and layer mixes that the search finds with the optima in optima.json.
+// make_optima.py computed them with a mixed-integer solver, and describes the problems.
 #include <optional>
 
 #include "policies/base/file.h"

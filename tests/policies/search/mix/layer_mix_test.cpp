@@ -32,8 +32,9 @@ struct Variety {
   bool offload = false;
 };
 
-// Draws from few amounts of bytes, so that some options have equal amounts. An option without a
-// region passes on the offloaded bytes of the options before it.
+// Chooses among only three numbers of offloaded bytes, so that some options have the same number.
+// An option without a region offloads nothing itself. The bytes that the options before it offload
+// then also count for the option after it.
 void offload_some(Dice& dice, LayerOption& option) {
   option.transient_beside = {dice.below(static_cast<int>(option.transient.count) + 1)};
   option.passes_on = dice.below(3) == 0;
@@ -294,7 +295,7 @@ TEST_CASE("the readable order of layers has the lowest peak of all permutations"
     std::vector<int> mix = mix_layers(problem).points[0].options;
     Dice dice(seed + 1);
     int layer = 0;
-    for (int& option : mix) {  // replaces some options by another option over as many layers
+    for (int& option : mix) {  // replaces some options by options with the same number of layers
       const int other = dice.below(static_cast<int>(problem.lists[0].size()));
       const int same = problem.lists[0][option].num_layers;
       if (problem.lists[0][other].num_layers == same) option = other;
@@ -329,9 +330,9 @@ TEST_CASE("the readable order of layers never raises the peak, even with several
 }
 
 // There are three layers. A kept layer holds 10 bytes. A recomputed layer holds 1 byte and takes 5
-// ns. Either takes 12 bytes in backward. If all layers are recomputed, the peak is 1 + 1 + 12 = 14,
-// and the head needs only 3 + 2 = 5. Keeping the last layer does not raise the peak, because its
-// bytes are part of its own 12.
+// ns. In backward, a layer of either kind takes 12 bytes. If all layers are recomputed, the peak is
+// 1 + 1 + 12 = 14, and the head needs only 3 + 2 = 5. Keeping the last layer does not raise the
+// peak, because its bytes are part of its own 12.
 TEST_CASE("the last layer is never recomputed unless the head determines the peak") {
   MixProblem problem;
   problem.lists = {{{Bytes{10}, Bytes{12}, {}, nanoseconds(0), 1},

@@ -185,9 +185,9 @@ std::chrono::nanoseconds most_time_kept(const std::vector<std::int64_t>& bytes,
   return best;
 }
 
-// The ops with 5, 22 and 26 bytes, 53 in total, save 2 + 27 + 28 = 57. The ops with 25, 22 and 26
-// bytes do not fit, because they have 73. See PyTorch's issue 197871: its knapsack in linear memory
-// finds less, and exceeds its budget in other cases.
+// The budget is 72 bytes. The ops with 5, 22 and 26 bytes, 53 in total, save 2 + 27 + 28 = 57 ns.
+// The ops with 25, 22 and 26 bytes do not fit, because they have 73 in total. See PyTorch's issue
+// 197871: its knapsack in linear memory finds less, and exceeds its budget in other cases.
 TEST_CASE("the best answer within the budget is found, and no answer exceeds the budget") {
   CHECK(most_time_kept({25, 5, 22, 26}, {25, 2, 27, 28}, 72) == nanoseconds(57));
   CHECK(most_time_kept({25, 5, 22, 26}, {25, 2, 27, 28}, 0) == nanoseconds(0));

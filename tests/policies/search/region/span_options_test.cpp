@@ -1,6 +1,5 @@
-// Compares options with the step simulator. The peak that layer mixing computes for a plan equals
-// the peak of a step with this plan. Tests one region per block and several blocks per region, on
-// one rank and on many.
+// Compares layer mixing with the step simulator: both must compute the same peak for a plan. Tests
+// one region per block and several blocks per region, on one rank and on many.
 #include "policies/search/region/span_options.h"
 
 #include <algorithm>
@@ -251,7 +250,8 @@ Trace without_adds(Trace trace) {
   return trace;
 }
 
-// With many tokens, activations decide where the peak is. With few, gathered parameters decide it.
+// With many tokens, activations determine where the peak occurs. With few tokens, gathered
+// parameters do.
 TEST_CASE(
     "the predicted peak and time of any mix of regions over several blocks equal those of the "
     "simulated step, on any number of ranks") {

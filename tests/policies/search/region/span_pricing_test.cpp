@@ -1,7 +1,7 @@
-// Compares the pieces of spans with the step simulator, on random traces and random plans. The sum
-// of the bytes that all pieces hold must equal the bytes that the step holds between forward and
-// backward. Each piece has a transient on top of the bytes that earlier pieces hold. The highest of
-// these totals must equal the step's peak in backward.
+// Compares span pricing with the step simulator, on random traces and random plans. The bytes that
+// all spans hold must add up to what the step holds between forward and backward. The backward of a
+// span needs the bytes that earlier spans hold, plus the span's own transient. The highest of these
+// sums must equal the step's peak in backward.
 #include "policies/search/region/span_pricing.h"
 #include "policies/predict/region/trace_index.h"
 
@@ -41,7 +41,7 @@ TypedRegions regions_of(const Trace& trace, const Plan& plan) {
   return regions;
 }
 
-// Returns the end of the shortest row of spans from `first` on that no region crosses.
+// Returns the index of the first span after `first` that begins outside all regions.
 int end_of_row(const SpanMap& map, const TypedRegions& regions, int first) {
   int end = first + 1;
   for (const TypedRegion& region : regions) {
@@ -53,7 +53,7 @@ int end_of_row(const SpanMap& map, const TypedRegions& regions, int first) {
   return end;
 }
 
-// A region, given by its place in a row of spans.
+// A region, with its range relative to the priced group of spans.
 struct LocalRegion {
   LocalRange range;
   RegionType type;
@@ -94,7 +94,7 @@ std::vector<PieceFigures> pieces_of(SpanPricer& pricer, const std::vector<LocalR
   return pieces;
 }
 
-// The price of a whole step, minus the bytes that are alive before it.
+// The costs of a whole step. Bytes do not include those held before the step.
 struct Priced {
   Bytes held;
   Bytes peak;  // peak in backward

@@ -97,7 +97,7 @@ TEST_CASE("a simple plan has at most two groups of layers and keeps no view or c
       const auto point = search.fastest_within({least.count + least.count * step / 20});
       REQUIRE(point.has_value());
       const std::vector<std::string> by_layer = treatments(point->plan, each.trace);
-      // Layers of one kind are equal within a group.
+      // Counts the layers that are treated differently from the previous layer of their kind.
       const int kinds = is_mixed(each.trace) ? 3 : 1;
       std::set<std::size_t> changes;
       for (std::size_t layer = static_cast<std::size_t>(kinds); layer < by_layer.size(); ++layer) {
@@ -118,8 +118,8 @@ TEST_CASE("a simple plan has at most two groups of layers and keeps no view or c
   }
 }
 
-// All policies of the list have the simple form. No trainer has a name for some of their save
-// lists.
+// All policies in the list have the simple form, even if no trainer has a setting for their save
+// list.
 TEST_CASE("no policy of the simple form is better than the best simple plan") {
   const char* const known =
       "none,full,first_n(1),first_n(3),first_n(5),last_n(2),attn_only,ops_block,save_mm,"

@@ -110,7 +110,7 @@ TEST_CASE(
   }
   json["points"][2]["memory"]["peak_colour"] = Json{{"red", 1}};
   json["humidity_ratio"] = 0.4;
-  // A newer version's keys may come back in another order.
+  // The keys of a newer version may be written in a different order than they were read.
   const auto read = [](const Json& report) {
     return nlohmann::json(report_to_json(report_from_text(report.dump(2), "file.json")));
   };

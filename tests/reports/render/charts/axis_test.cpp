@@ -69,10 +69,11 @@ TEST_CASE("an interval far outside the others extends the axis only a little") {
   CHECK(range_of(usual, 2).low == 3.8);
   CHECK(range_of(usual, 2).high == 6.2);
   std::vector<Estimate> wide = usual;
-  wide[1].interval = {0.1, 25};  // the range extends at most half the span of 2 beyond the values
+  wide[1].interval = {
+      0.1, 25};  // The values differ by 2. An interval extends the range by at most half of this.
   CHECK(range_of(wide, 2).low == 3);
   CHECK(range_of(wide, 2).high == 7);
-  CHECK(range_of({{5, {4, 7}}}, 10).high == 7);  // a single interval is not cut off
+  CHECK(range_of({{5, {4, 7}}}, 10).high == 7);  // the interval of a single value is shown in full
 }
 
 TEST_CASE("axes of counts have no fractions") {

@@ -25,10 +25,10 @@ bool is_finite(const Box& box) {
          std::isfinite(box.bottom);
 }
 
-// Glyphs fill the middle of their box.
+// Returns the part of a text's box that letters fill.
 Box core(const Box& box) { return {box.left + 0.5, box.top + 2, box.right - 0.5, box.bottom - 2}; }
 
-// Returns "" if the picture is correct at that size of text, else the first problem.
+// Returns the first layout problem of the picture, or "". `growth` scales the size of text.
 std::string flaw(const Picture& picture, double growth) {
   std::vector<std::pair<Box, std::string>> labels;
   std::vector<Box> strokes;
@@ -183,7 +183,8 @@ TEST_CASE("an outlying interval of a ratio ends in arrows, above 0") {
   CHECK(num_arrows(draw(ratios_of({{0.0, std::nullopt}, {1.0, std::nullopt}}))) == 0);
 }
 
-// Medians of 4, 5 and 6 ms. An interval that reaches 25 ms ends in an arrow at both ends.
+// The medians are 4, 5 and 6 ms. An interval from 0.1 to 25 ms is cut off at the ends of the axis,
+// and drawn with an arrow at each end.
 TEST_CASE("an outlying interval of a step time does not extend the axis") {
   using std::chrono::microseconds;
   Report report{testing::sample_provenance(), {}, {}};
@@ -287,8 +288,9 @@ TEST_CASE("each name in the picture of a front is complete, even on a narrow scr
   }
 }
 
-// The points are almost at one place. Some names fit. Each other name is in the legend, under a
-// letter next to the marker. If even the letter does not fit, the name shares a neighbour's letter.
+// Most points have nearly the same position, so only some names fit next to their markers. For each
+// other point, the marker has a letter and the legend gives the name. If even a letter does not
+// fit, the point shares a neighbour's letter.
 TEST_CASE("every point of a front is named beside its marker or in the legend") {
   Plane plane{"crowded"};
   for (int index = 0; index < 12; ++index) {
@@ -346,7 +348,8 @@ TEST_CASE("the band of the loss spans the runs of the reference, without failed 
   CHECK(losses(without.front().points).panels.at(0).areas.empty());
 }
 
-// The band is 0.07 wide and the losses fall from 5.7, so the second panel's axis follows the band.
+// The losses of the reference's repeats differ by only 0.07, while the losses fall from 5.7. The
+// second panel's axis must be fine enough to show this band.
 TEST_CASE("if losses differ, a second panel shows the difference from the reference") {
   Report report = representative_report();
   const auto drawn = [&report] {
@@ -360,7 +363,8 @@ TEST_CASE("if losses differ, a second panel shows the difference from the refere
   CHECK(extent(bands[1]).height() > 40);
   CHECK(has_label(two, "Loss minus the loss of none's first run"));
 
-  // All bits are equal and the reference repeats itself, so there is no difference to show.
+  // All losses are bitwise equal, those of the reference's repeats too, so there is no difference
+  // to show.
   std::erase_if(report.points, [](const PointRecord& point) { return point.policy == "save_mm"; });
   for (RepeatRecord& repeat : report.repeats) repeat.steps = report.points.front().steps;
   CHECK(drawn().panels.size() == 1);
@@ -370,8 +374,8 @@ TEST_CASE("if losses differ, a second panel shows the difference from the refere
   CHECK(drawn().panels.size() == 1);
 }
 
-// The policy occurs a second time with another plan, whose losses are 50 higher. The differences
-// must be taken from the repeated run, so that no difference is far below 0.
+// Another point has the same policy as the reference but another plan, and its losses are 50
+// higher. If differences were computed from this point, they would be far below 0.
 TEST_CASE(
     "losses are compared with the run that was repeated, even if another run has the same policy") {
   Report report = representative_report();
@@ -417,8 +421,9 @@ TEST_CASE("a label is placed in free space or left out") {
     return label ? std::optional(extent(*label)) : std::nullopt;
   };
   CHECK(place({})->left == 55);
-  // If the right side is taken, the label goes to the left. If all places near the point are taken,
-  // it goes further right. If every place is taken, the label is left out.
+  // If there is no room to the right of the point, the label is placed to the left. If there is no
+  // room near the point, it is placed further to the right. If there is no room at all, the label
+  // is left out.
   CHECK(place({{54, 40, 100, 60}})->right == Approx(45));
   CHECK(place({{0, 0, 64, 100}})->left == 65);
   CHECK_FALSE(place({bounds}));

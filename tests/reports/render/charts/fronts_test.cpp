@@ -45,7 +45,8 @@ TEST_CASE("a measured point is drawn twice, joined by a thin line") {
   const FrontRecord record = representative_front();
   const Picture picture = drawn(record);
   const std::vector<Marker> marks = markers_with(picture, "point 1");
-  // one predicted marker, one measured marker, and the cross of a beaten point
+  // a marker for the prediction, a marker for the measurement, and a cross because another plan
+  // beats the point
   REQUIRE(marks.size() == 3);
   CHECK(marks[0].fill == Paint::kSurface);
   CHECK(marks[1].fill == Paint::kBlue);
@@ -162,7 +163,7 @@ TEST_CASE("every point of a searched front has its number beside its marker or i
   }
 }
 
-// The medians are 100 and 104 ms. One of them has an interval of 60 ms to either side.
+// The medians are 100 and 104 ms. The interval of the first is 40 to 160 ms.
 TEST_CASE("medians fill the time axis, and an interval beyond it ends in an arrow") {
   Plane plane{"noisy"};
   plane.spots.resize(2);
@@ -176,7 +177,8 @@ TEST_CASE("medians fill the time axis, and an interval beyond it ends in an arro
     if (const auto* marker = std::get_if<Marker>(&shape)) heights.push_back(marker->center.y);
   }
   REQUIRE(heights.size() == 2);
-  // The plot is 300 high. If the interval set the axis, only 21 units of this height would remain.
+  // The plot is 300 units high. If the axis covered the whole interval, the markers would be only
+  // 21 units apart.
   CHECK(std::abs(heights[0] - heights[1]) > 60);
 }
 

@@ -310,8 +310,8 @@ TEST_CASE("hypervolume has no card and no title on a front's page") {
   CHECK(page.find("Hypervolume 0.25") > baselines);
 }
 
-// One model has batch and tokens, another has experts. Each dimension gets a column. It is empty
-// for a model that lacks the dimension.
+// One point has the dimension `batch` and another has `experts`. Each dimension gets a column,
+// which is empty for points without the dimension.
 TEST_CASE("the CSV of a report has columns for every dimension, every setting and the commit") {
   Report report{testing::sample_provenance(), {}, {}};
   for (const char* policy : {"none", "full"}) {
@@ -356,7 +356,7 @@ TEST_CASE(
           Catch::Contains(",timeout,no result after 10 min,"));
 }
 
-// One row with two metrics, and a point that only one side has.
+// A comparison with one row of two metrics, and with a point that only one report has.
 CompareRecord two_metrics_and_an_extra() {
   CompareRecord record;
   record.base.file = "a.json";

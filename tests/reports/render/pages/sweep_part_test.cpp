@@ -65,7 +65,7 @@ TEST_CASE("every link of a sweep's page has a target, even in folded parts") {
   }
 }
 
-// The reference has no interval of its own ratio, which is 1.
+// The reference's ratio to itself is 1, without an interval.
 TEST_CASE(
     "headings of a sweep name the dimensions that differ, and the reference's time is certain") {
   Report report{testing::sample_provenance(), {}, {}};
@@ -84,7 +84,8 @@ TEST_CASE(
   CHECK_THAT(page, !Catch::Contains("1.00 ?"));
 }
 
-// Each of five models has 100 shapes: 10 tokens in columns, and 10 batches in maps of three kinds.
+// Each of five models has 100 shapes: 10 numbers of tokens and 10 batch sizes. For each batch size
+// there are three heat maps, with a column for each number of tokens.
 TEST_CASE("a page of 500 comparisons opens with an overview and folds each comparison once") {
   const std::string page = sweep_page(testing::large_sweep(500));
   CHECK(page.size() < 6'000'000);

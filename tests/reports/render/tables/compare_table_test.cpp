@@ -53,7 +53,8 @@ TEST_CASE(
   CHECK(markdown.find("Verdict") == markdown.rfind("Verdict"));
 }
 
-// Rounds of 7 to 48 ms against 10 ms: the ratio is from less than half to eight.
+// Rounds of 7 to 48 ms are compared with rounds of 10 ms, so the interval of the ratio is very
+// wide.
 TEST_CASE("noise of times is mentioned once below the rows, with advice") {
   const std::vector<double> quiet = {10000, 10001, 10002, 10001};
   const CompareRecord noisy =

@@ -192,8 +192,9 @@ TEST_CASE("a calibration far from 1 warns that the profile does not fit the mach
   CHECK(calibration_warning(predicted_front()).empty());
 }
 
-// The line through 300, 316 and 360 ms is exact. With 350 instead of 316 ms for the knee, the line
-// misses that point by 6.0 %, and the three times differ by only 20 %.
+// Predicted times are corrected by a line through three measured times. The times 300, 316 and 360
+// ms are exactly on a line. If the knee takes 350 instead of 316 ms, the line misses it by 6.0 %,
+// while the three times differ by only 20 %.
 TEST_CASE("a line through noisy points is reported as unreliable") {
   FrontRecord record = calibrated_front();
   record.time_source = ProfileSource::kRoofline;
@@ -219,8 +220,9 @@ TEST_CASE("the next command never runs the plan that keeps everything") {
   CHECK_THAT(text_of(record, {"f.json", ""}), Catch::Contains("rematch run --plan f.json#3 "));
 }
 
-// 128 MiB and 104 ms are 20 % below and 4 % above the plan without regions. The lowest peak, 60 MiB
-// in 130 ms, is 53 % below and 25 % above this `none`.
+// Here policy `none` has 128 MiB and 104 ms. The plan that holds gathered parameters has 160 MiB
+// and 100 ms. The point with the lowest peak has 60 MiB and 130 ms: 53 % less memory and 25 % more
+// time than `none`.
 TEST_CASE("rows are compared with policy none, even if another plan holds gathered parameters") {
   FrontRecord record = predicted_front();
   record.front.none = record.front.points[4];

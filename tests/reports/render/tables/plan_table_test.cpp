@@ -117,9 +117,9 @@ Trace latent_layer() {
   return build.finish();
 }
 
-// A count by hand easily gives the opposite, "recompute wq, save wkv_a, recompute wkv_b, save wo"
-// and "recompute w1, save w2, recompute w3", which is wrong. The policy increments the count before
-// the test, and w3 is called before w2.
+// A count by hand easily gives a wrong result: "recompute wq, save wkv_a, recompute wkv_b, save wo"
+// and "recompute w1, save w2, recompute w3". In fact, the policy increments the count before it
+// decides, and the model calls w3 before w2.
 TEST_CASE("a policy that keeps every second matmul gives each matmul its number and parity",
           "[golden]") {
   const Trace trace = latent_layer();
