@@ -77,7 +77,7 @@ std::vector<FailOn> parse_fail_on(const std::string& text) {
   return fail_on;
 }
 
-// Parses "200us", "1MiB" or "3" in the metric's unit.
+// Parses a value in the metric's unit, such as "200us", "1MiB" or "3".
 double parse_absolute(Metric metric, const std::string& text) {
   switch (metric) {
     case Metric::kStepTime:
@@ -91,7 +91,7 @@ double parse_absolute(Metric metric, const std::string& text) {
   }
 }
 
-// Parses "2%", "200us" or "2%+200us".
+// Parses a threshold such as "2%", "200us" or "2%+200us".
 Floor parse_floor(Metric metric, const std::string& text) {
   const std::size_t plus = text.find('+');
   const std::string first = text.substr(0, plus);

@@ -34,9 +34,9 @@ c10::Event timed_event(c10::Device device);
 // Returns the time between two timed events. The device must have run both.
 std::chrono::nanoseconds time_between(const c10::Event& begin, const c10::Event& end);
 
-// Times a step as a whole and in parts. Synchronizes the device before and after the step, but
-// never inside: a GPU's launches run ahead of its kernels, as in an unmeasured step. The parts of a
-// step on a GPU are therefore timed with events in its stream.
+// Times a step as a whole and in parts. Synchronizes the device before and after the step, but not
+// during the step. On a GPU, launches therefore run ahead of kernels, as in an unmeasured step, and
+// parts are timed with events in the step's stream.
 class StepClock {
  public:
   using Nanoseconds = std::chrono::nanoseconds;

@@ -1,7 +1,6 @@
 // Fingerprints of tensor contents: the first 128 bits of SHA-256 over the elements' bytes in
-// row-major order, in hex. Python:
-// hashlib.sha256(t.contiguous().numpy().tobytes()).hexdigest()[:32]. Equal fingerprints mean equal
-// bits.
+// row-major order, in hex. Equal fingerprints mean equal bits. The Python expression is
+// hashlib.sha256(t.contiguous().numpy().tobytes()).hexdigest()[:32].
 #pragma once
 
 #include <ATen/core/Tensor.h>

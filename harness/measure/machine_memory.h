@@ -1,5 +1,5 @@
-// The memory that this machine allows a process to use: RAM, the limits of the process's control
-// groups, and how often the system killed a process because memory ran out. No LibTorch.
+// The memory that a process may use on this machine. RAM and the process's control groups limit it.
+// Also counts the processes that the system killed because memory ran out. No LibTorch.
 #pragma once
 
 #include <cstdint>

@@ -15,8 +15,8 @@
 namespace rematch {
 namespace {
 
-// A pattern matches anywhere in the name, or at its start after '^'. '*' matches any run of
-// characters, '#' a run of digits.
+// A pattern matches anywhere in the name, or only at its start if the pattern begins with '^'. '*'
+// matches any characters, and '#' matches one or more digits.
 struct Rule {
   KernelClass kernel_class;
   std::vector<std::string_view> patterns;

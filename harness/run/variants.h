@@ -34,14 +34,14 @@ TracedModel trace_of_model(const RunSettings& settings);
 
 // Returns the variants ordered by policy, then by schedule. A plan without regions has no schedule
 // and appears once. A plan file is skipped if a policy or an earlier file has given the same plan
-// under the same name. Adds a policy that resolve() rejects to `refused` if the reference and
-// another policy remain; otherwise, or if `refused` is null, returns Rejected. Returns Rejected for
-// a plan that was made for another model.
+// under the same name. If resolve() rejects a policy, adds the policy to `refused`. Returns
+// Rejected instead if `refused` is null, if the policy is the reference, or if no plan but the
+// reference's remains. Also returns Rejected for a plan that was made for another model.
 std::variant<std::vector<Variant>, Rejected> make_variants(const RunSettings& settings,
                                                            const TracedModel& model,
                                                            std::vector<RefusedPolicy>* refused);
-// Like the function above, but traces the model itself, and returns Rejected for any policy that
-// resolve() rejects.
+// Traces the model, and returns its variants as the function above does. Returns Rejected for any
+// policy that resolve() rejects.
 std::variant<std::vector<Variant>, Rejected> make_variants(const RunSettings& settings);
 
 // Returns the identity that a refused policy has in a report. A refused policy has no plan, so the

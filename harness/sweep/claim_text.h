@@ -13,7 +13,8 @@ namespace rematch {
 struct ClaimHolder {
   std::string plan;  // id of the plan on which the worker works
   std::string host;  // host name, shown to users
-  // Boot and process namespace. Process ids are comparable only if this text is equal.
+  // Ids of the machine's boot and of the process namespace. Process ids are comparable only if this
+  // text is equal.
   std::string machine;
   std::int64_t pid = 0;
   std::int64_t born =

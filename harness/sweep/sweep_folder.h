@@ -1,6 +1,6 @@
 // The few operations by which workers of a sweep coordinate through a common folder. No file is
-// locked, replaced or removed. Claims are created once and grow; reports are linked once. This code
-// does not depend on the contents of the files.
+// locked, replaced or removed. A claim is created once, and lines are appended to it. A report is
+// linked once. This code does not depend on the contents of the files.
 #pragma once
 
 #include <optional>

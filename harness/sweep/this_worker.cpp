@@ -42,8 +42,8 @@ std::string host_name() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
-// Returns the name of the machine and process namespace. Process ids are comparable only between
-// processes with the same name.
+// Returns ids of the machine's boot and of the process namespace, or "" if they are unknown.
+// Process ids are comparable only between processes for which this text is equal.
 std::string machine_name() {
   std::error_code none;
   const auto space = std::filesystem::read_symlink("/proc/self/ns/pid", none);

@@ -42,8 +42,8 @@ void show(const std::string& file, bool as_json, const std::function<Json()>& re
   print(table());
 }
 
-// File systems allow 255 bytes. Temporary files beside the output have longer names, so this limit
-// is lower.
+// File systems allow names of 255 bytes. Temporary files beside the output have longer names, so
+// this limit is lower.
 constexpr std::size_t kMaxNameBytes = 200;
 
 void require_writable(const std::string& file) {

@@ -19,7 +19,7 @@ T require(std::variant<T, Rejected> result) {
   return std::get<T>(std::move(result));
 }
 
-// Returns `read()`. Turns a FormatError into a UsageError that names the file.
+// Calls `read` and returns its result. Turns a FormatError into a UsageError that names the file.
 template <class Read>
 auto require_readable(const std::string& path, const Read& read) {
   try {

@@ -72,7 +72,7 @@ std::optional<int> pretended_rank_of(const RunFlags& flags, int world) {
   return flags.pretend_rank;
 }
 
-// Rejects flags that require a part of the run that --times-only or --in-process leaves out.
+// Rejects flags for work that --times-only or --in-process leaves out.
 void require_consistent(const RunRequest& request) {
   if (request.in_process && !request.pretended_rank && world_size(request.model) > 1) {
     throw UsageError(
@@ -90,7 +90,8 @@ void require_consistent(const RunRequest& request) {
   }
 }
 
-// A snapshot shows one point: the last one, because the reference runs first.
+// A snapshot shows only the last point of a run. This is the requested point, because the reference
+// runs first.
 void require_one_point(const RunFlags& flags, const RunRequest& request) {
   if (flags.snapshot.empty()) return;
   if (!is_on_cuda(request)) {
