@@ -107,7 +107,8 @@ int run(int argc, char** argv) {
   const std::vector<std::string> command(argv, argv + argc);
   if (const auto signal = take_held_interrupt()) throw Interrupted(*signal);
   if (run_as_child(command)) return static_cast<int>(ExitCode::kOk);
-  // Commands profile and search may time ops in this process. Idle threads must not spin meanwhile.
+  // Commands profile and search may time ops in this process. Threads that spin while idle would
+  // disturb these times.
   if (command.size() > 1 && (command[1] == "profile" || command[1] == "search")) {
     prepare_timing(argv);
   }

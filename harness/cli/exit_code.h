@@ -1,4 +1,4 @@
-// The exit codes of the process. An exit code never counts failures.
+// The exit codes of the process. They do not depend on the number of failures.
 #pragma once
 
 #include <stdexcept>

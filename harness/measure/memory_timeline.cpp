@@ -42,8 +42,8 @@ Peaks peaks_of_parts(const StepSamples& samples) {
   return peaks;
 }
 
-// Stores only the bytes of blocks in backward, because storing their holders too would fill most of
-// a deep model's report.
+// For a block in backward, stores the bytes but not their holders. The holders of all blocks would
+// fill most of a deep model's report.
 void add_peaks_of_parts(const StepSamples& samples, MemoryRecord& record) {
   for (const auto& [part, sample] : peaks_of_parts(samples)) {
     record.peak_by_phase[part] = sample->memory.total;

@@ -246,7 +246,7 @@ Report ComparisonRun::make_report() const {
   }
   for (PointRecord point : points_) {
     store_.save(point_name(point.identity, point.policy), point);
-    thin_gradient_hashes(point);  // parity is judged, so the hashes are no longer needed
+    thin_gradient_hashes(point);  // parity has been judged, so the hashes are no longer needed
     report.points.push_back(std::move(point));
   }
   return report;

@@ -18,8 +18,8 @@
 namespace rematch {
 
 // Throws UsageError, naming the file, unless rematch profile --links wrote the file `path`. Warns
-// on stderr if the links were measured on another device than `device`, the device of the op times.
-// Call this at the start of a command.
+// on stderr if the links were not measured on `device`, to which the op times belong. Call this at
+// the start of a command.
 void require_links(const std::string& path, const std::string& device);
 
 NamedLinks read_links(const std::string& path);
@@ -52,8 +52,8 @@ std::vector<GivenPlan> require_given_plans(const std::vector<std::string>& names
 
 // The settings of the search that made a front.
 struct FrontSetting {
-  // The search's --world: the number of ranks on which the search estimated a whole model. 1 if the
-  // trace already shows a single rank.
+  // The number of ranks that the search estimated from the trace of a whole model (--world). 1 if
+  // the trace already shows a single rank.
   int world = 1;
   OptimizerKind optimizer = OptimizerKind::kAdamW;
   Schedule schedule = Schedule::kOnDemand;

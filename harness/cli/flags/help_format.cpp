@@ -21,8 +21,8 @@ std::string wrapped_description(const std::string& text) {
   return lines;
 }
 
-// Returns whether the option takes a whole number. CLI11 names its type "INT" or, if the range is
-// checked, "INT:INT in [1 - 16]".
+// Returns whether the option takes a whole number. CLI11 names the type of such an option "INT" or,
+// if the range is checked, "INT:INT in [1 - 16]".
 bool is_number(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   return type.starts_with("INT") || type.starts_with("UINT");

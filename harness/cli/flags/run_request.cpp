@@ -16,8 +16,8 @@ namespace {
 const std::vector<std::string_view> kOptimizers = {"adamw", "adamw(learning_rate=1e-3)", "none"};
 constexpr int kMaxRounds = 1000;
 
-// Parses --rounds, "4" or "4:8", and the precision that may end the rounds within this range.
-// Throws UsageError.
+// Parses --rounds, such as "4" or "4:8", and the precision at which the rounds may end within this
+// range. Throws UsageError.
 RoundRule parse_rounds(const std::string& rounds, const std::string& precision) {
   const std::size_t colon = rounds.find(':');
   const std::string_view text = rounds;

@@ -94,7 +94,7 @@ std::optional<Bytes> parse_reserve(const std::string& text);
 // Returns `memory` minus `reserve`. Throws UsageError if nothing is left.
 Bytes memory_less_reserve(Bytes memory, Bytes reserve);
 
-// The value of --shard that selects the share of the current task of a Slurm job array.
+// The value of --shard with which each task of a Slurm job array measures its own share.
 inline constexpr const char* kSlurmShard = "slurm";
 
 struct RunFlags : PolicyFlags, MeasureFlags, KernelFlags, OutputFlags {

@@ -80,7 +80,8 @@ void require_times_of_this_device(const SearchFlags& flags, const Profile& profi
       "profile --device cpu");
 }
 
-// Returns the data sheet's name of the device, if there is a sheet.
+// Returns the device's name in its data sheet. Without a sheet, returns the profile's name for the
+// device.
 std::string device_of(const Profile& profile) {
   const DeviceSheet* sheet = sheet_of(profile);
   return sheet != nullptr ? std::string(sheet->name) : profile.device;

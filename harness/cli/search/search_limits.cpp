@@ -67,8 +67,8 @@ void take_free_memory(const SearchFlags& flags, const SearchSpace& space, const 
       (is_free ? "" : ", gradients") + " and optimizer state + " + format_bytes(asked));
 }
 
-// The trace of a whole model has no collectives, even if --world estimates its ranks (sharding.h).
-// In that case, one communicator is assumed.
+// The trace of a whole model has no collectives. If --world estimates several ranks from this trace
+// (sharding.h), one communicator is assumed.
 int communicators_of(const Trace& trace, int world) {
   return std::max(num_communicators(trace), world > 1 ? 1 : 0);
 }
