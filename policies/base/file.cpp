@@ -96,8 +96,7 @@ void write_beside(const std::string& target, std::string_view text) {
   fail("write", target, EEXIST);
 }
 
-// Makes `path` a name of an open file that has no name yet. Returns an errno value, or 0 on
-// success.
+// Links an open unnamed file at `path`. Returns an errno value, or 0 on success.
 int link_open_file(int fd, const std::string& path) {
   const std::string open_file = "/proc/self/fd/" + std::to_string(fd);
   const int result =

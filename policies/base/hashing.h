@@ -1,4 +1,5 @@
-// Computes the keys of points and the hashes of traces and plans: SHA-256 of canonical JSON.
+// Computes SHA-256 hashes of canonical JSON: the hashes of traces and plans, and the keys of
+// measured points.
 #pragma once
 
 #include <string>

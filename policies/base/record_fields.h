@@ -40,7 +40,7 @@ struct Field {
   unsigned traits;
 };
 
-// Holds if `T` is `Record` or const `Record`. Constrains the first parameter of a record's
+// True if `T` is `Record` or const `Record`. Constrains the first parameter of a record's
 // visit_fields().
 template <class T, class Record>
 concept RecordOf = std::same_as<std::remove_const_t<T>, Record>;

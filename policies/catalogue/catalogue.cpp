@@ -76,8 +76,7 @@ std::variant<Policy, Rejected> policy_of_file(const std::string& path) {
     expect_all(*policy);
     return read;
   }
-  // The file's spelling of the name may differ from the canonical spelling
-  namesake->name = policy->name;
+  namesake->name = policy->name;  // keeps the file's spelling, which may not be canonical
   if (policy_to_json(*namesake) == policy_to_json(*policy)) return known;
   return Rejected{path + ": name: " + in_quotes(policy->name) +
                   " already names a different policy in `rematch list`; choose another name"};

@@ -50,7 +50,7 @@ std::optional<Values> captures(std::string_view spelling, const Call& typed) {
   const Call pattern = *parse_call(spelling);
   if (pattern.name != typed.name) return std::nullopt;
   Values captured;
-  // if the spelling has a single placeholder, it takes all arguments
+  // the only argument of the spelling is a placeholder: it stands for all arguments of the call
   if (pattern.arguments && is_placeholder(*pattern.arguments)) {
     if (!typed.arguments || typed.arguments->empty()) return std::nullopt;
     captured[std::string(*pattern.arguments)] = *typed.arguments;
@@ -77,7 +77,7 @@ std::string with_captured(std::string_view stands_for, const Values& captured) {
   return text;
 }
 
-// Alternative names that a system accepts for a key of the table.
+// Alternative names that a system accepts for a key in the table.
 struct OtherKey {
   std::string_view system;
   std::string_view other;
@@ -124,7 +124,7 @@ void shorten_modalities(std::string& name, std::vector<std::string>& arguments) 
   }
 }
 
-// Other names of training systems, and their names in the table.
+// Alternative names of training systems.
 constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
     {"torchtitan", "titan"}, {"transformers", "huggingface"}, {"megatron-lm", "megatron"}};
 

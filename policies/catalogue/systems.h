@@ -127,10 +127,10 @@ std::optional<std::string> nearest_spelling(std::string_view text);
 // Returns the policy that a system's spelling stands for, under the name that was typed. Values may
 // be quoted, and Python's True, False and None count as true, false and none. For the system
 // `modalities`, arguments may have the names of its configuration. The argument layers_fqn is
-// ignored, because every block is meant. Returns Rejected for an unsupported mode, or if the policy
-// rejects the arguments. If the system does not have the mode, the message lists the known modes.
-// Returns nullopt if `call` does not begin with a system's name. For example, "titan:full" and
-// "torchtune(...)" begin with a system's name.
+// ignored, because the policy applies to all blocks. Returns Rejected for an unsupported mode, or
+// if the policy rejects the arguments. If the system does not have the mode, the message lists the
+// known modes. Returns nullopt if `call` does not begin with a system's name. For example,
+// "titan:full" and "torchtune(...)" begin with a system's name.
 std::optional<std::variant<Policy, Rejected>> parse_system_spelling(std::string_view text,
                                                                     const Call& call);
 

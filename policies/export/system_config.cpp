@@ -17,7 +17,7 @@
 namespace rematch {
 namespace {
 
-// torch_remat has no configuration: remat_file.h writes its calls.
+// torch_remat has no configuration file. remat_file.h writes Python code for it instead.
 constexpr std::string_view kRemat = "remat";
 
 // Returns the modes of the system with all their values. If the plan's policy is already a mode of

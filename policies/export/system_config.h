@@ -22,13 +22,13 @@ std::vector<std::string_view> config_targets();
 std::variant<std::string, Rejected> system_config(std::string_view target, const Trace& trace,
                                                   const Plan& plan);
 
-// Says where in a training system to call the Python file that torch_file() writes. Used for plans
-// that no mode of the system's own configuration can express.
+// Says where in a training system's code to import the module that torch_file() writes, and how to
+// call it. Used for plans that no mode of the system's own configuration can express.
 
 struct CallPlace {
   std::string_view target;  // "torch", "transformers", ...
   std::string_view where;   // sentences that say where the call goes, ending in a colon
-  std::string_view lines;   // the call; {M} is replaced by the name of the file's Python module
+  std::string_view lines;   // the import and the call; {M} is replaced by the module's name
 };
 
 // Returns null for an unknown target, and for megatron, which cannot call a Python file.

@@ -46,10 +46,10 @@ struct TorchRegions {
 std::variant<TorchRegions, Rejected> torch_regions(const Trace& trace, const Plan& plan,
                                                    Schedule schedule);
 
-// Returns the text of the file. `place` is the place in the training system where the user calls
-// the file; the first lines of the file describe it. `module_name` is the name of the file as a
-// Python module. `regions` must belong to the plan. The file also contains the predicted step, so
-// that a run can be checked against it.
+// Returns the text of the file. The first lines of the file say where in a training system to
+// insert the call (`place`). `module_name` is the name of the file as a Python module. `regions`
+// must belong to the plan. The file also contains the predicted step, so that a run can be checked
+// against it.
 std::string torch_file(const Trace& trace, const Plan& plan, const TorchRegions& regions,
                        const CallPlace& place, const std::string& module_name);
 

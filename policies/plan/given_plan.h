@@ -27,8 +27,8 @@ bool is_among(const Plans& plans, const Plan& plan) {
   });
 }
 
-// Returns why the plan cannot be used, unless it was made for the trace with this hash. `name` is
-// what the user calls the plan, such as "front.json#3".
+// Returns nullopt if the plan was made for the trace with this hash. Otherwise explains why the
+// plan cannot be used. `name` is what the user calls the plan, such as "front.json#3".
 std::optional<Rejected> wrong_trace(const Plan& plan, const std::string& name, const Trace& trace,
                                     std::string_view trace_sha256);
 

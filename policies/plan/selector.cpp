@@ -136,8 +136,8 @@ std::string from_torch_spelling(std::string_view word) {
 }
 
 // Returns the meaning of a last word that has no namespace before it, or "" if the word has no
-// meaning. A class takes precedence over an op of the same name; write that op as
-// `aten::embedding`.
+// meaning. If a class and an op have the same name, the word means the class. The op then needs its
+// namespace: `aten::embedding`.
 std::string op_of_word(std::string_view word) {
   if (word == kResult || word == kAny || from_string<OpClass>(word)) return std::string(word);
   std::string op = from_torch_spelling(word);

@@ -31,8 +31,8 @@ enum class Store : std::uint8_t {
 
 struct StoreTraits {
   Store store;
-  // The word for this treatment in plans and messages. In a policy file, it is also the key of the
-  // list of ops whose results go to the store.
+  // The verb for keeping a value in this store: "save", "offload". Used in plans and messages. In a
+  // policy file, it is also the key of the list of ops whose results go to the store.
   const char* word;
   // Keys in policy files for the members of StoreRule. Null for the device, which needs no
   // StoreRule.

@@ -87,7 +87,7 @@ OptionalIndex OpAlignment::decide(std::int32_t op) {
     Costs& costs = costs_[place];
     costs.extra = std::min({before.matched + kFirstExtra, before.missing + kFirstExtra,
                             before.extra + kNextExtra, kNever});
-    // index of the planned op just before the place in the window
+    // index of the planned op that precedes this place in the window
     const std::size_t index = window_ + place - 1;
     const bool is_match = place > 0 && planned_[index] == op;
     costs.matched = is_match ? before_[place - 1].least() : kNever;

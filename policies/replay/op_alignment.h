@@ -39,8 +39,8 @@ class OpAlignment {
 
  private:
   struct Costs {
-    std::int32_t matched;  // cost if the last op is matched with the planned op before this place
-    std::int32_t extra;    // cost if the last op is extra
+    std::int32_t matched;  // cost if the latest op is matched with the planned op before this place
+    std::int32_t extra;    // cost if the latest op is extra
     std::int32_t missing;  // cost if the planned ops up to this place are missing
     std::int32_t least() const;
   };

@@ -46,8 +46,9 @@ inline constexpr std::array<std::string_view, 5> kWords<CollectiveKind> = {
 // including waits.
 std::optional<CollectiveKind> collective_kind(std::string_view name);
 
-// Returns whether an op gathers sharded parameters: an all-gather whose inputs all come from
-// outside the step. Models also gather activations, but an op of the step produces activations.
+// Returns whether an op gathers sharded parameters. Such an op is an all-gather whose inputs all
+// come from outside the step. An all-gather of activations has an input that an op of the step
+// produces.
 bool is_parameter_gather(const Trace& trace, const TracedOp& op);
 
 // Returns the parameter gathers of a block, in order. FSDP issues such gathers.

@@ -24,8 +24,9 @@ struct SpanBounds {
   std::string path;
 };
 
-// Finds the border that belongs to an op. All tables grow in the order of ops. Joining works with
-// any borders, but only these borders give equal layers equal spans.
+// Finds the border just before an op, in every table. The entries of all tables are in the order of
+// ops. Spans with any borders can be joined again, but only these borders make the spans of equal
+// layers equal.
 class Cutter {
  public:
   explicit Cutter(const Trace& trace) : trace_(trace) {}

@@ -13,7 +13,8 @@ struct ClassRow {
 };
 
 constexpr ClassRow kRows[] = {
-    // Convolutions stay kOther: reports promise that `matmul` counts mm, addmm, bmm and grouped mm.
+    // Convolutions stay kOther, because reports document that `matmul` counts mm, addmm, bmm and
+    // grouped mm.
     {OpClass::kMatmul,
      "aten::mm aten::addmm aten::bmm aten::baddbmm aten::addbmm aten::mv aten::addmv aten::dot "
      "aten::vdot aten::matmul aten::linear aten::linear_backward aten::_addmm_activation "

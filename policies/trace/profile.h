@@ -83,8 +83,8 @@ std::optional<Bytes> most_temporary(const Profile& profile);
 inline constexpr std::string_view kTemporariesNotMeasured =
     "temporaries not measured: a bound, kernels may hold more inside";
 
-// Returns the SHA-256, in hex, of the names of forward's ops followed by the names of backward's
-// ops. Names are separated by newlines; the last name has no newline after it.
+// Returns the SHA-256, in hex, of all op names: first the names of forward's ops, then the names of
+// backward's ops. Names are separated by newlines; the last name has no newline after it.
 std::string ops_sha256(const Trace& trace);
 
 // Returns nullopt if the profile belongs to this trace. Otherwise returns one line with the reason

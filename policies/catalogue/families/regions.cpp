@@ -29,8 +29,9 @@ Policy root() {
   return policy;
 }
 
-// FastVideo's mode `ops` as shipped. It takes dispatcher names literally and counts matmuls over
-// the whole model. Biased linears are aten::addmm, which it does not list.
+// FastVideo's mode `ops`, exactly as FastVideo implements it. The mode matches dispatcher names
+// literally and counts matmuls over the whole model. Its list does not contain aten::addmm, the op
+// of a linear with a bias.
 Policy ops_root() {
   Policy policy = root();
   policy.save = selectors({"_c10d_functional::reduce_scatter_tensor",

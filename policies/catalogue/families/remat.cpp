@@ -1,4 +1,5 @@
-// torch_remat's regions of source code, over the scopes of a model.
+// The policy `remat`, which imitates torch_remat. The user lists the scopes and ops that recompute
+// skips.
 //
 // Note [Saved regions] torch_remat checkpoints a block and runs it again to its end, without early
 // stop. It skips the calls that the user marked with recompute=False, the saved regions. Autograd

@@ -25,8 +25,8 @@ struct NamedLinks {
 };
 Profile roofline_profile(const Trace& trace, const DeviceSheet& sheet, const NamedLinks& links);
 
-// Returns the data sheet of the profile's device or, if the device has none, of the profile's card.
-// Returns null if no data sheet is known.
+// Returns the data sheet of the profile's device. If there is none, returns the data sheet of the
+// profile's card. Returns null if there is neither.
 const DeviceSheet* sheet_of(const Profile& profile);
 
 // Returns the bytes of the value, but at most the bytes of its storage. A view may cover a part of

@@ -27,9 +27,9 @@ struct RegionValue {
   // Examples are the result of a side effect, an `empty` that a kernel filled through a pointer,
   // and a tensor that appeared without an op.
   bool constant = false;
-  // The value is an `empty` that a kernel filled, and an op later overwrites it. The region copies
-  // the value before the overwrite (RegionCopy). Each replay that needs the value starts by copying
-  // this copy.
+  // The value is an `empty` that a kernel filled, and an op later overwrites it. The region saves a
+  // copy before the overwrite (RegionCopy). Each replay that needs the value first copies the saved
+  // copy.
   bool copied = false;
   bool operator==(const RegionValue&) const = default;
 };

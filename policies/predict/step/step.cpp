@@ -60,7 +60,7 @@ class StepSimulator::Run {
     std::size_t next_step = 0;
     std::size_t next_event = 0;
     std::size_t num_copied = 0;
-    Bytes copied;  // bytes of the copies that the region holds, which are made before a write
+    Bytes copied;  // bytes of the region's copies of tensors that ops overwrite
     Bytes recomputed;
   };
   // The part of the simulation's state that changes with every event of backward.
@@ -367,7 +367,7 @@ class StepSimulator::Run {
     }
   }
 
-  // Runs the part of the region that ends with the next event of its timeline.
+  // Advances the region's timeline to its next event.
   void advance(Region& region, const BackwardPart& asked) {
     const RegionTimeline& timeline = region.simulation->timeline;
     if (asked.kind == BackwardEvent::Kind::kDemand) {

@@ -22,7 +22,7 @@ struct TraceRegion {
   std::shared_ptr<const RegionGraph> graph;  // shared by all regions of the same behaviour
   OpRange range;
   std::vector<StorageId> storages;  // indexed by local storage
-  std::vector<StorageId> inputs;    // storages that earlier ops allocated and the region reads
+  std::vector<StorageId> inputs;    // storages that the region reads and that earlier ops allocated
   std::vector<PackId> packs;        // indexed by slot
   // The number of ops that had run when autograd dropped the region's last pack in forward. Absent:
   // backward needs the region.
@@ -57,7 +57,7 @@ struct BackwardPart {
   OptionalIndex pack;      // index of a PackId; absent for ops
   std::int32_t first = 0;  // start of the trace's events [first, end)
   std::int32_t end = 0;
-  std::int32_t highest = 0;  // event with the most other_bytes, the first of several
+  std::int32_t highest = 0;  // event with the most other_bytes; the first if several are equal
   Bytes other_bytes;         // backward's bytes at event `highest`
 };
 

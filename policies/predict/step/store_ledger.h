@@ -43,7 +43,7 @@ class StoreLedger {
     Bytes host_copies_;
   };
 
-  // Copies the results of the ops up to `op`, which is relative to the region.
+  // Copies the results of the ops up to `op` to the stores. `op` counts from the region's first op.
   void put_results(Stash& stash, std::int32_t op);
   void put_inputs(Stash& stash);
   // Marks the values as away. Returns whether they leave the device now; the caller then frees

@@ -217,8 +217,9 @@ std::string verdict_of(const Front& front) {
 
 namespace {
 
-// Returns the reference point of hypervolumes, which lies beyond every other point. It consists of
-// the peak of keeping everything plus one and the longest time plus one.
+// Returns the reference point of hypervolumes. Its peak is one byte above the peak of keeping
+// everything, and its time one nanosecond above the longest time. It therefore lies beyond every
+// other point.
 PlanePoint reference_of(const Front& front, const std::vector<PlanePoint>& own,
                         const std::vector<PlanePoint>& others) {
   PlanePoint reference = on_plane(front.nothing_recomputed);

@@ -33,9 +33,9 @@ std::vector<std::size_t> choose_anchors(const std::vector<PlanePoint>& front);
 // Returns ascending indices of at most `count` points, including the anchors.
 std::vector<std::size_t> choose_measured(const std::vector<PlanePoint>& front, std::size_t count);
 
-// Fits a line by least squares. If the predictions lie within a twentieth of each other, they do
-// not determine a slope. In this case, or if the slope would be negative, the returned line has no
-// offset and only scales times. The lists must have equal length and must not be empty.
+// Fits a line by least squares. Predictions that differ by less than 5 % do not determine a slope.
+// In this case, or if the slope would be negative, the returned line has no offset and only scales
+// times. The lists must have equal length and must not be empty.
 StepCalibration calibrate(const std::vector<double>& predicted_ns,
                           const std::vector<double>& measured_ns);
 

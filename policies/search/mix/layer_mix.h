@@ -48,12 +48,12 @@ struct LayerOption {
 // pairs (Q, time), without a third dimension. This works for any transients and gradients.
 //
 // Note [What a mix has on the host] Values that a region offloads leave the device at the end of
-// the next region's forward. The values come back at the next region's first demand in backward.
-// While they are on the device, they count in the transients of their own layer and of the layers
-// after it, up to the next region. Layers without a region in between count them in full. The next
-// region counts them in its `transient_beside`, which excludes the time before the demand. Labels
-// are grouped by the bytes that the layers before them offload; there are only a few such values. A
-// region that offloads needs a region after it, because the step's last region offloads nothing.
+// the next region's forward. They come back at the next region's first demand in backward. While
+// they are on the device, they count in transients: in full for their own layer, and in full for
+// layers without a region that follow it. The next region counts them only in `transient_beside`,
+// which excludes the time before its first demand. Labels are grouped by the bytes that the layers
+// before them offload; only a few such values exist. A region that offloads needs a region after
+// it, because the step's last region offloads nothing.
 struct MixProblem {
   std::vector<std::vector<LayerOption>> lists;  // one list of options per kind of layer
   std::vector<int> list_of_layer;               // indexed by layer, in forward order
@@ -61,7 +61,7 @@ struct MixProblem {
   // layer. Empty: gradients are alive for the whole step, so they do not count.
   std::vector<Bytes> gradients;
   Bytes head;   // bytes between forward and backward that no layer holds
-  Bytes floor;  // the peak of the step is never lower, whatever the options are
+  Bytes floor;  // lower bound of the step's peak for all choices of options
 };
 
 // An assignment of options to layers. Lists the options in forward order. Each entry is an index

@@ -157,7 +157,8 @@ BlockFront FrontFinder::find() {
       front.transient_gap = highest - front.transient_bound;
     }
   }
-  // The archive and thin_sets() may each drop a point that is faster by up to the slack.
+  // archive_ and thin_sets() may each keep a point that is slower than a dropped point by up to the
+  // slack.
   front.time_gap += 2 * limits_.time_slack;
   front.points = archive_.take();
   return front;

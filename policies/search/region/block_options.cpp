@@ -201,8 +201,8 @@ class BlockOptionFinder {
     return limits;
   }
 
-  // Adds an option unless the list contains it. This makes `none` and `full` available at every
-  // resolution.
+  // Adds an option unless the list already contains it. `none` and `full` are therefore always in
+  // the list, even if the search for options dropped them.
   void add_end(std::vector<SpanOption>& options, std::vector<RegionSaves> regions) {
     if (std::any_of(options.begin(), options.end(),
                     [&](const SpanOption& option) { return option.regions == regions; })) {

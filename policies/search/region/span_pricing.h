@@ -64,7 +64,7 @@ class SpanPricer {
   friend class SpanTally;
   struct Piece {
     RegionGraph graph;
-    // most bytes that backward allocates between the next piece and this piece
+    // most bytes that backward allocates after the next piece and before this piece
     Bytes born_before;
   };
 
@@ -91,7 +91,8 @@ class SpanPricer {
 // counts in the transient and not in the held bytes.
 class SpanTally {
  public:
-  // Counts storages that several spans read as already paid for. The pricer must outlive the tally.
+  // First pays for those storages of these spans that several spans read. The pricer must outlive
+  // the tally.
   explicit SpanTally(SpanPricer& pricer);
 
   const PieceFigures& shared() const { return shared_; }

@@ -13,7 +13,8 @@
 namespace rematch {
 
 // Returns the memory that a search may use: the budget, or without a budget the device's memory for
-// tensors. Returns nullopt if the record has a largest slowdown, or if no memory is known.
+// tensors. Returns nullopt if the record limits the slowdown instead, or if neither memory is
+// known.
 std::optional<Bytes> limit_of(const FrontRecord& record);
 
 // Finds the best plan of a simple form. The best plan is the plan with the lowest peak within the
