@@ -15,7 +15,7 @@
 
 namespace rematch {
 
-// Records an event before and after each op of the current stream, while an OpModeGuard installs
+// Records an event in the current stream before and after each op, while an OpModeGuard installs
 // this mode. Autograd runs backward of a GPU on a thread of its own, so a BackwardThreadsGuard must
 // install the mode too. An op's time is the time between its two events. If the device was idle,
 // this time includes a wait for the host. An op that is shorter than its launch therefore appears

@@ -10,9 +10,9 @@
 namespace rematch {
 
 // `trace` is the model's trace, recorded on meta. Runs `num_steps` steps of each kind after
-// warm-up. Throws std::runtime_error, which names the op, if the model does not run its trace's
-// ops. Throws std::runtime_error, which says what to do, if activity cannot be recorded or is
-// inconsistent. Throws Interrupted, between two steps, if an InterruptGuard saw a signal.
+// warm-up. Throws std::runtime_error if the model does not run its trace's ops; the message names
+// the op. Throws std::runtime_error if activity cannot be recorded or is inconsistent; the message
+// says what to do. Throws Interrupted, between two steps, if an InterruptGuard saw a signal.
 Profile profile_on_device(const Trace& trace, const TrainingSettings& settings, int num_steps);
 
 }  // namespace rematch

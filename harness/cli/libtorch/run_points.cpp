@@ -121,9 +121,9 @@ void choose_threads(const std::optional<RankPlace>& place, RunSettings& settings
   settings.threads = at::get_num_threads();
 }
 
-// On the CPU, points that cannot fit are skipped. On CUDA the allocator rejects them, and no other
-// process suffers. Throws UsageError if no point fits. A shard skips its points instead, so that a
-// merged report includes them.
+// Returns the machine's available memory. Points that need more are skipped. Returns nothing on
+// CUDA, where the allocator rejects such points and no other process suffers. Throws UsageError if
+// no point fits, except for a shard, whose skipped points must appear in the merged report.
 std::optional<AvailableMemory> limit_for(const RunRequest& request,
                                          const std::vector<Variant>& variants) {
   if (request.force) return std::nullopt;

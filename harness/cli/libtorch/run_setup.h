@@ -20,9 +20,9 @@ namespace rematch {
 RunRequest request_of(const SearchFlags& flags, const std::string& device, const Front& front,
                       const std::vector<std::size_t>& chosen);
 
-// Sets variables that child processes inherit. Call this before LibTorch runs. Threads that spin
-// while they wait slow a step down several times on a machine with other work (seen: 0.35 s became
-// 1 to 10 s).
+// Sets variables for child processes, so that their waiting threads do not spin. On a machine with
+// other work, spinning threads slow a step down several times (seen: 0.35 s became 1 to 10 s). Call
+// this before LibTorch runs.
 void prepare_children();
 
 Provenance make_provenance(const std::vector<std::string>& command, const std::string& device,

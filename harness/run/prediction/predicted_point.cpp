@@ -25,10 +25,10 @@ void add_workspace(const MemoryRecord& predicted, MemoryRecord& measured) {
   measured.workspace = *measured.baseline_requested - *predicted.baseline_requested;
 }
 
-// Dense flops of one multiprocessor in one clock. `half` is for 16-bit types on tensor cores.
-// `single` is for float32, on tensor cores too, because TF32 may be allowed. Source: NVIDIA's data
-// sheets. An H100 SXM's 989 TFLOP/s in bfloat16 are 132 multiprocessors of 4096 at 1.83 GHz. An
-// L40S's 362 TFLOP/s are 142 multiprocessors of 1024 at 2.49 GHz.
+// Dense flops of one multiprocessor in one clock, from NVIDIA's data sheets. `half` is for 16-bit
+// types on tensor cores. `single` is for float32, on tensor cores too, because TF32 may be allowed.
+// For example, 132 multiprocessors with 4096 flops each at 1.83 GHz give an H100 SXM's 989 TFLOP/s
+// in bfloat16. 142 multiprocessors with 1024 flops each at 2.49 GHz give an L40S's 362 TFLOP/s.
 struct PerClock {
   std::string_view compute_capability;
   double half;

@@ -27,9 +27,10 @@ void check_counts(const Variant& variant, int num_steps, PointRecord& point);
 // that the card could do in that time.
 void add_flops(const Variant& variant, const Environment& environment, PointRecord& point);
 
-// Returns the matmul flops per second of the device at its highest clock with every unit busy. The
-// limit is generous on purpose: a measured rate above it is a measurement error, never a fast step.
-// Absent if too little is known about the device. `threads` is the number of threads of a CPU run.
+// Returns an upper limit for the device's matmul flops per second, at its highest clock with every
+// unit busy. The limit is generous on purpose: a measured rate above it is a measurement error,
+// never a fast step. Absent if too little is known about the device. `threads` is the number of
+// threads of a CPU run.
 std::optional<double> most_flops_per_second(const Environment& environment, std::string_view device,
                                             std::string_view dtype, int threads);
 

@@ -49,9 +49,9 @@ std::vector<std::size_t> order_of_round(int round, std::size_t num_arms);
 // interval. Pure.
 double half_interval(const Estimate& estimate);
 
-// Returns the widest half interval, as a fraction, of the arms' ratios to arm `reference`. If the
-// reference is the only arm, uses the interval of its step time. Skips failed arms, which have
-// fewer rounds than the reference. Absent if fewer than two rounds ran. Pure.
+// Returns the largest half_interval() among the arms' ratios to arm `reference`. If the reference
+// is the only arm, uses the interval of its step time. Skips failed arms, which have fewer rounds
+// than the reference. Absent if fewer than two rounds ran. Pure.
 std::optional<double> widest_half_interval(const std::vector<Arm>& arms, std::size_t reference);
 
 }  // namespace rematch
