@@ -11,7 +11,8 @@ struct Card {
   std::string_view name;
   int major, minor;  // compute capability
   int multiprocessors;
-  std::size_t memory_bytes;  // the total that CUDA reports; boards of a kind differ by some MiB
+  std::size_t memory_bytes;  // the total that CUDA reports; boards of the same model differ by a
+                             // few MiB
   std::size_t shared_bytes_of_block, shared_bytes_of_multiprocessor;  // maximum
   int threads_of_multiprocessor, blocks_of_multiprocessor;
   std::size_t l2_bytes;
@@ -24,6 +25,6 @@ int num_devices();
 std::size_t memory_bytes();  // memory of each device
 
 constexpr std::size_t kSharedBytesUnasked =
-    48 << 10;  // shared memory of a block, unless cudaFuncSetAttribute raises it
+    48 << 10;  // shared memory that a block may use, unless cudaFuncSetAttribute raises the limit
 
 }  // namespace dry_cuda

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """make_stubs.py OUT LIBRARY_OF_LIBTORCH...: generates sources for the dry CUDA device
 
-For each NVIDIA library that LibTorch's libraries link or open, writes into OUT:
-  SONAME.cpp  a weak definition of every function that they import from it. The definition prints on stderr that the
-              function has no stand-in, and returns an error. A stand-in written in C++ replaces the definition.
-  SONAME.map  the linker's version script: the functions under the imported versions
-The linked libraries must be those of LIBRARIES, which CMake builds."""
+LibTorch's libraries link or open NVIDIA libraries. For each NVIDIA library, writes into OUT:
+  SONAME.cpp  a weak definition of every function that LibTorch imports from it. The definition prints on stderr that
+              the function has no stand-in, and returns an error. A stand-in written in C++ replaces the definition.
+  SONAME.map  the linker's version script: the functions, under the symbol versions that LibTorch imports
+LIBRARIES must contain every NVIDIA library that LibTorch links; CMake builds the same libraries."""
 
 import pathlib
 import re

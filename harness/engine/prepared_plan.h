@@ -52,7 +52,7 @@ struct PreparedRegion {
   bool is_last;
 };
 
-// A layer of a region, except its first layer.
+// A layer of a region other than its first layer.
 struct InnerLayer {
   std::size_t region;
   int distance;  // distance from the region's first layer

@@ -310,7 +310,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     }
   }
 
-  // Returns the fault of the region that is about to close, or null.
+  // Returns the error of the region that is about to close, or null.
   std::exception_ptr find_fault() {
     const bool unwinding = std::uncaught_exceptions() > exceptions_at_open;
     if (unwinding) return nullptr;

@@ -30,16 +30,17 @@ class ShapeFollower {
   enum class InnerLayers : std::uint8_t { kIgnore, kOpen };
   std::optional<Opening> find_opening(const std::string& scope, InnerLayers inner_layers);
 
-  // Returns whether the ops so far fit several shapes.
+  // Returns whether the ops so far fit several shapes of the plan.
   bool is_undecided() const { return !rivals_.empty(); }
-  // Call this before op `index` of an undecided region. Drops the shapes that do not run this op at
-  // this index. If no shape runs the op, the frame's shape remains.
+  // Call this before op `index` of a region for which several shapes of the plan are possible.
+  // Drops the shapes that do not run this op at this index. If no shape runs the op, the current
+  // shape remains.
   void narrow(Frame& frame, Recorder& recorder, std::size_t index, std::int32_t op_id);
   // Returns a treatment of op `index` that keeps everything that any of the remaining shapes keeps.
   Keep keep_for_all(const Frame& frame, std::size_t index) const;
-  // Drops the values that the plan of the frame's shape does not keep.
+  // Drops the values that the current shape does not keep.
   void settle(Frame& frame, Recorder& recorder);
-  // Like settle(), and drops all other shapes, so that the region is decided.
+  // Like settle(), and drops all other shapes, so that only the current shape is possible.
   void decide(Frame& frame, Recorder& recorder);
 
   // The next three functions switch to another shape that fits all ops of the region so far. They
@@ -50,7 +51,7 @@ class ShapeFollower {
   // Requires a shape whose region ends here.
   bool switch_to_ended(Frame& frame, Recorder& recorder);
 
-  // Call this when a layer of the region ends. If the frame's shape expects more ops in this layer,
+  // Call this when a layer of the region ends. If the current shape expects more ops in this layer,
   // switches to a shape whose layer ends here.
   void end_layer(Frame& frame, Recorder& recorder, const std::string& scope);
 

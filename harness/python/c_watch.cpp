@@ -88,7 +88,8 @@ class ProgramWatch final : public OpObserver {
   std::mutex mutex_;
   OpCounter counter_;
   std::optional<MemoryProbe> probe_;
-  std::atomic<bool> probes_ = false;  // set once probe_ is complete, because other threads read it
+  std::atomic<bool> probes_ = false;  // set only after probe_ is complete, because other threads
+                                      // read probe_
   bool in_forward_ = true;
 };
 

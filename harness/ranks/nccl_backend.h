@@ -12,7 +12,7 @@ namespace rematch {
 
 struct GroupPlace;
 
-// Makes an NCCL backend on the place's GPU, which becomes the thread's current device. Throws
+// Makes an NCCL backend on GPU `place.device`, which becomes the thread's current device. Throws
 // RanksError if the machine lacks this GPU or the build lacks NCCL.
 c10::intrusive_ptr<c10d::Backend> make_nccl_backend(const GroupPlace& place);
 

@@ -53,7 +53,7 @@ class RankBoard {
   RankBoard(const RankBoard&) = delete;
   RankBoard& operator=(const RankBoard&) = delete;
 
-  // Returns "NAME=value". In an environment with this variable, a process writes its notes at
+  // Returns the environment variable, as "NAME=value", that makes a process write its notes at
   // `index`.
   std::string variable(int index) const;
   RankNote read(int index) const;

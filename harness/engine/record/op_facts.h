@@ -41,9 +41,10 @@ struct OpFacts {
   // A second call would give different results, or would write to an argument that the schema does
   // not mark. Recompute therefore never runs the op.
   bool unrepeatable = false;
-  bool has_effects = false;  // may write (marked or not), may draw, or is part of a collective
-  OptionalIndex dropout_argument;  // position of attention's "dropout_p"; the op draws nothing if
-                                   // this argument is 0
+  bool has_effects = false;  // may write (marked or not), may draw random numbers, or is part of a
+                             // collective
+  OptionalIndex dropout_argument;  // position of attention's "dropout_p"; if this argument is 0,
+                                   // the op draws no random numbers
   OptionalIndex generator_argument;
   OptionalIndex device_argument;
 };

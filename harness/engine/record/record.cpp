@@ -50,8 +50,8 @@ class Rollback {
   bool done_ = false;
 };
 
-// Checks the next identity, in a cycle over all of them. If its tensor or storage is dead, removes
-// the identity from `identities` and from `known`.
+// Checks the next weak reference in `identities`, in a cycle over all of them. If its tensor or
+// storage is dead, removes the reference from `identities` and the address from `known`.
 template <typename Impl>
 void forget_if_dead(std::vector<c10::weak_intrusive_ptr<Impl>>& identities, std::size_t& next,
                     PointerMap& known) {

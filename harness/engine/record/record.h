@@ -422,7 +422,7 @@ class Recorder {
     }
   };
 
-  // A write of a held op to a tensor on one of the region's storages.
+  // A write of a held op (see Note [Held ops]) to a tensor on one of the region's storages.
   struct HeldWrite {
     std::int32_t value;
     at::Tensor tensor;
@@ -490,7 +490,7 @@ class Recorder {
   bool has_aliases_ = false;     // an outside tensor shares a storage with a value of the region
   KernelContext context_;        // the context of the last op
   OptionalIndex context_index_;  // index in the record; absent if no op has run
-  std::size_t next_tensor_ = 0;  // index of the next identity to check
+  std::size_t next_tensor_ = 0;  // index of the weak reference to check next
   std::size_t next_storage_ = 0;
 };
 

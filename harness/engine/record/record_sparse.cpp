@@ -79,7 +79,8 @@ void Recorder::follow_new_parts(std::int32_t value, const at::Tensor& sparse) {
   link_parts(value, record_->values[value].storage, sparse, parts);
 }
 
-// Returns the storages of linked parts that the op writes through the sparse tensor.
+// Returns the storages of linked parts, see Note [Parts of sparse tensors], that the op writes
+// through the sparse tensor.
 std::vector<std::int32_t> Recorder::parts_written(const RecordedOp& op,
                                                   const RecordedUse& use) const {
   std::vector<std::int32_t> storages;
@@ -138,8 +139,8 @@ void Recorder::copy_before_part_writes(const RecordedOp& op) {
   }
 }
 
-// Call this after the op has run, before it is appended. Writes to linked parts raise no version
-// counter that the program sees.
+// Call this after the op has run and before it is appended to the record. Writes to linked parts
+// raise no version counter that the program sees.
 void Recorder::note_part_writes(const RecordedOp& op) {
   const PartWrites writes = part_writes(op);
   const auto index = static_cast<std::int32_t>(record_->ops.size());
@@ -178,8 +179,8 @@ void Recorder::note_linked_write(std::int32_t part, std::int32_t op,
   }
 }
 
-// Restores the parts that the region made, after a held op has written to a sparse tensor. Returns
-// whether the tensor is sparse.
+// A held op has written to a sparse tensor: see Note [Held ops]. Appends ops that restore those
+// parts of the tensor that the region made. Returns whether the tensor is sparse.
 bool Recorder::restore_own_parts(std::int32_t value, const at::Tensor& tensor) {
   if (!is_without_storage(tensor)) return false;
   const std::vector<at::Tensor> parts = parts_of(impl_with_data(tensor));

@@ -112,8 +112,8 @@ void Recorder::classify_writes(RecordedOp& op, const torch::jit::Stack& stack) {
   op.held_writes = !held_writes_.empty();
 }
 
-// Call this after a held op. Appends ops that copy the content that it wrote back into the region's
-// own storages.
+// Call this after a held op: see Note [Held ops]. The op has written to the region's own storages.
+// Appends ops that restore the written content in replay.
 void Recorder::hold_writes() {
   std::vector<std::int32_t> copied;
   for (const HeldWrite& write : std::exchange(held_writes_, {})) {

@@ -43,7 +43,8 @@ class Replay {
   // the constructor.
   void materialize(const WantedValue& wanted);
 
-  // Returns a materialized value. The last reader gets the only reference.
+  // Returns the tensor of a value that was recomputed or kept. The last reader gets the only
+  // reference.
   at::Tensor take(std::int32_t value);
   // Call this when autograd frees a saved tensor of the replay without having unpacked it.
   void release(std::int32_t value) {

@@ -37,8 +37,8 @@ class Stash {
   void wait_until_put() { wait(put_); }
   const std::vector<StoredValue>& values() const { return values_; }
 
-  // Calls `bring_back` for each value, which must start the copy back, and empties the stash. The
-  // values are readable after wait_until_back().
+  // Calls `bring_back` for each value, and empties the stash. `bring_back` must start the copy back
+  // to the device. The values are readable after wait_until_back().
   template <class BringBack>
   void take_back(const BringBack& bring_back) {
     if (values_.empty()) return;

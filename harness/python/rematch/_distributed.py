@@ -97,8 +97,8 @@ def _unseen() -> Any:
 
 def _from_local(forward: Any, is_recorded: Callable[[], bool]) -> Any:
     def recorded(ctx: Any, local: Any, mesh: Any, placements: Any, run_check: bool, *size: Any) -> Any:
-        # Two cases are not recorded: with run_check, from_local writes to the tensor, and a rank outside of the mesh
-        # gets an empty tensor.
+        # Two cases are not recorded: from_local() with run_check, which writes to the tensor, and a rank outside of the
+        # mesh, which gets an empty tensor.
         if not is_recorded() or run_check or not _is_plain(local) or not mesh._is_current_rank_part_of_mesh():
             return forward(ctx, local, mesh, placements, run_check, *size)
         with _unseen():

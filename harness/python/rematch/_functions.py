@@ -41,9 +41,9 @@ def name_of(function: type) -> str:
 
 
 def declare_opaque(name: str, overwrites: Iterable[int] | None) -> None:
-    """Makes each call of an autograd function a single op of a record. `name` is the name_of() the function.
-    `overwrites` contains positions of arguments that the function overwrites, which are added to the known positions.
-    None means that it may overwrite any argument."""
+    """Makes each call of an autograd function a single op of a record. `name` is the result of name_of() for the
+    function. `overwrites` contains positions of arguments that the function overwrites, which are added to the known
+    positions. None means that it may overwrite any argument."""
     known = _overwrites.get(name)
     _overwrites[name] = None if overwrites is None else frozenset(overwrites) | (known or frozenset())
 

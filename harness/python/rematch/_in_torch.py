@@ -54,7 +54,8 @@ def recorded_step() -> Iterator[None]:
     _wait_for_collectives()
     _distributed.install(_replaced, is_in_recorded_step)
     _program_hooks.install()
-    of_thread = vars(_thread)  # this thread's state, even if a generator is closed on another thread
+    of_thread = vars(_thread)  # the state of the thread that opens the step; a generator may close the step on another
+                               # thread
     of_thread["num_recorded_steps"] = of_thread.get("num_recorded_steps", 0) + 1
     try:
         with _pointers.noted(_replaced):

@@ -49,7 +49,8 @@ class ScopeGroup:
         _watched_groups.add(self)
 
     def is_closed(self) -> bool:
-        """Returns whether this thread records a checkpoint of another model, whose layers may have the same names."""
+        """Returns whether this thread records with a checkpoint of another model, whose layers may have the same
+        names."""
         return _thread.recorded is not None and self.checkpoint is not None and self.checkpoint is not _thread.recorded
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ScopeGroup:
@@ -168,7 +169,7 @@ def num_changes() -> int:
 
 
 def set_recorded(checkpoint: object) -> None:
-    """Sets the checkpoint that this thread records from now on. Scopes for other checkpoints stay closed."""
+    """Sets the checkpoint with which this thread records from now on. Scopes for other checkpoints stay closed."""
     _thread.recorded = checkpoint if any(group.checkpoint is checkpoint for group in _groups) else None
 
 

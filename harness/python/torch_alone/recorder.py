@@ -95,8 +95,9 @@ class Recorder(TorchDispatchMode):
         self.in_linear = InLinear()
         self._in_backward = False
         self._is_off = False  # True while the recorder's own ops run
-        self._unpacked = []  # indices of packs that were unpacked, and whose tensor a backward formula may still hold
-        self._saved = []  # weak references to SavedTensor objects, by index of the pack
+        self._unpacked = []  # saved tensors that were unpacked and that a backward formula may still hold, as indices
+                             # in packs
+        self._saved = []  # weak references to SavedTensor objects, in the order of packs
         self._hooks = []
 
     def record(self, model, blocks, step):
@@ -222,8 +223,8 @@ class Recorder(TorchDispatchMode):
             self._is_off = False
 
     def _note_last_versions(self):
-        """Sets the version of each pack to the last version of its storage, because backward reads the last content.
-        Leaves a pack unchanged if autograd knows of a later write: autograd then makes backward fail."""
+        """Sets the version of each saved tensor to the last version of its storage, because backward reads the last
+        content. Leaves it unchanged if autograd knows of a later write: autograd then makes backward fail."""
         for pack, saved in zip(self.packs, (weak() for weak in self._saved)):
             storage = self.tables.storage_of(pack["value"])
             if saved is not None and not storage.is_outside and saved.tensor._version == saved.version:

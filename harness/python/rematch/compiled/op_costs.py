@@ -29,7 +29,7 @@ class DeviceRates:
     bytes_per_second: float
 
 
-# A CPU core does about 50 GFLOP/s and moves about 10 GB/s. Only the ratio affects the choice of plans.
+# A CPU core does about 50 GFLOP/s and moves about 10 GB/s. Only the ratio of these rates affects the choice of plans.
 CPU = DeviceRates("cpu", 5e10, 5e10, 1e10)
 # From the cards' data sheets: dense bfloat16, float32 without TF32, memory bandwidth.
 CARDS = (DeviceRates("h100", 989.5e12, 67e12, 3.35e12), DeviceRates("h200", 989.5e12, 67e12, 4.8e12),

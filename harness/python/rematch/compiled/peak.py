@@ -66,8 +66,8 @@ def _total(joint: JointGraph, roots: set[fx.Node]) -> int:
 
 
 class _Run:
-    """Simulates one execution of a graph. The memory of `constants` is not counted; the roots in `kept` stay alive
-    afterwards."""
+    """Simulates one execution of a graph. The memory of `constants` is not counted. The memory of `kept` stays
+    allocated afterwards. Both are sets of roots, the nodes that allocate memory."""
 
     def __init__(self, joint: JointGraph, order: list[fx.Node], constants: set[fx.Node], kept: set[fx.Node], *, fuses: bool):
         self._joint = joint
@@ -88,8 +88,8 @@ class _Run:
         return {node for node in self._order if node not in self._kept and is_inside_kernel(node, users[node])}
 
     def peak(self, alive: set[fx.Node], delayed: Collection[fx.Node] = ()) -> int:
-        """Returns the peak in bytes. `alive` are the roots that exist at the beginning. Once a fused sum has computed
-        one of the `delayed` roots, raises the live bytes by DELAYED_RATIO."""
+        """Returns the peak in bytes. `alive` are the nodes whose memory is allocated at the beginning. Once a fused sum
+        has computed one of the `delayed` nodes, raises the live bytes by DELAYED_RATIO."""
         size_of, last_use = self._joint.bytes_of, self._last_uses()
         ends = defaultdict(list)
         for root in {*last_use, *alive}:
@@ -125,8 +125,8 @@ class _Run:
         return size if any(self._joint.bytes_of(root) == size and root not in self._not_donated for root in dying) else 0
 
     def _last_uses(self) -> dict[fx.Node, int]:
-        """Returns the index of the last node that reads each root. A value inside a kernel is computed when that kernel
-        runs, so its inputs stay alive until then."""
+        """For each node that allocates memory, returns the index of the last node that reads it. A value inside a
+        kernel is computed when that kernel runs, so its inputs stay alive until then."""
         root_of = self._joint.root
         read_by: dict[fx.Node, set[fx.Node]] = {}  # maps each value inside a kernel to the roots that it reads
         last: dict[fx.Node, int] = {}

@@ -88,8 +88,8 @@ def regions_of(joint: JointGraph, plan: dict[str, Any]) -> dict[fx.Node, Any]:
 
 
 def _read_by_other_regions(joint: JointGraph, region_of: dict[fx.Node, Any]) -> set[fx.Node]:
-    """Returns the roots that an op of another region reads. They must be saved, because recomputation stays within a
-    region."""
+    """Returns the values that an op of another region reads. They must be saved, because recomputation stays within a
+    region. A value is identified by the node that allocates it."""
     found: set[fx.Node] = set()
     for op in joint.forward:
         if is_view(op):
