@@ -116,7 +116,7 @@ at::Tensor LatentAttention::make_queries(const at::Tensor& x_TD, const RotaryTab
 
 void LatentAttention::make_keys_and_values(const at::Tensor& x_TD, const RotaryTable& table,
                                            Heads& heads) const {
-  std::vector<at::Tensor> latent;  // the latent, then the rotated part of the keys
+  std::vector<at::Tensor> latent;  // two tensors: the latent, and the rotated part of the keys
   {
     const Scope scope(scope_names::kKvDown);
     const at::Tensor down = apply_linear(wkv_a_, x_TD);

@@ -23,10 +23,11 @@ class ExpertExchange {
 
   // The rows that this rank's experts process.
   struct Rows {
-    at::Tensor x_MD;                           // sorted by expert
-    at::Tensor row_ends_L;                     // int32: where each expert's rows end
-    at::Tensor places_M;                       // for each received row, its index in x_MD
-    std::vector<std::int64_t> sent, received;  // number of rows by rank
+    at::Tensor x_MD;        // sorted by expert
+    at::Tensor row_ends_L;  // int32: where each expert's rows end
+    at::Tensor places_M;    // for each received row, its index in x_MD
+    // number of rows sent to, and received from, each rank
+    std::vector<std::int64_t> sent, received;
   };
   // x_RD holds this rank's rows, sorted by expert. counts_E holds the number of rows of each
   // expert, as int32. The host waits for the numbers of rows per rank, because the collective needs

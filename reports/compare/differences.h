@@ -21,8 +21,8 @@ std::vector<NamedDifference> environment_differences(const Provenance& base,
                                                      const Provenance& candidate);
 
 // Collects environment differences for every pair of compared points. Compares the provenances of
-// the points, because a merged report has only the members that its points have in common. all()
-// lists each name once.
+// single points, because the provenance of a merged report holds only what all its points have in
+// common. all() lists each name once.
 class PointEnvironments {
  public:
   PointEnvironments(const Report& base, const Report& candidate);

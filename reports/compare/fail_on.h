@@ -20,7 +20,7 @@ inline constexpr std::array<std::string_view, 6> kWords<FailOn> = {"slower", "pe
                                                                    "loss",   "missing", "failed"};
 
 // Returns the metrics that decide the condition. Empty for the conditions `missing` and `failed`,
-// which depend on points.
+// which need no metric.
 std::vector<Metric> metrics_of(FailOn what);
 
 bool is_found(const CompareRecord& record, FailOn what);

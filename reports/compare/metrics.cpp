@@ -131,7 +131,8 @@ void compare_rank_peaks(MetricRecord& record, const PointRecord& base,
   }
 }
 
-// Notes a value that only one side has. Such a value cannot be compared and must not be ignored.
+// Adds a note about a value that only one side has. Such a value cannot be compared and must not be
+// ignored.
 void note_unknown_side(MetricRecord& record) {
   if (record.base.has_value() == record.candidate.has_value()) return;
   record.note = std::string("measured only in the ") + (record.base ? "base" : "candidate");
@@ -173,8 +174,8 @@ std::string steps_text(std::size_t steps) {
   return std::to_string(steps) + (steps == 1 ? " step" : " steps");
 }
 
-// Notes if one side has more steps than the other. Call this function only if all common steps are
-// equal.
+// Adds a note if one side has more steps than the other. Call this function only if all common
+// steps are equal.
 void judge_lengths(MetricRecord& record, std::size_t base, std::size_t candidate) {
   if (base == candidate) return;
   record.note = "equal over the " + steps_text(std::min(base, candidate)) + " that both have";

@@ -15,7 +15,8 @@ constexpr double kEquivalenceTail = 0.05;
 // smallest margin, in standard deviations of one run's mean loss
 constexpr double kNoiseMargin = 4;
 constexpr double kFalseAlarmsOfEquivalence = 0.001;
-constexpr double kSurelyWider = 0.0001;  // significance level of the F test for a wider candidate
+// significance level of the F test whether the candidate's runs vary more than the reference's
+constexpr double kSurelyWider = 0.0001;
 
 struct WindowedMeans {
   std::vector<double> means;

@@ -16,8 +16,8 @@
 namespace rematch {
 namespace {
 
-// Parses a name such as "recompute.aten::mm". A name without a phase stands for the sum over all
-// phases.
+// The parts of a name such as "recompute.aten::mm". A name without a phase stands for the sum over
+// all phases.
 struct ExpectedName {
   std::optional<Phase> phase;
   std::string op;

@@ -22,7 +22,7 @@ struct LossArm {
   std::string policy;
   bool deterministic = true;
   std::vector<std::string> unfinished;  // failed repeats, such as "ended oom: asked for 1 GiB"
-  // Names a place in a curve, such as "step 57, mine.csv:59:4". Empty for reports.
+  // Returns text for a step of a curve, such as "step 57, mine.csv:59:4". Empty for reports.
   std::function<std::string(std::size_t run, std::size_t step)> place;
   // The advice in messages on how to get more runs. If empty, messages give the default advice.
   std::string more_runs;

@@ -10,8 +10,8 @@
 namespace rematch {
 namespace {
 
-// Keeps the members whose values are equal on both sides. A member that differs becomes null, or is
-// left out if it is in an object.
+// Returns what two values of a member have in common: the value if both are equal, the equal
+// members if both are objects, and otherwise null.
 Json in_common(const Json& left, const Json& right) {
   if (left == right) return left;
   if (!left.is_object() || !right.is_object()) return nullptr;

@@ -22,8 +22,8 @@ using OpCounts = std::array<std::map<std::string, std::int64_t>, kNumPhases>;
 
 struct CountsRecord {
   int counted_steps = 0;
-  ClassCounts by_class;  // in JSON "counts", by the name of the class
-  OpCounts by_op;        // in JSON "ops", by the dispatcher's name with overload: "aten::mm"
+  ClassCounts by_class;  // "counts" in JSON, where the key is the name of the class
+  OpCounts by_op;  // "ops" in JSON; the key is the dispatcher's name with overload: "aten::mm"
   bool operator==(const CountsRecord&) const = default;
 };
 

@@ -47,7 +47,7 @@ struct CheckRecord {
   std::string tier;   // "T0", "T1", "T2"; empty if the check has no tier
   GateVerdict verdict = GateVerdict::kPass;
   std::string reason;              // the reason, in one line
-  std::optional<double> measured;  // in the unit of the check's name, such as bytes
+  std::optional<double> measured;  // in the unit that the check's name gives, such as bytes
   std::optional<double> limit;
   std::optional<int> first_different_step;  // index of the step; the first step is 0
   std::string first_different_tensor;       // name of a tensor, such as "loss" or

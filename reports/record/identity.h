@@ -21,7 +21,8 @@ struct PointIdentity {
   std::string model;                               // name of the model's preset
   std::map<std::string, std::int64_t> dimensions;  // all dimensions, including defaults
   std::string data;                                // training data: "builtin" or "sha256:<hex>"
-  std::uint64_t seed = 0;  // below 2^53, because other JSON readers parse numbers as doubles
+  // must be below 2^53, because other JSON readers parse numbers as doubles
+  std::uint64_t seed = 0;
   std::string plan_sha256;
   Schedule schedule = Schedule::kOnDemand;
   std::string ops = "eager";                // "eager" or "fused"

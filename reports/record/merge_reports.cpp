@@ -295,7 +295,7 @@ class Merge {
   MixedEnvironments mixed_;
   PointOrder order_;
   std::map<std::string, Provenance> provenances_;
-  // index of each entry by key and policy
+  // position of each planned point, by key and policy
   std::map<std::pair<std::string, std::string>, std::size_t> places_;
   std::vector<Entry> entries_;
   std::map<std::string, int> repeated_;

@@ -126,8 +126,8 @@ struct TimeRecord {
   std::optional<bool> repeatable_bits;
   // set on CUDA if the timed steps used another backend than the identity names; otherwise empty
   std::string attention_backend;
-  // The device allocator's peaks while steps were timed. These steps may run different kernels than
-  // the memory pass. Absent on a device without such an allocator.
+  // The device allocator's peaks while steps were timed. The timed steps may run different kernels
+  // than the steps whose memory was recorded. Absent on a device without such an allocator.
   std::optional<Bytes> peak_requested;
   std::optional<Bytes> peak_allocated;
   std::optional<Bytes> peak_reserved;

@@ -42,8 +42,8 @@ struct SweepShape {
 struct SweepModel {
   std::string heading;  // "wan_small on cpu"
   std::string common;   // shared by all its comparisons: "dim 256, float32, seed 1"
-  // The axes by number of values, most first, but the seed last. A property that follows from
-  // another property is not an axis.
+  // The axes, sorted by number of values, the largest first; the seed is last. A property that
+  // follows from another property is not an axis.
   std::vector<SweepAxis> axes;
   std::vector<std::string> policies;  // with the schedule if the model has several
   std::vector<SweepShape> shapes;     // in the order of the report

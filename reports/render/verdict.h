@@ -1,5 +1,5 @@
-// Explains a point's figures in words: whether it is worth its time, and if not, why. Pure. Bytes
-// and counts decide the verdict; times only show what the policy costs.
+// Explains a point's figures in words: whether the policy saves memory, what it costs in time, and
+// why. Pure. Bytes and counts decide the verdict; times only show what the policy costs.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ enum class VerdictKind : std::uint8_t {
   kNoEffect,     // the plan changes nothing
   kLowersPeak,
   kNothingAgainstFull,  // lowers the peak, but policy full reaches that peak with no more ops
-  kSavesNothing,        // the peak equals the reference's, although activations hold part of it
-  kCannotLower,         // the peak equals the reference's, and no policy can lower it
+  kSavesNothing,  // the peak equals the reference's, although activations are part of the peak
+  kCannotLower,   // the peak equals the reference's, and no policy can lower it
   kRaisesPeak,
 };
 

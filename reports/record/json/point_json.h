@@ -25,7 +25,8 @@ class PointReader {
   PointRecord read(const JsonField& field);
 
  private:
-  std::unordered_set<std::string> without_unknown_;  // structures
+  // JSON structures that contain no unknown members
+  std::unordered_set<std::string> without_unknown_;
 };
 
 // unknown_members returns the members of `source` that `written` lacks: a map from the JSON pointer

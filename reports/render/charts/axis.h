@@ -12,8 +12,8 @@
 
 namespace rematch::chart {
 
-// kBytes is counted in bytes, and kDuration in nanoseconds. kRatio has a logarithmic axis, so half
-// and twice are equally far from 1. Such an axis never reaches 0.
+// kBytes is counted in bytes, and kDuration in nanoseconds. kRatio has a logarithmic axis, so 1/2
+// and 2 are equally far from 1, and the axis never contains 0.
 enum class Quantity : std::uint8_t { kBytes, kDuration, kCount, kNumber, kRatio };
 
 struct Tick {
@@ -92,8 +92,8 @@ struct Plot {
 void draw_axes(Picture& picture, Plot& plot, double left, const std::string& y_title,
                const std::string& x_title, GridLines lines, double foot = 0);
 
-// Distance from the bottom of a plot to the baseline of its x labels, and of the axis' title below
-// them.
+// Distances from the bottom of a plot to the baseline of its x labels, and to the baseline of the x
+// axis' title.
 inline constexpr double kLabelsBelow = 17;
 inline constexpr double kTitleBelow = 35;
 

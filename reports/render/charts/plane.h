@@ -49,8 +49,8 @@ struct Plane {
 
 Picture draw(const Plane& chart);
 
-// A spot of many small fronts on shared axes. Its position holds ratios to the reference's peak and
-// step time, so that fronts of different sizes can be compared.
+// A spot in one of several small fronts that share their axes. Its position is given as ratios to
+// the reference's peak and step time, so that fronts of different sizes can be compared.
 struct FrontSpot {
   Position at;
   std::string name;

@@ -48,7 +48,7 @@ struct Rows {
   std::vector<Key> legend;
   // a vertical line crosses all lanes at this value, which is 1 for ratios
   std::optional<double> reference;
-  // the axis reaches at least this value, so that neighbouring charts can share a scale
+  // the axis extends at least to this value, so that neighbouring charts can share a scale
   double at_least = 0;
 
   bool is_empty() const;  // true if no row has anything to draw

@@ -13,7 +13,7 @@
 namespace rematch::chart {
 namespace {
 
-// Bold letters are wider than the letters of the table by this factor.
+// Bold letters are wider than kAdvances says by this factor.
 constexpr double kBoldFactor = 1.13;
 constexpr double kLineHeight = 20;  // height of a legend's line
 

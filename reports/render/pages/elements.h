@@ -49,7 +49,7 @@ std::string left_out_words(std::size_t num_shown, std::size_t num_all, const std
 std::string prose(const std::string& words);
 
 std::string paragraph(const char* css_class,
-                      const std::string& words);  // returns "" if there are no words
+                      const std::string& words);  // returns "" for empty text
 std::string legend(const std::vector<chart::Key>& keys);
 std::string picture(const chart::Picture& picture);  // markup of the picture and its legend
 std::string list(const std::vector<std::string>& lines);
@@ -80,7 +80,7 @@ inline constexpr std::size_t kMaxChartRows = 40;
 Figure chart_figure(const chart::Rows& chart, Fold fold, const std::string& more_words = "");
 
 // A cell of a heat map: a table whose cells are tinted by the quality of their values. The values
-// stay text.
+// are still shown as text.
 struct HeatCell {
   std::string text;
   int level = 0;  // -5 is best, 5 is worst; 0 has no tint

@@ -12,8 +12,7 @@ namespace {
 
 constexpr std::size_t kMaxFrontPoints = 100;
 
-// Returns the points that were run, the knee, and further points in the order of the area that they
-// add.
+// Returns the points that were run, the knee, and other points that together represent the front.
 std::vector<std::size_t> representative_points(const Front& front) {
   std::vector<PlanePoint> plane;
   for (const FrontPoint& point : front.points) {

@@ -120,7 +120,7 @@ table::Grid policy_grid(const SweepModel& model) {
   return grid;
 }
 
-// One outcome with one reason. Several points may share it.
+// An outcome with its reason, which several points may have in common.
 struct Failure {
   std::string policy;
   std::string outcome;

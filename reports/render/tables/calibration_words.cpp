@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Returns the anchors that have a time.
+// Returns the anchors that have a time. Anchors are the points by which step times are calibrated.
 std::vector<const FrontPoint*> timed_anchors(const Front& front) {
   std::vector<const FrontPoint*> found;
   for (const std::size_t index : front.measurement->anchors) {

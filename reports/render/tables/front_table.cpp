@@ -208,7 +208,7 @@ table::Row measured_row(const std::string& name, const FrontPoint& point) {
           figures.status != "ok" || !figures.lost_to.empty()};
 }
 
-// Returns words that compare a family of baselines with the front's own points. Empty if the family
+// Returns text that compares a family of baselines with the front's own points. Empty if the family
 // is not ahead.
 std::string family_note(const MeasuredFamily& family, const FrontMeasurement& own) {
   std::vector<std::string> notes;

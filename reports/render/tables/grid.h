@@ -1,4 +1,4 @@
-// Rows of cells with a line of words below each, laid out as ASCII columns or as Markdown.
+// Rows of cells with a line of text below each row, laid out as ASCII columns or as Markdown.
 // Independent of the meaning of the cells.
 #pragma once
 
