@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-// Forward declarations for fused/NAME.h, which declares an op's function and the arguments of its
-// kernels.
+// Forward declarations for fused/NAME.h, which declares the op's function and the arguments of the
+// op's kernels.
 namespace at {
 class Tensor;
 }

@@ -13,7 +13,8 @@
 
 namespace rematch {
 
-// One training step. Bits are hex strings, so equality does not depend on printing.
+// One training step. Bits are stored as hex strings, so a comparison does not depend on how numbers
+// are printed.
 struct StepRecord {
   std::optional<double> loss;      // absent if not finite; loss_bits holds the exact value
   std::string loss_bits;           // "0x40490fdb"

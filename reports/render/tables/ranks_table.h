@@ -18,7 +18,7 @@ struct ExplainedGrid {
 ExplainedGrid ranks_grid(const PolicyComparison& comparison);
 
 // Returns a row for each point whose plan keeps tensors on the host, with the bytes and the copies.
-// No rows if no plan does.
+// Has no rows if no plan keeps tensors on the host.
 ExplainedGrid host_grid(const PolicyComparison& comparison);
 
 }  // namespace rematch
