@@ -1,8 +1,8 @@
-// Measures what the engine adds to one recorded op, to one saved tensor, and to one recomputed op.
+// Measures the time that the engine adds per recorded op, per saved tensor and per recomputed op.
 // Runs only chains of tiny ops, in regions as long as a transformer block.
 //
 // Note [Cost per op and per saved tensor] A chain of `add` saves nothing for backward, so nothing
-// is recomputed. The time that a plan adds is therefore the cost of its recorded ops. A chain of
+// is recomputed. The time that a plan adds is therefore the cost of recording ops. A chain of
 // `sigmoid` saves one tensor per op. If the plan keeps every output, the additional time is the
 // cost of saved tensors: pack, keep, unpack and release. If the plan keeps no output, the
 // additional time is the cost of recompute.

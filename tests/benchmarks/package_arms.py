@@ -1,4 +1,4 @@
-"""The arms that scripts/compare_with_pytorch --package compares: ways to checkpoint the model of package_model.py.
+"""The ways to checkpoint the model of package_model.py ("arms") that scripts/compare_with_pytorch --package compares.
 
 An arm is `none` or LEVEL/WAY, such as `attn_only/remat`. The level says what a layer keeps for backward. The way says
 which code implements the level: package rematch under one of its schedules, torch.utils.checkpoint, or torch_remat."""

@@ -40,7 +40,7 @@ class Arm:
         self.model.zero_grad(set_to_none=True)
 
     def bits(self):
-        """Returns a digest of the loss and the gradients of a step whose random draws start at one seed."""
+        """Returns a digest of the loss and the gradients of a step with a fixed random seed."""
         torch.manual_seed(1)
         loss = self.loss()
         loss.backward()

@@ -188,8 +188,8 @@ def split_block(block, mesh, splits_tokens):
 
 def split(model, layout, policy, mesh):
     if layout == "fsdp=2":
-        # By default, a block's weights are freed after forward and gathered again in backward. The weights of embedding
-        # and head stay gathered.
+        # The default frees a block's gathered weights after forward and gathers them again in backward. The weights of
+        # embedding and head stay gathered.
         for block in model.blocks:
             fully_shard(block, mesh=mesh, reshard_after_forward=policy != "no_reshard(none)")
         for part in (model.embed, model.head):

@@ -30,8 +30,8 @@ WIDTH = 100
 BYTES = ("after_forward_bytes", "peak_bytes", "after_backward_bytes")
 MAX_STEPS = 5
 RANKS = 2
-# Ops that the counts leave out, because they cost nothing and differ: torch_remat runs views of its own, and the engine
-# runs views in saved regions again.
+# Views, which are not counted. They cost nothing, and their counts differ: torch_remat adds views of its own, and the
+# engine runs the views in saved regions again.
 VIEWS = (
     "aten::as_strided",
     "aten::split.Tensor",

@@ -200,8 +200,8 @@ TEST_CASE("whole_region holds the same bytes as torch.utils.checkpoint", "[parit
 
 namespace {
 
-// Runs of views are not compared: torch_remat runs views of its own, and the engine runs views in
-// saved regions again.
+// Removes views from the counts. Their counts differ, because torch_remat adds views of its own,
+// and the engine runs the views in saved regions again.
 Counts without_views(Counts counts) {
   for (const char* view :
        {"aten::as_strided", "aten::split.Tensor", "aten::t", "aten::transpose.int",

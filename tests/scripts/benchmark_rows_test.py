@@ -1,4 +1,4 @@
-"""Rows of the benchmark table: verdicts against targets, and the summary."""
+"""Tests the rows of the benchmark table: their verdicts against targets, and the summary."""
 
 import pathlib
 import sys

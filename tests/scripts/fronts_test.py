@@ -91,8 +91,8 @@ class MeasuredTest(unittest.TestCase):
         self.assertEqual(ratios_text([]), "PyTorch has no such plan")
 
     def test_hypervolume_is_a_ratio_of_both_sides(self):
-        # The reference is (1001, 201). Our point covers 501 x 51, and PyTorch's covers 301 x 51. Both sides also have
-        # (1000, 100), which covers 1 x 50 more.
+        # The reference is (1001, 201). rematch's point covers 501 x 51, and PyTorch's covers 301 x 51. Both sides also
+        # have (1000, 100), which covers 1 x 50 more.
         found = compared([(500, 150)], [(700, 150), (999, 200)])
         self.assertAlmostEqual(found.ratio(), (501 * 51 + 50) / (301 * 51 + 50))
 

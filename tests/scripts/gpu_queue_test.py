@@ -38,7 +38,7 @@ def question(name="x", code="", **changes):
 
 
 def queue_of(*entries):
-    """Makes a queue in the format of its file."""
+    """Makes a queue in the format of queue.json."""
     usual = {"what": "made up", "value": 1, "seconds": 5, "lane": "times", "depends": [], "commands": [], "gpu": False,
              "answered": None}
     return {"words": {}, "paths": {}, "questions": [{**usual, **entry} for entry in entries]}

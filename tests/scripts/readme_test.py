@@ -33,7 +33,7 @@ EXACT_COLUMNS = ("policy", "attention", "matmul", "peak", "vs none")
 
 
 def readmes():
-    """Returns {path in the tree: text} of every README. Golden files and evidence in reports/results are no READMEs."""
+    """Returns {path in the tree: text} of every README. Excludes golden files and the evidence in reports/results."""
     names = subprocess.run(["git", "ls-files", "*README.md", "CONTRIBUTING.md"], cwd=ROOT, capture_output=True, text=True,
                            check=True).stdout.split()
     return {name: (ROOT / name).read_text(encoding="utf-8") for name in names}

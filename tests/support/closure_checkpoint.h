@@ -1,5 +1,5 @@
-// An independent implementation of checkpointing, with which tests compare the engine. It is
-// modelled on torch.utils.checkpoint's non-reentrant form (PyTorch 2.11.0,
+// The closure oracle: an independent implementation of checkpointing, with which tests compare the
+// engine. It is modelled on torch.utils.checkpoint's non-reentrant form (PyTorch 2.11.0,
 // torch/utils/checkpoint.py). In backward, it calls the user's closure again and rebuilds the
 // graph. It takes the outputs of saved ops from a store, and stops early by throwing an exception.
 // It shares only the interception points with the engine.

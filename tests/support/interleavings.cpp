@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kStackBytes = std::size_t{256} << 10;
 
-// makecontext can pass only ints, so the pointer comes in two halves.
+// makecontext can pass only ints, so the pointer is passed as two halves.
 void enter(std::uint32_t high, std::uint32_t low) {
   auto* start =
       reinterpret_cast<std::function<void()>*>((std::uintptr_t{high} << 32U) | std::uintptr_t{low});

@@ -10,7 +10,7 @@
 namespace rematch::testing {
 namespace {
 
-// NVTX's callbacks carry no user pointer.
+// Global state, because NVTX passes no user data to callbacks.
 std::mutex mutex;
 std::vector<NvtxEvent> heard;
 std::uint64_t num_started = 0;

@@ -32,8 +32,9 @@ struct MatrixModel {
 // list has every model with eager ops, and then every model with fused ops.
 std::vector<MatrixModel> matrix_models();
 
-// Every entry of the catalogue. An entry with arguments appears once for each kind of argument.
-// Throws if an entry takes arguments and this file defines none for it.
+// Returns the text of a policy for every entry of the catalogue. An entry with arguments appears
+// once for each kind of argument. Throws if an entry needs arguments that policy_matrix.cpp does
+// not define.
 std::vector<std::string> matrix_policies();
 
 // The results of one step, as hashes.

@@ -37,7 +37,8 @@ std::vector<std::string> command_of_test_case(const std::string& test_case);
 // RanksError if the process was not launched as a rank.
 Ranks this_rank(const std::vector<RankGroup>& groups,
                 RanksOptions::Transport transport = RanksOptions::Transport::kQuietGloo);
-// Returns only the place of this rank, which a test needs before it can choose the groups.
+// Returns the position of this process among the ranks. A test may need it before it can choose the
+// groups.
 RankPlace this_place();
 // Returns the group of all ranks of this job, in order.
 RankGroup group_of_all(const std::string& name);

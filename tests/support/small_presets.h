@@ -19,7 +19,7 @@ inline std::vector<std::string> small_presets() {
   return names;
 }
 
-// For lists whose cases choose their own sizes. Throws std::logic_error if a family is missing.
+// Throws std::logic_error if the cases of a test do not include every family.
 template <class Case>
 void require_every_family(const std::vector<Case>& cases) {
   for (const std::string& name : small_presets()) {

@@ -49,7 +49,7 @@ class ToyModel {
     return build_.call("aten::embedding", {table, ids}, width(sizes_.dim), {{1}, {}});
   }
 
-  // The ops pow mean add_ rsqrt mul mul, which are RMSNorm just below autograd.
+  // Adds the ops that RMSNorm runs just below autograd: pow mean add_ rsqrt mul mul.
   ValueId norm(ValueId x) {
     const ValueId weight = build_.parameter({sizes_.dim});
     const ValueId square =

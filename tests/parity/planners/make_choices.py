@@ -45,7 +45,7 @@ def knapsacks(dice):
     for number in range(60):
         count = dice.randint(1, 40)
         kinds = [(dice.random() ** 2 * 0.3, dice.lognormvariate(0, 2)) for _ in range(1 + count // 4)]
-        items = [dice.choice(kinds) for _ in range(count)]  # repeats items, as equal layers do
+        items = [dice.choice(kinds) for _ in range(count)]  # some items are equal, as in a model with equal layers
         if number % 3 == 0:
             items = [(round(memory, 2), float(round(time))) for memory, time in items]
         cases.append(([memory for memory, _ in items], [time for _, time in items], dice.random()))

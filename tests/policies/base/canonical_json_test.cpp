@@ -25,7 +25,8 @@ TEST_CASE("the example of RFC 8785 gets the canonical form of RFC 8785") {
         "\"string\":\"\u20ac$\\u000f\\nA'B\\\"\\\\\\\\\\\"/\"}");
 }
 
-// By code points, U+FB33 sorts before U+1F600. By UTF-16 code units, it sorts after U+1F600.
+// U+FB33 sorts before U+1F600 if code points are compared, and after it if UTF-16 code units are
+// compared.
 TEST_CASE("keys are sorted by UTF-16 code units") {
   CHECK(canonical_text(R"({"\u20ac": 1, "\r": 2, "\ufb33": 3, "1": 4, "\ud83d\ude00": 5,
                            "\u0080": 6, "\u00f6": 7})") ==

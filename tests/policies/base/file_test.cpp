@@ -161,7 +161,8 @@ TEST_CASE("a failed write keeps the old file and leaves no temporary file") {
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
 }
 
-// Limits the size of files that this process writes while it lives. This simulates a full disk.
+// Limits the size of files that this process can write, to simulate a full disk. The destructor
+// removes the limit.
 class SmallDisk {
  public:
   explicit SmallDisk(rlim_t bytes) : old_handler_(std::signal(SIGXFSZ, SIG_IGN)) {

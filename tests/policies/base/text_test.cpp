@@ -24,7 +24,8 @@ TEST_CASE("user input is printed on one line, whatever it contains") {
   CHECK(in_quotes(std::string(120, '\0')).size() < 130);
 }
 
-// With ten bytes, five remain at either end. A character of two bytes remains whole or is dropped.
+// With a limit of ten bytes, five remain at each end. A character of two bytes remains whole or is
+// dropped.
 TEST_CASE("file content is printed on one line, and a long message keeps its end") {
   CHECK(on_one_line("a\nb", 10) == "a\\nb");
   CHECK(on_one_line("0123456789", 10) == "0123456789");

@@ -9,8 +9,8 @@
 namespace rematch::testing {
 namespace {
 
-// The matmuls are wq wk wv wo w1 w3 w2. The count is incremented before the test, so the first is
-// kept.
+// The matmuls are wq wk wv wo w1 w3 w2. A policy increments the count before it decides, so the
+// first matmul is kept.
 TEST_CASE("the first, third, fifth and seventh of a Llama block's matmuls are kept") {
   const Trace toy = toy_llama();
   for (const char* policy : {"sac_titan", "sac_titan_2024", "sac_titan_2025(llama3)",
@@ -40,7 +40,8 @@ TEST_CASE(
   CHECK(decisions(plan_of("ops_root", toy).types.at(0), kAttention).substr(0, 2) == "rr");
 }
 
-// addmm is in torchtitan's list and is not counted. The older lists contain only aten::mm.
+// torchtitan's current list contains aten::addmm, but addmm is not counted, so every addmm is kept.
+// The older lists contain only aten::mm.
 TEST_CASE(
     "in a model of biased linears, torchtitan's list keeps all matmuls, and the older lists keep "
     "none") {

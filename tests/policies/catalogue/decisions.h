@@ -72,7 +72,8 @@ inline std::string rejection_of(std::string_view text) {
 
 inline constexpr std::string_view kMm = "aten::mm";
 
-// Returns 'S' for a saved and 'r' for a recomputed op, over the ops of that name in order.
+// Returns one letter for each op of this name, in order: 'S' for a saved op, 'r' for a recomputed
+// op.
 inline std::string decisions(const RegionType& type, std::string_view op_name) {
   std::string text;
   for (const PlannedOp& op : type.ops) {

@@ -27,7 +27,8 @@ std::string refusal(const std::string& policies) {
 
 TEST_CASE("every list of policies in the queue of GPU questions parses") {
   const std::string text = questions();
-  // Omits a policy file after a comma, because parsing would open the file.
+  // The expression leaves out a policy file at the end of a list, because parsing would open the
+  // file.
   static const std::regex kList("--(policy|baselines) ([a-z_0-9,()]+?)(,scripts/[a-z_/.]+)?[ \"]");
   int lists = 0;
   for (std::sregex_iterator list(text.begin(), text.end(), kList), none; list != none; ++list) {

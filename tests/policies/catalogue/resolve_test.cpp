@@ -129,8 +129,8 @@ TEST_CASE("a kept result that neither backward nor recompute reads is a dead sav
   CHECK(dead == std::vector<bool>{false, false, false, false, false, false, true});
 }
 
-// The op is sum(silu(mm)). The backward of silu needs the product. If silu is kept too, the sum can
-// be computed from it.
+// The block computes sum(silu(mm)). Backward of silu reads the matmul's result, but recompute runs
+// no op that reads it.
 TEST_CASE("a packed result is not a dead save even if no recompute reads it") {
   TraceBuilder build("packed");
   ValueId x = build.outside({4, 4}, "float32", true);

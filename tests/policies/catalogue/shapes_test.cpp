@@ -183,7 +183,8 @@ TEST_CASE("shapes share the treatments of the larger shape until one shape skips
   }
 }
 
-// The inner scope has the range of the block, because nothing else runs in the block.
+// In the second trace, a block runs no ops outside its inner scope, so both scopes contain the same
+// ops.
 TEST_CASE("plans are combined even if a region inside a block contains all ops of the block") {
   const auto blocks = [](bool has_core) {
     TraceBuilder build("blocks");

@@ -102,7 +102,7 @@ TEST_CASE("each nested scope has its own results") {
     }
     outer_result = build.call("aten::silu", {inner_result}, kShape);  // 1
   }
-  // op 2 is outside every scope, so it is the result of none
+  // op 2 is outside every scope, so it is not the result of a scope
   build.call("aten::mm", {outer_result, x}, kShape);
   build.call("aten::mm", {outer_result, x}, kShape);  // 3
   const Trace trace = build.finish();
@@ -112,7 +112,7 @@ TEST_CASE("each nested scope has its own results") {
   CHECK(picked("result", trace) == Ops{1_op});
 }
 
-// An op with two outputs counts once. Each instance counts from 1.
+// An op with two outputs is one result. The numbers start at 1 each time that the scope is opened.
 TEST_CASE("results are numbered by op, separately in each instance of the scope") {
   TraceBuilder build("instances");
   ValueId x = build.outside(kShape);
@@ -153,7 +153,7 @@ TEST_CASE("the result of each part of a Llama is its last product") {
   CHECK(picked("*.attention::result", trace) == picked("*.attention::matmul#4", trace));
 }
 
-// The oracle compares each op with each op after it.
+// The reference implementation compares each op with each op after it.
 TEST_CASE("results of scopes equal those found by comparing every pair of ops", "[property]") {
   for (std::uint32_t seed = 0; seed < num_seeds(40); ++seed) {
     const Trace trace = random_trace(seed);

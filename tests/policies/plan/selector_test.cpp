@@ -227,8 +227,8 @@ TEST_CASE("the number after # counts ops separately in each matching scope") {
 
 TEST_CASE("a matching scope inside a matching scope belongs to the outer scope") {
   const Trace trace = toy_llama({.layers = 2});
-  // The pattern `*` matches blocks.0 and blocks.0.ffn. The outer one is the instance, so w1 is its
-  // fifth matmul.
+  // The pattern `*` matches blocks.0 and blocks.0.ffn. Matmuls are counted in the outer scope,
+  // where w1 is the fifth.
   CHECK(picked("*::matmul#5", trace) == picked("blocks.*::matmul#5", trace));
 }
 

@@ -122,8 +122,9 @@ double height_at(const std::vector<FittedLine>& lines, double share) {
   return height;
 }
 
-// PyTorch finds the knee of its two lines by a random search. PyTorch's planner always uses the
-// higher of the two lines, even if the second line rises less than the first.
+// PyTorch fits two lines to the tradeoff and finds the point where they meet by a random search.
+// PyTorch's planner always uses the higher of the two lines, even if the second line rises less
+// than the first.
 TEST_CASE("a module's tradeoff has the same lines as in PyTorch's estimator", "[parity]") {
   for (const Json& choice : read_choices("tradeoffs")) {
     CAPTURE(choice.dump());

@@ -57,7 +57,8 @@ TEST_CASE("the closure of a collective's result includes its wait") {
   CHECK(executed(trace, kept, Schedule::kWholeRegion) == Names{"aten::mul.Tensor", kWait});
 }
 
-// The op silu packs its input before the wait, and nothing is packed later, so the stop is at op 3.
+// The op silu packs its input before the wait, and nothing is packed later, so early stop ends the
+// recompute at op 3.
 TEST_CASE("a wait after the early stop runs together with its collective") {
   TraceBuilder build("late wait");
   const ValueId x = build.outside({2, 2}, "float32", true);

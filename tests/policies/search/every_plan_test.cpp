@@ -454,9 +454,9 @@ TEST_CASE("equal blocks may offload different tensors") {
   CHECK(lowest.figures.recompute.count() == 0);
 }
 
-// The loss releases its saved tensors, and block 1's backward follows. Between the two, the head
-// has a gradient of 4 KiB, while the blocks still hold everything. Block 0 is equal to block 1, but
-// no such gradient exists before its backward.
+// The loss has released its saved tensors, and block 1's backward has not begun. At this moment the
+// head has a gradient of 4 KiB, while the blocks still hold everything. Block 0 is equal to block
+// 1, but there is no such gradient before block 0's backward.
 TEST_CASE("equal blocks may begin backward with gradients of different sizes") {
   testing::TraceBuilder builder("two_blocks_and_a_head");
   ValueId x = builder.outside({64}, "float32", /*needs_grad=*/true);

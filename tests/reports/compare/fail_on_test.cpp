@@ -90,7 +90,8 @@ TEST_CASE("a time does not pass if it is too noisy to decide whether it is slowe
   // The whole interval is above 1, but chance alone gives such a difference too often for a
   // verdict.
   CHECK_THAT(open({10400, 17000}), Catch::Contains("is within noise"));
-  // It is unsure whether the candidate is faster, but it is certainly not slower.
+  // The noise is too large to say that the candidate is faster, but the candidate is certainly not
+  // slower.
   const PointRecord faster = timed_point("full", {7900, 9100, 8200, 8800});
   CHECK(testing::metric_of(compare(base, faster), Metric::kStepTime).verdict ==
         CompareVerdict::kUnsure);

@@ -41,7 +41,7 @@ Report base_report();
 
 // Kernels of a step of 10,000 us and of a step of 11,003 us. The second has 800 us more in
 // recompute's attention, 300 us in a new class, and 200 us less in forward's matmuls; during the
-// other 103 us no kernel runs. Totals cover two steps and four steps.
+// other 103 us no kernel runs. The first point's totals cover two steps, the second point's four.
 std::pair<PointRecord, PointRecord> points_with_kernels();
 
 }  // namespace rematch::testing

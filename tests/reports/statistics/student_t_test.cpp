@@ -9,7 +9,7 @@
 
 namespace rematch {
 
-// The values come from tables of F.
+// The values come from printed tables of the F distribution.
 TEST_CASE("the tail of the F distribution equals printed tables") {
   CHECK(variance_ratio_tail(9.2766, 3, 3) == Approx(0.05).epsilon(1e-3));
   CHECK(variance_ratio_tail(141.11, 3, 3) == Approx(0.001).epsilon(1e-3));
@@ -20,7 +20,8 @@ TEST_CASE("the tail of the F distribution equals printed tables") {
   CHECK_THROWS_AS(variance_ratio_tail(1, 0, 3), std::invalid_argument);
 }
 
-// Two-sided 5 % and 1 % points of printed tables, given here as one-sided tails.
+// The values come from printed tables. A two-sided probability of 5 % in a table is a one-sided
+// tail of 0.025 here.
 TEST_CASE("Student's quantiles equal the printed table") {
   CHECK(student_t_quantile(0.025, 1) == Approx(12.706).margin(0.001));
   CHECK(student_t_quantile(0.025, 3) == Approx(3.182).margin(0.001));

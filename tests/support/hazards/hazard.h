@@ -53,8 +53,8 @@ struct Model {
 struct Hazard {
   std::string name;
   std::function<Model()> make;
-  // If not empty, the engine may reject the model with this message or run it correctly. The
-  // outcome depends on where the region ends.
+  // If not empty, the engine may reject the model with this message, or run it correctly, depending
+  // on where the region ends.
   std::string refusal = {};
   bool needs_process = false;  // whether the hazard uses state of the whole process, so that two
                                // threads must not run it at once

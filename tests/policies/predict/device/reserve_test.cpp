@@ -8,8 +8,9 @@ namespace {
 
 constexpr Bytes kGiB{std::int64_t{1} << 30};
 
-// The context takes 0.5 of 8 GiB, and two communicators take 1.5. Fragmentation takes half of the
-// bytes that tensors get, so the remaining 6 GiB are 4 GiB for tensors and 2 GiB of fragmentation.
+// The device has 8 GiB. The context takes 0.5 GiB and two communicators take 1.5 GiB. Fragmentation
+// takes half as many bytes as tensors, so the remaining 6 GiB are 4 GiB for tensors and 2 GiB of
+// fragmentation.
 TEST_CASE("the reserve of a card covers context, communicators and fragmentation") {
   DeviceSheet sheet;
   sheet.reserve = {Bytes{kGiB.count / 2}, Bytes{kGiB.count * 3 / 4}, 0.5};

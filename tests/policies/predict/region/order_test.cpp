@@ -102,7 +102,7 @@ TEST_CASE("a closure with a large temporary runs whole, before gradients exist")
 }
 
 // The source has 5 bytes and is kept. The reduced value has 10 bytes and the wide value 1. There
-// are no gradients. Both orders have a peak of 15 bytes, so the lazy order stays.
+// are no gradients. Both orders have a peak of 15 bytes, so the lazy order is chosen.
 TEST_CASE("lazy order is used unless another order has a lower peak") {
   const Case made = reduction_packed_early(5, 10, 1, false, {0}, 0);
   RegionType ordered = made.type;

@@ -75,8 +75,9 @@ TEST_CASE("held bytes equal the simulator's bytes at the end of forward") {
 }
 
 // The first block keeps its result of 10 bytes. The second block reads this result and the head
-// saves it, but it counts once. The input of both blocks, 7 bytes, also counts once, although the
-// head saves it too. The weight's view that the head saves belongs to a parameter.
+// saves it, but the 10 bytes are counted once. The input of both blocks, 7 bytes, is also counted
+// once, although the head saves it too. The weight's view that the head saves belongs to a
+// parameter.
 TEST_CASE("a tensor with several holders is counted once") {
   testing::TraceBuilder build("shared", "bool");
   const ValueId weight = build.parameter({3});

@@ -30,7 +30,7 @@ SearchSpace space_of(Schedule schedule, Reach reach) {
   return space;
 }
 
-// Returns the budget at this share of the way from the lowest to the highest peak of a front.
+// Returns a budget between the lowest peak (share 0) and the highest peak (share 1) of a front.
 Bytes budget_at(double share, const Trace& trace, const SearchSpace& space) {
   const Profile profile = h100_profile(trace);
   const Front front = FrontSearch(trace, profile, space, resolve_none(trace)).front(16, {});

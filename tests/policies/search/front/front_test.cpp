@@ -237,8 +237,8 @@ TEST_CASE("a model with a single plan has no gap, however coarse the search") {
   CHECK(front.points.front().step_time_gap().count() == 0);
 }
 
-// Each block gathers 64 bytes. The peak is in the backward of the last block. There, `none` holds
-// only the 64 bytes that this block has gathered.
+// Each block gathers 64 bytes. The peak is in the backward of the last block. Policy `none` then
+// holds gathered parameters of this block only.
 TEST_CASE("if blocks gather their parameters, the front's point none has the plan of policy none") {
   const Trace trace = testing::toy_sharded();
   const Profile profile = profile_of(trace);
@@ -282,8 +282,9 @@ TEST_CASE("if no block gathers parameters, the front's point none has a plan wit
   CHECK(plan_sha256(front.reference().plan) == plan_sha256(resolve_none(trace)));
 }
 
-// The front of 3 points below (10, 10) covers 27 of 100: 4 to 10 by 8 to 10 is 12; 6 to 10 by 5 to
-// 8 is 12; 9 to 10 by 2 to 5 is 3. (7, 9) is dominated, and (12, 1) is beyond the reference.
+// Up to the reference (10, 10), the 3 points of the front cover an area of 27 of 100. The rectangle
+// from 4 to 10 and 8 to 10 has an area of 12, the one from 6 to 10 and 5 to 8 has 12, and the one
+// from 9 to 10 and 2 to 5 has 3. (7, 9) is dominated, and (12, 1) is beyond the reference.
 TEST_CASE("hypervolume is a sum of rectangles") {
   CHECK(hypervolume_ratio({{9, 2}, {4, 8}, {12, 1}, {7, 9}, {6, 5}}, {10, 10}) == Approx(0.27));
   CHECK(hypervolume_ratio({}, {10, 10}) == 0);

@@ -5,14 +5,14 @@ compares the search with the optima. Needs a Python with highspy:
     python3 -m venv DIR && DIR/bin/pip install highspy==1.15.1
     DIR/bin/python tests/policies/search/milp/make_optima.py
 
-A block is a row of ops. An op has outputs (bytes each), reads outputs of earlier ops, and takes time
-if it runs again. A view has no bytes of its own and cannot be saved. Saving an op holds all its
-outputs. Backward demands the outputs under "demanded".
+A block is a sequence of ops. An op has outputs with a number of bytes each, reads outputs of earlier ops, and takes
+time if it runs again. A view has no bytes of its own and cannot be saved. Saving an op holds all its outputs. Backward
+demands the outputs under "demanded".
 
-A model is a row of layers. Each layer is one of the model's kinds of block. While a layer runs
-backward, all earlier layers hold what they saved, and the gradients of later layers exist. The layer
-itself then needs max(fixed_bytes, saved + beside_bytes). While it runs forward, it needs
-saved + forward_bytes. The head needs head_bytes in addition to everything that is saved."""
+A model is a sequence of layers. Each layer is one of a few blocks. While a layer runs backward, all earlier layers hold
+what they saved, and the gradients of later layers exist. The layer itself then needs max(fixed_bytes, saved +
+beside_bytes). While it runs forward, it needs saved + forward_bytes. The head needs head_bytes in addition to
+everything that is saved."""
 
 import json
 import pathlib

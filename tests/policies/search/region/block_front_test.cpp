@@ -161,8 +161,8 @@ TEST_CASE("the block front equals the front of all save sets under whole_region"
   }
 }
 
-// Builds four ops in a row with one output each. Keeping ops worth `time` within `bytes` is a
-// knapsack.
+// Solves a knapsack problem as a choice of saved ops. Op i takes bytes[i] if it is saved, and
+// times[i] if it runs again. Returns the most time that saved ops within `capacity` bytes avoid.
 std::chrono::nanoseconds most_time_kept(const std::vector<std::int64_t>& bytes,
                                         const std::vector<std::int64_t>& times,
                                         std::int64_t capacity) {

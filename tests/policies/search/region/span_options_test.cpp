@@ -67,7 +67,7 @@ struct Prepared {
     return mix;
   }
 
-  // Visits all mixes of the options of spans from `span` on.
+  // Visits every way to choose options for the spans from `span` on.
   void for_each_mix(std::vector<int>& mix, std::size_t span,
                     const std::function<void()>& visit) const {
     if (span == map.spans.size()) return visit();

@@ -29,7 +29,7 @@ struct TypedRegion {
 };
 using TypedRegions = std::vector<TypedRegion>;
 
-// Returns a plan's regions with their places, in forward order.
+// Returns a plan's regions with their op ranges, in forward order.
 TypedRegions regions_of(const Trace& trace, const Plan& plan) {
   const std::vector<OpRange> ranges = region_ranges(trace, plan);
   TypedRegions regions;
@@ -127,8 +127,8 @@ Priced price(const Trace& trace, const SpanMap& map, const OpTimes& times,
   return all;
 }
 
-// Returns whether the trace meets an assumption of pricing: a span that reads a result of an
-// earlier span saves it for backward.
+// Returns whether the trace meets an assumption of span pricing: if a span reads a result of an
+// earlier span, it also saves this result for backward.
 bool saves_what_it_reads(const Trace& trace, const SpanMap& map) {
   const auto span_of = [&map](OpId op) {
     int index = 0;

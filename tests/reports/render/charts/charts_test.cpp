@@ -1,5 +1,5 @@
-// Checks properties of every chart for figures of any kind: finite, inside the picture, no text on
-// text.
+// Checks properties of every chart for figures of any kind: coordinates are finite and inside the
+// picture, and texts do not overlap.
 #include <algorithm>
 #include <array>
 #include <cmath>
