@@ -10,6 +10,7 @@
 //   values are packed when the region ends, and unpacked when its backward begins.
 // - If some bits differed, or if the pair belongs to a checkpointing library, the pair alone
 //   decides what is kept. Under such a pair no region opens, and the engine warns once.
+// Hooks that are set inside a region pack what autograd saves there, as without the plan. Hooks are
 // Python functions, so only Python can identify them: see set_program_hooks().
 #pragma once
 

@@ -74,7 +74,8 @@ class ShapeFollower {
 
   const Checkpoint::Prepared& prepared_;
   std::size_t next_ = 0;  // the open region or, if no region is open, the next region
-  // The open or next region of each other shape that fits all ops of the forward pass so far.
+  // For each other shape that fits all ops of the forward pass so far: the region that is open, or
+  // that comes next if none is open.
   std::vector<std::size_t> rivals_;
   // The values of next_ and rivals_ before the region opened. An empty pass restores them.
   std::size_t next_before_ = 0;

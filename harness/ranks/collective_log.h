@@ -7,9 +7,8 @@
 // wrong and no error is raised. So each call is listed with its group, kind, dtype, shape, phase
 // and region, and with the op that made its input. The line also says how long ago that op ran: the
 // number of ops since then or, if another collective ran in between, the number of collectives. The
-// lines must be equal on all ranks, with two exceptions. The number of rows of an exchange may
-// differ, because routing differs. The total number of ops may differ, but not a number of ops in a
-// line.
+// lines must be equal on all ranks, except for the number of rows of an exchange, because routing
+// differs. The total number of ops may also differ between ranks.
 #pragma once
 
 #include <c10/core/StorageImpl.h>

@@ -35,7 +35,7 @@ void add_values(const Observations& seen, Trace& trace) {
     if (observed.dtype.empty()) {
       set_view(seen.record, i, trace.values.back(), trace);
     } else {
-      // The maximum, because a sparse tensor has more bytes than each of its parts.
+      // Takes the maximum, because a sparse tensor has more bytes than each of its parts.
       Bytes& bytes = trace.storages[storage].bytes;
       bytes = std::max(bytes, observed.storage_bytes);
     }

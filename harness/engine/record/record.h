@@ -164,7 +164,7 @@ struct RecordedConstantCopy {
 
 // A collective and the op that completes it; see Note [A collective and its wait].
 struct RecordedWait {
-  std::int32_t start;  // op
+  std::int32_t start;  // index of the op that starts the collective
   std::int32_t value;  // value that `start` returned
   OptionalIndex wait;  // the op that completes the collective; absent if it is not recorded yet
 };
@@ -495,9 +495,9 @@ class Recorder {
 };
 
 // Returns the storage version that backward reads, for an outside tensor that was saved at
-// `version`. Backward reads the latest content if no write since then has raised the version
-// counter, because autograd does not notice such writes. Otherwise the saved tensor is stale, and
-// the result is lower than the storage's version.
+// `version`. Autograd does not notice writes that leave the version counter unchanged, so backward
+// reads the content after such writes. A write that raised the counter makes the saved tensor
+// stale. The result is then lower than the storage's version.
 inline std::int32_t version_for_backward(const RecordedStorage& storage, std::int32_t version) {
   return storage.last_loud_version <= version ? storage.version : version;
 }

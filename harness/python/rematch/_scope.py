@@ -42,7 +42,7 @@ class ScopeGroup:
         self.is_told_of_compiled_code = False
         self.has_model_run = False  # True once a recorded step has called the model or one of its children
         self.model: weakref.ref[torch.nn.Module] | None = None
-        self.module_of: weakref.WeakValueDictionary[str, torch.nn.Module] = weakref.WeakValueDictionary()  # keyed by scope
+        self.module_of: weakref.WeakValueDictionary[str, torch.nn.Module] = weakref.WeakValueDictionary()  # by scope
         self.bypassed: set[Scope] = set()  # scopes whose module ran by module.forward(x)
         self.watch_handles: list[Any] = []
         _groups.add(self)

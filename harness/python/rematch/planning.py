@@ -18,7 +18,7 @@ from rematch._differences import ReportedDifferences
 from rematch._hidden import HiddenEffects
 from rematch._library import LIBRARY, PlanError, call, call_for_json
 
-# The dimension that marks traces and plans of a compiled model's joint graph.
+# The key in "dimensions" that marks traces and plans of a compiled model's joint graph.
 COMPILED = "compiled_graph"
 
 _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "KB": 10**3, "MB": 10**6, "GB": 10**9,

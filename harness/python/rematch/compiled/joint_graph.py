@@ -17,7 +17,7 @@ from torch._functorch import partitioners
 
 RANDOM_ARGUMENTS = ("dropout_p", "p")  # an op with such an argument draws random numbers only if the argument is above
                                        # 0
-MIN_COVERED_RATIO = 0.5  # if less of forward's ops belong to lists of modules, the whole graph is one layer
+MIN_COVERED_RATIO = 0.5  # if a smaller share of forward's ops is in lists of modules, the whole graph is one layer
 _ELEMENT = re.compile(r"(.+)\.(\d+)$")
 
 
