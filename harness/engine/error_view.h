@@ -22,7 +22,7 @@ void set_host_throw(HostThrow host_throw);
 // Throws the host's error, if a function is set; otherwise returns.
 void throw_for_host(ErrorKind kind, const char* message);
 
-// Runs `call`, and converts the engine's errors that it throws to the host's errors.
+// Runs `call`. If it throws one of the engine's errors, throws the host's error instead.
 template <class Call>
 auto with_host_errors(const Call& call) {
   try {

@@ -13,8 +13,8 @@ namespace rematch {
 
 class OffPlanPass {
  public:
-  // The first `num_ran` ops of the pass were as planned. `difference` describes the first other op
-  // in one line.
+  // The first `num_ran` ops of the pass were as planned. `difference` describes, in one line, the
+  // first op that was not.
   OffPlanPass(const PreparedRegionType& type, std::size_t num_ran, std::string difference)
       : type_(type), alignment_(type.ids, num_ran), difference_(std::move(difference)) {}
 

@@ -260,8 +260,8 @@ LaunchResult Launcher::run(const CommandOfRank& command, milliseconds limit) {
   }
   LaunchExchange exchange(
       c10::make_intrusive<c10d::PrefixStore>("rematch launchers/" + launch, job_->store), world());
-  // Announces the ranks before they start. Other launchers can then distinguish a launcher that is
-  // gone, because it was heard from and is now silent, from a launcher that is only late.
+  // Announces the ranks before they start. Other launchers then know that this launcher exists. If
+  // it becomes silent, they consider it gone, and not merely late.
   std::vector<RankState> to_start;
   for (const RankPlace& place : places) to_start.emplace_back().rank = place.rank;
   exchange.exchange(to_start, /*at_once=*/true);

@@ -27,7 +27,7 @@ std::optional<c10::Stream> stream_of(const OpFacts& facts, const torch::jit::Sta
 // The current stream of `device`, which must have streams.
 c10::Stream current_stream(c10::Device device);
 
-// "stream 3 of cuda:0", for messages.
+// Returns a text such as "stream 3 of cuda:0", for messages.
 std::string describe_stream(const c10::Stream& stream);
 
 }  // namespace rematch

@@ -350,9 +350,9 @@ std::int32_t Recorder::saved_value_of(const at::Tensor& tensor) {
   return value;
 }
 
-// Something filled an `empty` tensor through a raw pointer if the tensor is read or saved before
-// any op wrote to it. Examples are an extension's kernel and at::tensor({...}). Replay cannot
-// compute the content, so the tensor is kept as a constant.
+// If an `empty` tensor is read or saved before any op wrote to it, something has filled it through
+// a raw pointer. Examples are an extension's kernel and at::tensor({...}). Replay cannot compute
+// the content, so the tensor is kept as a constant.
 void Recorder::keep_if_filled_by_pointer(std::int32_t unwritten, const at::Tensor& tensor) {
   RecordedValue& value = record_->values[unwritten];
   if (!value.from_empty || value.constant) return;

@@ -539,7 +539,7 @@ Recorder* exchange_open_recorder(Recorder* recorder);
 at::Tensor without_graph(const at::Tensor& tensor);
 at::Tensor without_graph(const at::Tensor& tensor, const c10::VariableVersion& counter);
 
-// "float32 [2, 64]", for messages.
+// Returns a text such as "float32 [2, 64]", for messages.
 std::string describe_tensor(const at::Tensor& tensor);
 
 }  // namespace rematch

@@ -79,7 +79,7 @@ void Recorder::follow_new_parts(std::int32_t value, const at::Tensor& sparse) {
   link_parts(value, record_->values[value].storage, sparse, parts);
 }
 
-// Returns the storages of linked parts, see Note [Parts of sparse tensors], that the op writes
+// Returns the storages of linked parts (see Note [Parts of sparse tensors]) that the op writes
 // through the sparse tensor.
 std::vector<std::int32_t> Recorder::parts_written(const RecordedOp& op,
                                                   const RecordedUse& use) const {
@@ -215,8 +215,8 @@ Bytes Recorder::storage_bytes(std::int32_t value, const at::Tensor& tensor) cons
   return {bytes};
 }
 
-// Call this after appending an op that is never recomputed. Appends ops that restore the outside
-// parts that it wrote.
+// Call this after appending an op that is never recomputed. If the op wrote to parts from outside
+// the region, appends ops that restore these parts.
 void Recorder::restore_outside_parts(const RecordedOp& op) {
   const std::vector<std::int32_t> written = part_writes(op).all;
   for (std::size_t i = 0; i < linked_parts_.size(); ++i) {

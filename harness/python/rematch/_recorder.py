@@ -111,7 +111,8 @@ def _is_running(module: torch.nn.Module, called: torch.nn.Module) -> bool:
             num_module += frame.f_locals["self"] is module
             num_called += frame.f_locals["self"] is called
         frame = frame.f_back
-    # If not even the current call has a frame, frames show nothing. The earlier call then counts as running.
+    # If the current call has no frame either, frames cannot show which calls are running. The earlier call then counts
+    # as running.
     return num_module > (module is called) or num_called == 0
 
 

@@ -128,7 +128,8 @@ class _Run:
         """For each node that allocates memory, returns the index of the last node that reads it. A value inside a
         kernel is computed when that kernel runs, so its inputs stay alive until then."""
         root_of = self._joint.root
-        read_by: dict[fx.Node, set[fx.Node]] = {}  # maps each value inside a kernel to the roots that it reads
+        read_by: dict[fx.Node, set[fx.Node]] = {}  # maps each value inside a kernel to the nodes that allocate its
+                                                   # inputs
         last: dict[fx.Node, int] = {}
         for index, node in enumerate(self._order):
             roots = {root_of(each) for each in node.all_input_nodes}
