@@ -24,7 +24,7 @@ struct Result {
   Tensors gradients;  // gradients of the inputs that require one
 };
 
-// Returns "RematchSiluMulBackward" for silu_mul, the name in anomaly mode and hooks.
+// Returns the name of the op's autograd node, for example "RematchSiluMulBackward" for silu_mul.
 std::string node_name_of(const std::string& op) {
   std::string words = "_" + op;
   for (std::size_t at = words.find('_'); at != std::string::npos; at = words.find('_')) {

@@ -148,7 +148,7 @@ class RankMeter final : public OpObserver {
     peak_bytes = std::max(peak_bytes, memory_().total.count - before_);
   }
 
-  std::map<std::string, int> collectives;  // counts by phase and name
+  std::map<std::string, int> collectives;  // number of calls, by phase and name
   std::int64_t peak_bytes = 0;
 
  private:
@@ -159,7 +159,7 @@ class RankMeter final : public OpObserver {
 
 struct Step {
   Gradients gradients;
-  std::map<std::string, int> collectives;  // counts by phase and name
+  std::map<std::string, int> collectives;  // number of calls, by phase and name
   std::int64_t peak_bytes = 0;
 };
 

@@ -158,8 +158,8 @@ TEST_CASE("tensor parallel layers run two reductions in each direction") {
   }
 }
 
-// A video block has three parts with split linears. One of the parts also reads the text. The
-// block's four norms over all heads sum their squares over the ranks.
+// A video block consists of three parts, whose linears are split. One of the parts also reads the
+// text. The block's four norms over all heads sum their squares over the ranks.
 TEST_CASE("tensor parallel video blocks sum the squares of norms over all heads") {
   for (const char* preset : {"wan_small", "ltx_small"}) {
     CAPTURE(preset);

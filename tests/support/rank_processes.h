@@ -23,7 +23,7 @@ inline constexpr std::chrono::minutes kLongForRanks{5};
 
 // Runs the hidden test case of the given name, or all hidden test cases with the given tag, on
 // `world` ranks. The name must not contain commas or brackets. Returns an empty string if all ranks
-// pass. Otherwise returns the launcher's line and the end of each rank's output.
+// pass. Otherwise returns the launcher's message and the end of each rank's output.
 std::string failure_of_ranks(int world, const std::string& test_cases,
                              std::chrono::milliseconds limit = kLongForRanks);
 

@@ -1,4 +1,5 @@
-// Tests properties of every policy: resolving it on models of several kinds, and parsing any text.
+// Tests properties that hold for every policy resolved on models of several kinds, and for every
+// text parsed as a policy.
 #include <algorithm>
 #include <functional>
 #include <optional>

@@ -1,5 +1,5 @@
-// Tests that each spelling of a training system gives the policy it stands for, or is rejected with
-// the reason.
+// Tests that each mode of a training system resolves to the policy that it stands for, or is
+// rejected with the reason.
 #include "policies/catalogue/systems.h"
 #include "policies/base/rejected.h"
 

@@ -281,7 +281,7 @@ TEST_CASE("a plan is inexact if one of its stores does not keep bits") {
   Plan input = small_plan();
   input.types[0].stored_inputs[Store::kHost] = {{0, 0}};
   CHECK(inexact_store(input, inexact) == "offload");
-  kept.other_shapes = {input};  // one inexact shape makes the plan inexact
+  kept.other_shapes = {input};  // a plan is inexact if one of its shapes is
   CHECK(inexact_store(kept, inexact) == "offload");
 }
 

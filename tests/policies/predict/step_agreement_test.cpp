@@ -42,7 +42,7 @@ class SamplingObserver final : public OpObserver {
   std::vector<Sample> samples;
 };
 
-// The batch is made before the step begins, so its samples are dropped.
+// Drops the samples that were taken before the step, while the batch was made.
 class StepStart final : public StepListener {
  public:
   explicit StepStart(SamplingObserver& observer) : observer_(observer) {}

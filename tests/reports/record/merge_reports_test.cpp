@@ -33,7 +33,7 @@ std::vector<PlannedPoint> whole_plan() {
   return points;
 }
 
-// The reference's loss in another process.
+// Makes a repeat of the reference in another process, with this loss.
 RepeatRecord repeat_with(float loss) {
   const PointRecord none = sample_point("none");
   StepRecord step = none.steps.front();

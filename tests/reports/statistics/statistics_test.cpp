@@ -169,7 +169,8 @@ TEST_CASE("the ratio to an arm without noise has only the other arm's noise") {
   CHECK(apart.interval->high == Approx(paired.interval->high));
 }
 
-// Round i of both arms ran in the same minute. Minutes differ by up to a factor of two.
+// Round i of both arms runs in the same minute. In some minutes, the machine is up to two times
+// slower than in others.
 TEST_CASE("alternating the arms cancels slowdowns that affect both arms") {
   std::mt19937_64 generator(4);
   std::uniform_real_distribution<double> minute(1, 2);

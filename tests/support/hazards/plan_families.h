@@ -14,8 +14,8 @@ namespace rematch::testing::hazards {
 
 struct PlanFamily {
   std::string name;
-  // Returns nullopt if the family has nothing to choose in this trace, for example because it lacks
-  // the op or the scope. `resolver` must belong to `trace`.
+  // Returns nullopt if the family cannot make a plan for this trace, for example because the trace
+  // lacks an op or a scope. `resolver` must belong to `trace`.
   std::function<std::optional<Plan>(const Trace& trace, const Resolver& resolver)> make;
   // True for the few families that represent all others in tests that try every form of backward.
   bool for_every_backward = false;

@@ -11,7 +11,7 @@ namespace rematch {
 namespace {
 
 // Builds two blocks on four ranks. Each block gathers [4, 4] to [16, 4] and multiplies it. Backward
-// scatters the gradients of 256 bytes, and a sum of 64 bytes follows.
+// runs a reduce-scatter of 256 bytes in each block, and then an all-reduce of 64 bytes.
 Trace gathering() {
   testing::TraceBuilder build("gathering");
   ValueId x = build.outside({4, 4}, "float32", true);
@@ -45,7 +45,8 @@ const Issued* issued(const Traffic& traffic, Phase phase, CollectiveKind kind) {
   return found == in_phase.end() ? nullptr : &found->second;
 }
 
-// A rank sends three quarters of a gather and of a scatter, and twice that share for a sum.
+// A rank sends three quarters of the bytes of an all-gather or a reduce-scatter, and twice this
+// share of an all-reduce.
 TEST_CASE("a rank's bytes per phase are the bytes of its collectives in that phase") {
   const Trace trace = gathering();
   const Traffic none = predict_traffic(trace, plan_of("none", trace), Schedule::kOnDemand);

@@ -18,7 +18,8 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Returns the times that bytes and arithmetic would take on some device. Views take no time.
+// Returns a profile in which the time of an op follows from its bytes and its arithmetic. Views
+// take no time.
 Profile profile_of(const Trace& trace) {
   Profile profile;
   profile.model = trace.model;

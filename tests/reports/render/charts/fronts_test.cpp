@@ -211,8 +211,8 @@ TEST_CASE("a searched front has only one chart") {
   CHECK(std::holds_alternative<Rejected>(draw_chart("memory", representative_front())));
 }
 
-// Regions over two layers name the layer of each op. Casts and norms beside a costly op do not
-// change the colour.
+// In a region of two layers, "+0." and "+1." before a kept op name its layer. The colour depends
+// only on costly ops, so kept casts and norms do not change it.
 TEST_CASE("layers with the same costly ops share a colour, whatever else they keep") {
   FrontRecord record = predicted_front();
   const std::vector<std::string> mixed = {"attention_norm::aten::rsqrt",

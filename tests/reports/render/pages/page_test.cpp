@@ -141,7 +141,7 @@ TEST_CASE("files on one page have distinct names, with folders if necessary") {
   CHECK(between(contents, "<td class=\"name\"><a href=\"#", "\"") == anchors);
   CHECK(count_of(page, "<section id=") == 5);
   CHECK_THAT(page, !Catch::Contains("runs/"));
-  // The heading of a single file has its model, but not its name.
+  // If the page shows one file, the heading contains the file's model but not the file's name.
   CHECK(between(page_of(report), "<h2>", "</h2>").front() == "wan_small on cpu");
 }
 
