@@ -63,11 +63,21 @@ void drop_dead_saves(std::vector<PlannedOp>& ops) {
   }
 }
 
-// Marks the ops of saved regions that recompute skips: all ops whose results are not kept.
-void skip_in_saved_regions(const OpTreater& treater, OpId first_op, std::vector<PlannedOp>& ops) {
+// Marks the ops of saved regions that recompute skips: all ops whose results are not kept, and
+// views of the regions' results. A skipped view runs again if an op reads it. If views were not
+// skipped, the plan would have to keep what they view.
+void skip_in_saved_regions(const OpTreater& treater, OpId first_op, const RegionGraph& graph,
+                           std::vector<PlannedOp>& ops) {
+  std::vector<bool> made_by_saved_region(graph.values.size(), false);
   for (std::size_t i = 0; i < ops.size(); ++i) {
-    ops[i].skipped = !ops[i].treatment.is_kept() &&
-                     treater.is_in_saved_region(first_op + static_cast<std::int32_t>(i));
+    const bool is_inside =
+        treater.is_in_saved_region(first_op + static_cast<std::int32_t>(i)) ||
+        (graph.ops[i].is_view &&
+         std::any_of(graph.ops[i].reads.begin(), graph.ops[i].reads.end(),
+                     [&](const RegionUse& read) { return made_by_saved_region[read.value]; }));
+    if (!is_inside) continue;
+    ops[i].skipped = !ops[i].treatment.is_kept();
+    for (const int value : graph.ops[i].outputs) made_by_saved_region[value] = true;
   }
 }
 
@@ -119,7 +129,7 @@ RegionType RegionTypeMaker::make(const PlacedRegion& region, const Adjust& adjus
   type.by_demand = policy_.inverse;
   recompute_what_is_overwritten(graph, type.ops);
   const bool has_saved_regions = !policy_.save_regions.empty();
-  skip_in_saved_regions(treater_, region.range.first, type.ops);
+  skip_in_saved_regions(treater_, region.range.first, graph, type.ops);
   mark_dead_saves(graph, type, has_saved_regions);
   drop_dead_moves(type.ops);
   if (policy_.inverse) drop_dead_saves(type.ops);

@@ -52,6 +52,7 @@ OpTreater::OpTreater(const Policy& policy, const Trace& trace)
   }
   block_of_scope_.assign(trace.scopes.size(), nullptr);
   for (const TracedBlock& block : trace.blocks) block_of_scope_[block.scope] = &block;
+  if (policy.save_last_add) note_last_adds();
   if (policy.alternate) {
     alternate_ = match(policy.alternate->selectors);
     alternate_exclude_ = match(policy.alternate->exclude);
@@ -65,6 +66,19 @@ void OpTreater::note_excluded_shapes() {
     if (alternate_exclude_.any(op) && inputs.size() > 1) {
       excluded_shapes_.insert(trace_.values[inputs[1].value].shape);
     }
+  }
+}
+
+// Notes the last add of each block's own scope. Adds of the parts of a block do not count.
+void OpTreater::note_last_adds() {
+  for (const TracedBlock& block : trace_.blocks) {
+    std::optional<OpId> last;
+    const TracedScope& scope = trace_.scopes[block.scope];
+    for (OpId op = scope.first_op; op < scope.end_op; ++op) {
+      const TracedOp& traced = trace_.ops[op];
+      if (traced.scope == block.scope && traced.name == "aten::add.Tensor") last = op;
+    }
+    if (last) last_adds_.insert(*last);
   }
 }
 
@@ -148,6 +162,7 @@ std::vector<PlannedOp> OpTreater::treat(const PlacedRegion& region) const {
 }
 
 bool OpTreater::is_in_saved_region(OpId op) const {
+  if (last_adds_.contains(op)) return true;
   return save_regions_.any(op) && !recompute_regions_.any(op) &&
          !is_parameter_gather(trace_, trace_.ops[op]);
 }
@@ -221,6 +236,8 @@ std::optional<OpTreater::Decision> OpTreater::decide_collective(const TracedOp& 
 }
 
 OpTreater::Decision OpTreater::decide_by_lists(OpId op) const {
+  if (last_adds_.contains(op))
+    return {Treatment::kSave, "the last add of the block, a saved region"};
   if (is_in_saved_region(op)) {
     return {Treatment::kSave, "in saved region " + text(save_regions_, op)};
   }

@@ -29,8 +29,8 @@ class OpTreater {
   // Outside blocks and in a root region, scopes are whole paths.
   std::vector<PlannedOp> treat(const PlacedRegion& region) const;
 
-  // Returns whether the op belongs to Policy::save_regions. Returns false for gathers of
-  // parameters, which reshard_after_forward controls.
+  // Returns whether the op belongs to Policy::save_regions, or is an add of Policy::save_last_add.
+  // Returns false for gathers of parameters, which reshard_after_forward controls.
   bool is_in_saved_region(OpId op) const;
 
   // Returns Rejected if `recompute_regions` picks only a part of a scope of `save_regions`.
@@ -57,6 +57,7 @@ class OpTreater {
   };
 
   void note_excluded_shapes();
+  void note_last_adds();
   bool has_excluded_shape(const TracedOp& op) const;
   const TracedBlock* block_of(std::optional<ScopeId> scope) const;
   std::string scope_name(std::optional<ScopeId> scope, const PlacedRegion& region) const;
@@ -82,6 +83,7 @@ class OpTreater {
   Matches recompute_;
   Matches save_regions_;
   Matches recompute_regions_;
+  std::set<OpId> last_adds_;  // the adds of Policy::save_last_add
   Matches alternate_;
   Matches alternate_exclude_;
   std::set<std::vector<std::int64_t>> excluded_shapes_;

@@ -58,6 +58,16 @@ std::size_t count_inputs(const Plan& plan, const Plan& other, std::size_t region
   return count;
 }
 
+// Returns whether the plans differ only in running the op again, and nothing needs the op's result.
+// A plan that stops early runs no such op at the end of a region, and neither does a plan that
+// skips the op as a saved region.
+bool only_runs_for_nothing(const TraceIndex& trace_index, OpId op, const OpFate& planned,
+                           const OpFate& other) {
+  if (!planned.region || planned.region != other.region) return false;
+  if (planned.treatment.is_kept() || other.treatment.is_kept()) return false;
+  return op - planned.region->first >= trace_index.graph(*planned.region).stop;
+}
+
 bool all_stop_early(const Plan& plan) {
   return std::all_of(plan.types.begin(), plan.types.end(),
                      [](const RegionType& type) { return type.early_stop; });
@@ -110,9 +120,15 @@ std::optional<PlanDifference> difference_of(const Trace& trace, const Plan& plan
                                             const Plan& other) {
   const IdTable<OpId, OpFate> planned = fates(trace, plan);
   const IdTable<OpId, OpFate> others = fates(trace, other);
+  const TraceIndex trace_index(trace);
   PlanDifference difference;
+  std::string first_of_ends;
   for (const OpId op : planned.ids()) {
     if (planned[op] == others[op]) continue;
+    if (only_runs_for_nothing(trace_index, op, planned[op], others[op])) {
+      if (first_of_ends.empty()) first_of_ends = words(trace, op, planned[op], others[op]);
+      continue;
+    }
     if (difference.num_ops++ == 0) {
       difference.first = words(trace, op, planned[op], others[op]);
     }
@@ -123,9 +139,11 @@ std::optional<PlanDifference> difference_of(const Trace& trace, const Plan& plan
     difference.num_ops += count_inputs(plan, other, region, difference.first);
   }
   if (difference.num_ops != 0) return difference;
-  if (plan.regions.empty() || all_stop_early(plan) == all_stop_early(other)) return std::nullopt;
+  const bool same_stop = all_stop_early(plan) == all_stop_early(other);
+  if (plan.regions.empty() || (same_stop && first_of_ends.empty())) return std::nullopt;
   difference.of_early_stop = true;
-  difference.first = all_stop_early(plan)
+  difference.first = same_stop ? first_of_ends
+                     : all_stop_early(plan)
                          ? "the mode re-runs a region to its end, but the plan stops early"
                          : "the plan re-runs a region to its end, but the mode stops early";
   return difference;

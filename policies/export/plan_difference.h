@@ -20,7 +20,9 @@ struct PlanDifference {
   std::size_t num_ops = 0;  // number of ops that the plans treat differently
   // describes the first difference
   std::string first;
-  bool of_early_stop = false;  // true: the plans differ only in early stop
+  // true: the plans differ only in ops at the end of regions that run again although nothing needs
+  // their results
+  bool of_early_stop = false;
 };
 
 // Returns nullopt if both plans have the same effect. The text of the difference calls `plan` "the

@@ -42,38 +42,65 @@ std::string comment_of(const FilledMode& mode, const std::optional<PlanDifferenc
          (difference ? ": " + difference->first : "") + "\n";
 }
 
-// Writes the configuration of the first mode that is equivalent to the plan, and of equivalent
-// modes of other versions.
+// A mode that is equivalent to the plan.
+struct EquivalentMode {
+  FilledMode mode;
+  // absent: the mode runs the same ops. Otherwise it differs in ops that run again for nothing.
+  std::optional<PlanDifference> difference;
+};
+
+// Adds a mode to those of other versions. Of two modes of the same versions, keeps one that runs
+// the same ops, else the first.
+void add_mode(std::vector<EquivalentMode>& found, EquivalentMode added) {
+  const auto same = std::find_if(found.begin(), found.end(), [&added](const EquivalentMode& known) {
+    return known.mode.entry->versions == added.mode.entry->versions;
+  });
+  if (same == found.end()) {
+    found.push_back(std::move(added));
+  } else if (same->difference && !added.difference) {
+    *same = std::move(added);
+  }
+}
+
+bool has_same_ops(const std::vector<EquivalentMode>& found, std::string_view versions) {
+  return std::any_of(found.begin(), found.end(), [versions](const EquivalentMode& known) {
+    return known.mode.entry->versions == versions && !known.difference;
+  });
+}
+
+// Writes a mode that is equivalent to the plan, for each range of versions that has one.
 std::variant<std::string, Rejected> find_mode(const TrainingSystem& system, const Trace& trace,
                                               const Plan& plan) {
   std::optional<PlanDifference> nearest;
   std::string nearest_mode;
-  std::set<std::string_view> versions;
-  std::string text;
+  std::vector<EquivalentMode> found;
   const Resolver resolver(trace);
-  for (const FilledMode& mode : candidates(system, trace, resolver, plan)) {
-    if (versions.contains(mode.entry->versions)) continue;
+  for (FilledMode& mode : candidates(system, trace, resolver, plan)) {
+    const std::string_view versions = mode.entry->versions;
+    if (has_same_ops(found, versions)) continue;
     const std::optional<Plan> does = plan_if_possible(mode.spelling, resolver);
     if (!does) continue;
     std::optional<PlanDifference> difference = difference_of(trace, plan, *does);
     if (!difference || difference->of_early_stop) {
-      const std::string target(system.target);
-      if (versions.empty()) {
-        text = "# " + plan.policy + " in " + target + ": " + std::string(system.where) + "\n";
-      }
-      versions.insert(mode.entry->versions);
-      text += comment_of(mode, difference) + mode.configuration + "\n";
-      if (mode.entry->versions.empty()) break;
+      const bool is_answer = versions.empty() && !difference;
+      add_mode(found, {std::move(mode), std::move(difference)});
+      if (is_answer) break;
     } else if (!nearest || difference->num_ops < nearest->num_ops) {
       nearest = std::move(difference);
       nearest_mode = mode.spelling;
     }
   }
-  if (!text.empty()) return text;
-  const std::string closest =
-      nearest ? "; the nearest is " + nearest_mode + ": " + nearest->first : "";
-  return Rejected{"no mode of " + std::string(system.target) + " is equivalent to the plan" +
-                  closest};
+  const std::string target(system.target);
+  if (found.empty()) {
+    const std::string closest =
+        nearest ? "; the nearest is " + nearest_mode + ": " + nearest->first : "";
+    return Rejected{"no mode of " + target + " is equivalent to the plan" + closest};
+  }
+  std::string text = "# " + plan.policy + " in " + target + ": " + std::string(system.where) + "\n";
+  for (const EquivalentMode& each : found) {
+    text += comment_of(each.mode, each.difference) + each.mode.configuration + "\n";
+  }
+  return text;
 }
 
 }  // namespace

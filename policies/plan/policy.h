@@ -100,6 +100,8 @@ struct Policy {
   // `recompute_regions` are recomputed although they match `save_regions` too.
   std::vector<Selector> save_regions;
   std::vector<Selector> recompute_regions;
+  // If true, the last add of each block is a saved region too, in addition to `save_regions`.
+  bool save_last_add = false;
   // If false, a selector for a fused attention op that the trace does not have selects all fused
   // attention. If true, names are taken literally.
   bool exact_names = false;

@@ -47,6 +47,7 @@ void visit_fields(APolicy& policy, Visit visit) {
   visit({"recompute", kIfSaid}, policy.recompute);
   visit({"save_regions", kIfSaid}, policy.save_regions);
   visit({"recompute_regions", kIfSaid}, policy.recompute_regions);
+  visit({"save_last_add", kIfSaid}, policy.save_last_add);
   visit({"exact_names", kIfSaid}, policy.exact_names);
   visit({"collectives", kIfSaid}, policy.collectives);
   visit({"reshard_after_forward", kLater}, policy.reshard_after_forward);

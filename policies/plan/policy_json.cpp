@@ -159,6 +159,9 @@ void refuse_contradictions(const JsonField& root, const Policy& policy) {
   if (policy.save_regions.empty() && !policy.recompute_regions.empty()) {
     root.fail("\"recompute_regions\" excludes ops from \"save_regions\", which is empty");
   }
+  if (policy.save_regions.empty() && policy.save_last_add) {
+    root.fail("\"save_last_add\" adds to \"save_regions\", which is empty");
+  }
   if (!policy.save_regions.empty() &&
       (policy.inverse || !policy.save.empty() || policy.alternate)) {
     root.fail(

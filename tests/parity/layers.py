@@ -6,6 +6,7 @@ where Python's own call would choose another overload (add.Scalar, mul.Scalar).
 
 import contextlib
 import math
+import re
 
 import numpy
 import torch
@@ -32,13 +33,16 @@ def parts_run_by(runner):
 
 
 class Linear:
+    """A part of a block, with a name such as "ffn.w2"."""
+
     def __init__(self, parameters, name, inputs, outputs, bias):
+        self.part = re.sub(r"^blocks\.\d+\.", "", name)
         values = uniform_by_fan_in(inputs)
         self.weight = parameters.add(name + ".weight", [outputs, inputs], values)
         self.bias = parameters.add(name + ".bias", [outputs], values) if bias else None
 
     def __call__(self, x):
-        return torch.nn.functional.linear(x, self.weight, self.bias)
+        return run_part(self.part, torch.nn.functional.linear, x, self.weight, self.bias)
 
 
 def make_norm_weight(parameters, name, dim):

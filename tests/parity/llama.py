@@ -64,7 +64,7 @@ class Block:
         x_TD = torch.add(x_TD, branch_TD)
         branch_TD = rms_norm(x_TD, self.ffn_norm, EPS)
         branch_TD = run_part("ffn", self.feed_forward, branch_TD)
-        return torch.add(x_TD, branch_TD)
+        return run_part("last_add", torch.add, x_TD, branch_TD)
 
     def attend(self, x_TD, table):
         q = self.wq(x_TD)

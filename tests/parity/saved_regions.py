@@ -1,5 +1,5 @@
-"""The policy remat(save=[...]) of policies/catalogue, as a user of torch_remat writes it: one checkpoint around each
-block, and a region around each call that must not run again. Needs torch_remat 0.2.2."""
+"""The policies remat(save=[...]) and remat_titan(save=[...]) of policies/catalogue, as a user of torch_remat writes them:
+one checkpoint around each block, and a region around each call that must not run again. Needs torch_remat 0.2.2."""
 
 import torch_remat
 
@@ -10,11 +10,12 @@ VERSION = "0.2.2"
 
 
 class SavedRegions(Regions):
-    """`save` names scopes below a block, such as "attention" or "self_attention.core"."""
+    """`save` names parts of a block, such as "attention" or "self_attention.core". Ops of recompute read the results of
+    all parts, except those in `unread`."""
 
-    def __init__(self, *save):
+    def __init__(self, *save, unread=()):
         super().__init__()
-        self.saved = frozenset(save)
+        self.saved, self.unread = frozenset(save), frozenset(unread)
 
     def forward_context(self):
         return layers.parts_run_by(self.run_part)
@@ -25,7 +26,8 @@ class SavedRegions(Regions):
         result = torch_remat.region(function, name, recompute=False)(*inputs)
         # Outside modules, torch_remat does not see which ops read a tensor. The op that reads this result is outside,
         # so torch_remat must be told that recompute needs the result.
-        torch_remat.recompute_needs_tensor(result)
+        if name not in self.unread:
+            torch_remat.recompute_needs_tensor(result)
         return result
 
     def checkpointed(self, function, *inputs):
@@ -36,8 +38,30 @@ def saving(*regions):
     return f"remat(save=[{','.join(regions)}])", SavedRegions(*regions)
 
 
+# The parts of the block that a region of torchtitan contains.
+TITAN_REGIONS = {
+    "attention.qkv_linear.wqkv.linear": ["attention.wq", "attention.wk", "attention.wv"],
+    "attention.inner_attention": ["attention.core"],
+    "attention.wo.linear": ["attention.wo"],
+    "feed_forward.w13.linear": ["ffn.w1", "ffn.w3"],
+    "feed_forward.w2.linear": ["ffn.w2"],
+}
+
+
+def saving_as_titan(*regions):
+    """torchtitan always saves the last add. It reads the result of w2, and only the next block reads its own."""
+    parts = [part for region in regions for part in TITAN_REGIONS[region]]
+    saved_regions = SavedRegions("last_add", *parts, unread=("last_add", "ffn.w2"))
+    return f"remat_titan(save=[{','.join(regions)}])", saved_regions
+
+
 SAVED_REGIONS = {
     "llama_small": dict([
+        saving_as_titan(),
+        saving_as_titan(*TITAN_REGIONS),
+        saving_as_titan("attention.inner_attention", "attention.wo.linear"),
+        saving_as_titan("feed_forward.w13.linear"),
+        saving_as_titan("feed_forward.w2.linear"),
         saving(),
         saving("attention"),
         saving("ffn"),

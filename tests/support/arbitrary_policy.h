@@ -97,6 +97,7 @@ inline rc::Gen<Policy> arbitrary_policy() {
     } else if (*rc::gen::weightedElement<bool>({{3, false}, {1, true}})) {
       policy.save_regions = *rc::gen::nonEmpty(arbitrary_selectors());
       policy.recompute_regions = *arbitrary_selectors();
+      policy.save_last_add = *rc::gen::arbitrary<bool>();
     } else {
       policy.save = *arbitrary_selectors();
       if (*rc::gen::arbitrary<bool>()) policy.alternate = *arbitrary_alternation();

@@ -3,9 +3,12 @@
 // Note [Regions of torchtitan] torchtitan's models declare regions by name, and a config saves the
 // regions whose names match a pattern. Every linear is a region, `NAME.linear`, and so is every
 // attention kernel. Norms, rotary embedding and activations are not declared, so recompute always
-// runs them. The selection of experts is always saved. The adds that end a block are also saved
-// regions: recompute skips them and keeps nothing for them. Here, early stop has the same effect.
-// Source: torchtitan, docs/remat.md and distributed/activation_checkpoint.py of 03d9819f.
+// runs them. The selection of experts is always saved. torch_remat runs a block again to its end,
+// so a linear that is not saved runs again even if backward does not need its result. Only the
+// residual add at the end of a block does not run again: it is always a saved region, which keeps
+// nothing. torchtitan also saves the add of the shared experts. The models here have no such add:
+// they scatter into the shared experts' result. Source: torchtitan, docs/remat.md ("Trailing adds")
+// and distributed/activation_checkpoint.py of 03d9819f.
 #include <algorithm>
 
 #include "policies/base/rejected.h"
@@ -49,7 +52,7 @@ const std::vector<TitanRegion>& titan_regions() {
        selectors({in_scope({kMoe, kExperts}, "matmul#1"), in_scope({kMoe, kExperts}, "matmul#2")})},
       {"moe.routed_experts.w2.grouped_mm", selectors({in_scope({kMoe, kExperts}, "matmul#3")})},
       {"moe.routed_experts.token_dispatcher.combine",
-       selectors({in_scope({kMoe, kCombine}, "collective")})},
+       selectors({in_scope({kMoe, kCombine}, "any")})},
       {"moe.shared_experts.w13.linear", selectors({in_scope({kMoe, kSharedExperts}, "matmul#1"),
                                                    in_scope({kMoe, kSharedExperts}, "matmul#2")})},
       {"moe.shared_experts.w2.linear", selectors({in_scope({kMoe, kSharedExperts}, "matmul#3")})},
@@ -95,7 +98,9 @@ std::variant<Policy, Rejected> remat_titan(const std::vector<std::string>& words
     if (auto rejected = check_patterns(*patterns)) return *std::move(rejected);
   }
   Policy policy;
+  policy.early_stop = false;
   policy.save_regions = always_saved();
+  policy.save_last_add = true;
   policy.no_effect_is_intended = true;
   std::vector<Selector> asked_for;
   for (const TitanRegion& region : titan_regions()) {

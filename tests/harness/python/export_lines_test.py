@@ -109,7 +109,10 @@ class ExportedLinesTest(unittest.TestCase):
 
     @unittest.skipUnless(importlib.util.find_spec("torch_remat"), "torch_remat is not installed")
     def test_torchtitan_on_torch_remat(self):
-        modes = ("titan:ActivationRematConfig(save_regions=[feed_forward.w2.linear])",
+        modes = ("titan:FullActivationRematConfig",
+                 "titan:ActivationRematConfig(save_regions=[attention.*])",
+                 "titan:ActivationRematConfig(save_regions=[feed_forward.w13.linear])",
+                 "titan:ActivationRematConfig(save_regions=[feed_forward.w2.linear])",
                  "titan:ActivationRematConfig(save_regions=[*],recompute_regions=[feed_forward.w13.*])",
                  "titan:SelectiveActivationRematConfig")
         # torch_remat runs views of its own, and puts recomputed data into the tensors that backward reads.

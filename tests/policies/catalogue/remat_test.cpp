@@ -89,6 +89,43 @@ TEST_CASE(
                                                               // because nothing reads it
 }
 
+// torchtitan wraps the add that ends a block in a saved region. Recompute still runs everything
+// before the add, although nothing needs the part's result.
+TEST_CASE("the last add of a block may be a saved region") {
+  const Trace trace = gate_part_add();
+  Policy policy = policy_of("remat(save=[part::relu])");
+  policy.save_last_add = true;
+  const Plan plan = std::get<Plan>(resolve(policy, trace));
+  CHECK(executed_again(trace, plan, Schedule::kWholeRegion) ==
+        Names{"aten::silu", "aten::mm", "aten::mm"});
+  CHECK(plan.types.at(0).ops.back().reason ==
+        "the last add of the block, a saved region, and nothing reads it");
+  CHECK(executed_again(trace, plan_of("titan:FullActivationRematConfig", trace),
+                       Schedule::kWholeRegion) ==
+        Names{"aten::silu", "aten::mm", "aten::relu", "aten::mm"});
+}
+
+// The matmul's result reaches the last add through a view, which lies outside the saved region. The
+// add does not run again, so neither does the view, and nothing of the region is kept.
+TEST_CASE("a view does not keep the result of a saved region") {
+  TraceBuilder builder("view_behind_region");
+  const ValueId x = builder.outside({8, 8}, "float32", /*needs_grad=*/true);
+  {
+    const auto block = builder.scope("blocks", 0);
+    const ValueId gated = builder.call("aten::silu", {x}, {8, 8}, {{0}, {}});
+    const ValueId out =
+        builder.call("aten::mm", {gated, builder.parameter({8, 8})}, {8, 8}, {{0, 1}, {}});
+    builder.call("aten::add.Tensor", {x, builder.view("aten::view", out, {8, 8})}, {8, 8});
+  }
+  const Trace trace = builder.finish();
+  Policy policy = policy_of("remat(save=[part::matmul])");
+  policy.save_regions = {std::get<Selector>(parse_selector("matmul"))};
+  policy.save_last_add = true;
+  const Plan plan = std::get<Plan>(resolve(policy, trace));
+  CHECK(executed_again(trace, plan, Schedule::kWholeRegion) == Names{"aten::silu"});
+  CHECK(held_after_forward(trace, plan).kept.count == 0);
+}
+
 // Each matmul is a region of its own. Recompute runs silu, which makes the first matmul's input,
 // and relu, which reads the first matmul's result.
 TEST_CASE("a saved region may be a single op") {

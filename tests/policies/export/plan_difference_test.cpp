@@ -51,5 +51,20 @@ TEST_CASE("a difference is reported even if plans differ only in early stop") {
   CHECK(difference->first == "the mode re-runs a region to its end, but the plan stops early");
 }
 
+// titan:FullActivationRematConfig runs w2 again, although nothing needs its result, and skips the
+// add behind it.
+TEST_CASE("plans may differ only in ops at the end of a block that run again for nothing") {
+  const Trace trace = toy_llama({.layers = 4});
+  const Plan mode = plan_of("titan:FullActivationRematConfig", trace);
+  const auto difference = difference_of(trace, plan_of("full", trace), mode);
+  CHECK(difference->num_ops == 0);
+  CHECK(difference->of_early_stop);
+  CHECK(difference->first == "the mode re-runs a region to its end, but the plan stops early");
+  const auto of_add = difference_of(trace, plan_of("full_nostop", trace), mode);
+  CHECK(of_add->of_early_stop);
+  CHECK_THAT(of_add->first, Catch::StartsWith("the plan recomputes aten::add.Tensor (op ") &&
+                                Catch::EndsWith(" of blocks.0); the mode skips it"));
+}
+
 }  // namespace
 }  // namespace rematch

@@ -70,6 +70,7 @@ TEST_CASE("the error for a malformed policy file gives the path of the mistake a
       {R"(, "inverse": true, "save": ["matmul"])", "remove \"save\""},
       {R"(, "recompute_regions": ["matmul"])",
        "excludes ops from \"save_regions\", which is empty"},
+      {R"(, "save_last_add": true)", "adds to \"save_regions\", which is empty"},
       {R"(, "save_regions": ["*.ffn::any"], "save": ["matmul"])", "remove \"save\""},
       {R"(, "name2": 1)", "did you mean 'name'?"},
   };
