@@ -45,7 +45,8 @@ constexpr Pitfall kRegionsOfTitan = in_list(
 constexpr const char* kNoGatedDelta =
     "the module belongs to gated delta layers, which no model of rematch has";
 constexpr Pitfall kComputeStream = in_list(
-    "the mode copies in both directions on the compute stream; rematch uses a separate stream");
+    "the mode copies on the compute stream, and also copies the last layer's input; rematch uses a "
+    "separate stream, and keeps that input on the device");
 constexpr Pitfall kLayersOfModel =
     in_list("the mode counts layers over the whole model; rematch counts them in each block list");
 constexpr const char* kASearch =
@@ -423,14 +424,21 @@ constexpr SystemEntry kEntries[] = {
      "gradient_checkpointing under its new name, since 5.23",
      in_list("the mode is inactive in eval(); in diffusers it is active")},
     {"HF Transformers", "huggingface(offload=true)", "offload_inputs(full)",
-     "recomputes every layer; the layer's input is on the host", kComputeStream},
+     "recomputes every layer; the layer's input is on the host", kComputeStream,
+     EarlyStop::kAsInPolicy,
+     "model.activation_checkpointing_enable({\"use_reentrant\": False}, offload=True)",
+     "since 5.23"},
     {"HF Transformers", "huggingface(every_n_layers=N)", "nth_first({N})",
      "recomputes the layers with i % N == 0, since 5.23", kLayersOfModel, EarlyStop::kAsInPolicy,
      "model.activation_checkpointing_enable({\"use_reentrant\": False}, every_n_layers={N})",
      "since 5.23"},
     {"HF Transformers", "huggingface(every_n_layers=N,offload=true)",
      "offload_inputs(nth_first({N}))",
-     "recomputes the layers with i % N == 0; their inputs are on the host", kLayersOfModel},
+     "recomputes the layers with i % N == 0; their inputs are on the host", kLayersOfModel,
+     EarlyStop::kAsInPolicy,
+     "model.activation_checkpointing_enable({\"use_reentrant\": False}, every_n_layers={N}, "
+     "offload=True)",
+     "since 5.23"},
     {"axolotl", "axolotl:none", "none", "the default", ""},
     {"axolotl", "axolotl(gradient_checkpointing=false)", "none", "the default", ""},
     {"axolotl", "axolotl(gradient_checkpointing=true)", "full", "recomputes every layer", "",

@@ -35,7 +35,7 @@ HAS_YAML = importlib.util.find_spec("yaml") is not None
 
 def from_yaml(apply):
     import yaml
-    return lambda lines, model: apply(yaml.safe_load(lines), model)
+    return lambda lines, *others: apply(yaml.safe_load(lines), *others)
 
 
 def from_toml(apply):
@@ -103,6 +103,37 @@ class ExportedLinesTest(unittest.TestCase):
         wanted = plain["watched"][1] + peaks[0] - peaks[1] + self.unseen_bytes
         self.assertLessEqual(abs(planned["watched"][1] - wanted), PEAK_TOLERANCE * wanted)
 
+    def check_offloading(self, target, model_and_step, modes, apply, not_counted=(), wanted=".*"):
+        """`modes` maps a mode to the same policy without moves, to the number of layers that move tensors, and to the bytes
+        of each that the mode moves although another module holds them on the device. A plan's last layer keeps its
+        tensors on the device, because backward starts there. Trainers other than Megatron move them too."""
+        host = stand_ins.Host()
+
+        def apply_and_count(lines, model):
+            host.copied_bytes = 0
+            return apply(lines, model, host)
+
+        # the copy to the device
+        self.not_counted = {*NOT_COUNTED, *not_counted, "aten::lift_fresh", "aten::clone"}
+        for mode, (resident, num_layers, also_held_bytes) in modes.items():
+            self.check_modes(target, model_and_step, (mode,), apply_and_count, wanted)
+            with self.subTest(target=target, mode=mode):
+                self.assertGreater(host.copied_bytes, 0)
+                self.assertEqual(host.copied_bytes, num_layers * (self.moved_bytes(resident) + also_held_bytes))
+
+    def moved_bytes(self, resident):
+        """Returns the bytes that the plan moves in each of its layers. `resident` is the policy without moves."""
+        plan = json.loads(self.plan_file.read_text())
+        (region_type,) = plan["types"]
+        moved = sum(op["bytes"] for op in region_type["ops"] if op["treatment"] == "offload")
+        # The inputs of a region were made before it. After forward, the device does not hold those of all regions but
+        # the last.
+        if region_type.get("offload_inputs"):
+            held = [self.predict("--policy", policy)["predicted_memory"]["after_forward_bytes"]
+                    for policy in (resident, plan["policy"])]
+            moved += (held[0] - held[1]) // (len(plan["regions"]) - 1)
+        return moved
+
     def test_torchtitan(self):
         modes = ("titan:full", "titan(selective_ac_option=2)", "titan:selective")
         self.check_modes("torchtitan", decoder(), modes, from_toml(stand_ins.torchtitan), wanted="until")
@@ -125,6 +156,19 @@ class ExportedLinesTest(unittest.TestCase):
         self.check_modes("torchtune", decoder(), modes, from_yaml(stand_ins.torchtune))
 
     @unittest.skipUnless(HAS_YAML, "PyYAML is not installed")
+    def test_offloading_of_torchtune(self):
+        mode = "torchtune(enable_activation_checkpointing=true,enable_activation_offloading=true)"
+        self.check_offloading("torchtune", decoder(), {mode: ("full", 4, 0)}, from_yaml(stand_ins.torchtune))
+
+    @unittest.skipUnless(importlib.util.find_spec("transformers"), "transformers is not installed")
+    def test_offloading_of_transformers(self):
+        torch.manual_seed(0)
+        model, step = llama()
+        modes = {"huggingface(offload=true)": ("full", 4, 0),
+                 "huggingface(every_n_layers=3,offload=true)": ("nth_first(3)", 2, 0)}
+        self.check_offloading("transformers", (model.train(), step), modes, stand_ins.transformers, wanted="since 5.23")
+
+    @unittest.skipUnless(HAS_YAML, "PyYAML is not installed")
     def test_modalities(self):
         keys = "ops.aten.mm.default,ops.aten._scaled_dot_product_flash_attention.default"
         modes = ("full", "nth_last(2)", "modalities:selective_op(ops.aten.mm.default)", f"modalities:selective_op({keys})")
@@ -136,6 +180,8 @@ class ExportedLinesTest(unittest.TestCase):
         model, step = llama()
         modes = ("full", "axolotl(gradient_checkpointing=true,selective_checkpointing=true)")
         self.check_modes("axolotl", (model.train(), step), modes, from_yaml(stand_ins.axolotl))
+        modes = {"axolotl(gradient_checkpointing=true,activation_offloading=hidden_states)": ("full", 4, 0)}
+        self.check_offloading("axolotl", (model, step), modes, from_yaml(stand_ins.axolotl))
 
     def test_fastvideo(self):
         self.check_modes("fastvideo", decoder(), ("fastvideo:full", "fastvideo:ops"), stand_ins.fastvideo)
@@ -162,6 +208,15 @@ class ExportedLinesTest(unittest.TestCase):
         # The backward inside a reentrant checkpoint sums gradients in place, and views the result.
         self.other_names, self.not_counted = {"aten::add_.Tensor": "aten::add.Tensor"}, {*NOT_COUNTED, "aten::view"}
         self.check_modes("megatron", decoder(), modes, stand_ins.megatron)
+
+    def test_offloading_of_megatron(self):
+        # The kernel of attention saves its result too. If it alone is moved, the output projection still holds the result.
+        result_bytes = 4 * 32 * 32 * 4
+        modes = {"megatron(offload_modules=[qkv_linear])": ("none", 3, 0),
+                 "megatron(offload_modules=[core_attn])": ("none", 3, result_bytes),
+                 # Both modules move the result. The plan moves it once, and with it the kernel's sums: 4 * 2 * 32 numbers.
+                 "megatron(offload_modules=[core_attn,attn_proj])": ("none", 3, result_bytes - 4 * 2 * 32 * 4)}
+        self.check_offloading("megatron", decoder(rotary=True), modes, stand_ins.megatron, not_counted=VIEWS)
 
     def test_outputs_of_norms_of_megatron(self):
         modes = ("megatron(recompute_granularity=selective,recompute_modules=[layernorm])",)

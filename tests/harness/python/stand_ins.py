@@ -5,6 +5,7 @@ configuration and the model, and returns a function that undoes the wrapping."""
 import fnmatch
 import functools
 import shlex
+import unittest.mock
 
 import torch
 import torch.utils.checkpoint
@@ -16,6 +17,10 @@ aten = torch.ops.aten
 GPU_ATTENTION = aten._scaled_dot_product_flash_attention.default, aten._scaled_dot_product_efficient_attention.default
 # Trainers list the fused attention kernels of GPUs. Here the CPU's kernel takes their place.
 ATTENTION = *GPU_ATTENTION, aten._scaled_dot_product_flash_attention_for_cpu.default
+
+
+# Megatron's own least size is 1,048,576. The layers here are smaller.
+MEGATRON_LEAST_NUMBERS = 1024
 
 
 class Projections(torch.nn.Module):
@@ -35,13 +40,24 @@ class Core(torch.nn.Module):
         return functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
 
 
+class Rotary(torch.nn.Module):
+    """Stands for a rotary embedding: makes another query and key."""
+
+    def forward(self, q, k):
+        return q * 0.5, k * 0.5
+
+
 class Attention(torch.nn.Module):
-    def __init__(self, dim):
+    def __init__(self, dim, rotary=False):
         super().__init__()
         self.qkv, self.core, self.output = Projections(dim), Core(), torch.nn.Linear(dim, dim, bias=False)
+        self.rotary = Rotary() if rotary else None
 
     def forward(self, x):
-        return self.output(self.core(*self.qkv(x)))
+        q, k, v = self.qkv(x)
+        if self.rotary is not None:
+            q, k = self.rotary(q, k)
+        return self.output(self.core(q, k, v))
 
 
 class FeedForward(torch.nn.Module):
@@ -55,9 +71,9 @@ class FeedForward(torch.nn.Module):
 
 
 class Layer(torch.nn.Module):
-    def __init__(self, dim, norm):
+    def __init__(self, dim, norm, rotary):
         super().__init__()
-        self.attention_norm, self.attention = norm(dim), Attention(dim)
+        self.attention_norm, self.attention = norm(dim), Attention(dim, rotary)
         self.ffn_norm, self.ffn = norm(dim), FeedForward(dim)
 
     def forward(self, x):
@@ -68,10 +84,10 @@ class Layer(torch.nn.Module):
 class Decoder(torch.nn.Module):
     """Layers in the container that the trainer expects: a list, or a dictionary if `keyed`."""
 
-    def __init__(self, dim=32, num_layers=4, vocabulary=64, keyed=False, norm=torch.nn.RMSNorm):
+    def __init__(self, dim=32, num_layers=4, vocabulary=64, keyed=False, norm=torch.nn.RMSNorm, rotary=False):
         super().__init__()
         self.embed, self.head = torch.nn.Embedding(vocabulary, dim), torch.nn.Linear(dim, vocabulary, bias=False)
-        layers = [Layer(dim, norm) for _ in range(num_layers)]
+        layers = [Layer(dim, norm, rotary) for _ in range(num_layers)]
         self.layers = (torch.nn.ModuleDict({str(i): layer for i, layer in enumerate(layers)}) if keyed
                        else torch.nn.ModuleList(layers))
 
@@ -105,6 +121,14 @@ def wrap_all(modules, **options):
     return lambda: [take_back() for take_back in undo]
 
 
+def wrap_all_moving(modules, host, **options):
+    """Checkpoints modules, and moves the inputs that the checkpoints save."""
+    options = {"use_reentrant": False, "preserve_rng_state": False, **options}
+    undo = [replaced(module, "forward", moving(functools.partial(checkpoint, module.forward, **options), host))
+            for module in modules]
+    return lambda: [take_back() for take_back in undo]
+
+
 def saving(saved, halved=()):
     """Returns a context_fn that saves the results of ops. Of the ops in `halved`, it saves every second one: the first,
     the third, and so on. Forward and recompute count them separately."""
@@ -123,6 +147,56 @@ def saving(saved, halved=()):
 def every(layers, number):
     """Returns every `number`-th layer. With 0, returns all layers."""
     return [layer for count, layer in enumerate(layers, 1) if number == 0 or count % number == 0]
+
+
+class Host:
+    """Pinned memory. A watched step does not see it, as if the model were on a GPU."""
+
+    def __init__(self):
+        self.copied_bytes = 0
+
+    def pack(self, tensor):
+        self.copied_bytes += tensor.nbytes
+        return tensor.detach().numpy().copy()
+
+    def unpack(self, array):
+        return torch.from_numpy(array).clone()
+
+    def hooks(self, is_moved=lambda tensor: True):
+        """Moves the tensors that autograd saves, if `is_moved`. Moves a tensor once, even if several ops save it."""
+        known = {}
+
+        def pack(tensor):
+            if not is_moved(tensor):
+                return None, tensor
+            if tensor.data_ptr() not in known:
+                known[tensor.data_ptr()] = self.pack(tensor)
+            return known[tensor.data_ptr()], None
+
+        def unpack(packed):
+            array, tensor = packed
+            return tensor if array is None else self.unpack(array)
+        return torch.autograd.graph.saved_tensors_hooks(pack, unpack)
+
+
+def moving(function, host, is_moved=lambda tensor: True):
+    """Runs the function, and moves what autograd saves meanwhile."""
+    def forward(*arguments, **keywords):
+        with host.hooks(is_moved):
+            return function(*arguments, **keywords)
+    return forward
+
+
+def transformers(lines, model, host):
+    """Calls the method of transformers. Its save_on_cpu would copy into memory that a watched step sees."""
+    replacement = unittest.mock.patch("transformers.modeling_utils.save_on_cpu", lambda **options: host.hooks())
+    replacement.start()
+    exec(lines, {"model": model})
+
+    def undo():
+        model.activation_checkpointing_disable()
+        replacement.stop()
+    return undo
 
 
 def torchtitan(config, model):
@@ -187,7 +261,9 @@ def torchtitan_on_remat(lines, model):
     return lambda: [take_back() for take_back in undo]
 
 
-def torchtune(config, model):
+def torchtune(config, model, host=None):
+    """With offloading, the recipe's forward runs in a context whose hooks move what autograd saves. This one moves only
+    what the checkpoints save."""
     enabled, mode = config.get("enable_activation_checkpointing", False), config.get("ac_mode")
     layers = []
     if enabled and mode is None:
@@ -196,7 +272,9 @@ def torchtune(config, model):
         layers = layers_of(model)
     elif not enabled and mode == "selective":
         layers = every(layers_of(model), int(config["ac_option"]))
-    return wrap_all(layers)
+    if not config.get("enable_activation_offloading", False):
+        return wrap_all(layers)
+    return wrap_all_moving(layers, host)
 
 
 def modalities(config, model):
@@ -215,11 +293,14 @@ def modalities(config, model):
     return wrap_all(layers, context_fn=saving(saved, halved=(aten.mm.default,)))
 
 
-def axolotl(config, model):
+def axolotl(config, model, host=None):
     """Imitates axolotl, which passes keywords from the run's YAML to a method of transformers' models."""
     keywords = dict(config.get("gradient_checkpointing_kwargs", {"use_reentrant": True}))
     if config.get("selective_checkpointing"):
         keywords = {"use_reentrant": False, "context_fn": saving(ATTENTION)}
+    if config.get("activation_offloading") == "hidden_states":  # axolotl then sets use_reentrant to False
+        lines = 'model.activation_checkpointing_enable({"use_reentrant": False}, offload=True)'
+        return transformers(lines, model, host)
     if config["gradient_checkpointing"]:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=keywords)
     return model.gradient_checkpointing_disable
@@ -306,11 +387,26 @@ def without_outputs_of_norms(layer):
     return replaced(layer, "forward", forward)
 
 
-def megatron(lines, model):
+def offloading_megatron(modules, layers, host):
+    """Moves what autograd saves in the modules of all layers but the last, except small tensors and parameters."""
+    parts = {"qkv_linear": lambda layer: layer.attention.qkv, "core_attn": lambda layer: layer.attention.core,
+             "attn_proj": lambda layer: layer.attention.output}
+
+    def is_moved(tensor):
+        return tensor.numel() >= MEGATRON_LEAST_NUMBERS and tensor.untyped_storage().data_ptr() not in parameters
+    parameters = {parameter.untyped_storage().data_ptr() for layer in layers for parameter in layer.parameters()}
+    parts = [parts[name](layer) for layer in layers[:-1] for name in modules]
+    undo = [replaced(part, "forward", moving(part.forward, host, is_moved)) for part in parts]
+    return lambda: [take_back() for take_back in undo]
+
+
+def megatron(lines, model, host=None):
     """Imitates Megatron, which recomputes groups of layers, the first layers, or modules of every layer. Recompute runs
     to the end of each region."""
     flags = flags_of(lines)
     layers = layers_of(model)
+    if "--fine-grained-activation-offloading" in flags:
+        return offloading_megatron(flags["--offload-modules"], layers, host)
     if flags.get("--recompute-modules") == ["layernorm"]:
         undo = [without_outputs_of_norms(layer) for layer in layers]
         return lambda: [take_back() for take_back in undo]

@@ -271,6 +271,18 @@ TEST_CASE("names of systems and values of settings have aliases") {
              Catch::Contains("ffn stands for experts too"));
 }
 
+// Megatron-LM checks the list of modules when it starts.
+TEST_CASE("a list of offloaded modules that Megatron-LM refuses is refused here") {
+  CHECK(rejection_of("megatron(offload_modules=[attn_norm,attn_proj])") ==
+        "megatron(offload_modules=[attn_norm,attn_proj]) is refused: attn_proj needs core_attn, "
+        "because the backward of core_attn reads the input of attn_proj");
+  CHECK(rejection_of("megatron(offload_modules=[layer_input])") ==
+        "megatron(offload_modules=[layer_input]) is refused: Megatron-LM has no module "
+        "layer_input; attn_norm has the same input");
+  policy_of("megatron(offload_modules=[core_attn,attn_proj])");
+  policy_of("offload_modules([attn_proj,layer_input])");
+}
+
 TEST_CASE("the error for a rejected mode says what is known about the mode") {
   CHECK(is_refused_mode("titan:SelectiveAC"));
   CHECK(is_refused_mode("modalities(ac_variant=selective_op)"));
