@@ -64,7 +64,7 @@ def measure(model, step, plan, num_steps):
         finally:
             undo()
 
-    time_step(model, step)  # a warm-up, because allocations of the first step stay
+    time_step(model, step)  # a warm-up, because the first step makes allocations that stay
     figures = [{"hash": run(hash_of_step, SEED), "watched": run(watch_step), "times": []} for run in (without, with_plan)]
     for _ in range(num_steps):
         for run, arm in zip((without, with_plan), figures):

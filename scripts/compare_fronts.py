@@ -1,23 +1,24 @@
 #!/usr/bin/env python3
-"""Compares the search's plans with what PyTorch offers for the same models, by their shares of the plane of peak and
-step time.
+"""Compares the search's plans with what PyTorch offers for the same models, by the hypervolumes of their points of peak
+and step time.
 
     PYTHON scripts/compare_fronts.py [MODEL ...] > table.md
     PYTHON scripts/compare_fronts.py --compiled [--backend aot_eager] [MODEL ...] > table.md
 
-PYTHON has what scripts/python.txt lists, with any torch of scripts/setup, and torch_remat. Needs target
-`rematch_python` of the preset for that torch and `rematch_cli_lite` of preset dev; REMATCH_PYTHON_LIBRARY and
-REMATCH_BINARY can replace them. tests/harness/python/zoo.py has the MODELs. Every plan of ours and of PyTorch
-runs, and its peak is measured. Its time is the step without checkpointing plus the recomputed ops, both by a device's
-data sheet. torch_remat runs every choice of saved modules of a layer. A plan of PyTorch that no point of ours matches
-is ahead, unless the search's answer to its peak as a budget matches it. Takes about three minutes a model. The table
+PYTHON needs the packages of scripts/python.txt, any torch version of scripts/setup, and torch_remat. The script also
+needs two built targets: `rematch_python` of the preset for that torch version, and `rematch_cli_lite` of preset dev.
+REMATCH_PYTHON_LIBRARY and REMATCH_BINARY can name other files instead. The models are defined in
+tests/harness/python/zoo.py. Every plan of ours and of PyTorch runs, and its peak is measured. Its time is the time of a
+step without checkpointing plus the time of the recomputed ops, both computed from a device's data sheet. torch_remat
+runs with every choice of saved modules of a layer. The table names the plans of PyTorch that no plan of ours matches,
+not even the plan that the search returns with their peak as a budget. Takes about three minutes per model. The table
 goes to stdout, points and progress to stderr.
 
-With --compiled, torch.compile compiles the models for the CPU, and steps are timed as well: the median of the rounds in
-which all plans take turns, in processor time of one thread. Needs no torch_remat. Losses and gradients of all plans
-must be close.
-Exit codes: 0 written; 1 our front covers less than PyTorch's on some model, or a plan did not run as predicted;
-2 usage, or something is missing, in one line."""
+With --compiled, torch.compile compiles the models for the CPU, and steps are timed as well. All plans run alternately;
+a plan's step time is the median of its rounds, in processor time of one thread. Needs no torch_remat. Losses and
+gradients of all plans must be close.
+Exit codes: 0 written; 1 our front covers less than PyTorch's on some model, or a plan did not run as predicted; 2
+usage, or something is missing (the message is one line)."""
 
 import argparse
 import importlib.metadata

@@ -56,8 +56,8 @@ def export(arguments):
     with FakeTensorMode(allow_non_fake_inputs=True) if arguments.fake else contextlib.nullcontext():
         model, step = make()
         with as_with_data() if arguments.fake else contextlib.nullcontext():
-            # an extra pass, so that the trace contains no tensors that only the first pass makes, such as caches and
-            # tables
+            # an extra pass, so that the recorded pass does not make tensors that only a first pass makes, such as
+            # caches
             step()
             trace = record_trace(model, step, arguments.name)
     write(arguments.output, trace)

@@ -1,6 +1,6 @@
 """Compares package rematch with torch.utils.checkpoint, selective checkpointing and torch_remat: step time, executed
-ops, peak and bits. All of them keep the same tensors of every layer. Each arm has its own process; the arms of one
-level take turns."""
+ops, peak memory, and whether results are bit-identical. Arms that are compared keep the same tensors of every layer.
+Each arm runs in its own process, and the arms run alternately."""
 
 import dataclasses
 import os
@@ -13,7 +13,8 @@ from benchmarks.servers import ROOT, Failed, Server, version_of
 SERVER = ROOT / "tests" / "benchmarks" / "package_server.py"
 REMAT_VERSION = "0.2.2"
 OURS = ("whole_region", "on_demand")
-# The rivals at each level. A level states what a layer keeps. Rivals with `+generator` also replay random draws.
+# Maps each level to the rivals of rematch. A level says which tensors a layer keeps. Rivals with `+generator` also
+# replay random draws.
 RIVALS = {"full": ("checkpoint", "checkpoint+generator", "remat"), "attn_only": ("checkpoint", "remat"),
           "save_mm": ("checkpoint",), "attention": ("remat",), "feed_forward": ("remat",)}
 RIVALS_WITH_DROPOUT = {"full": ("checkpoint", "checkpoint+generator", "remat", "remat+generator"),
@@ -38,9 +39,9 @@ class Result:
     step: Row
     peak: Row
     extra: Row  # row with the extra time per op; None except for the dispatch-bound model
-    num_more_ops: int  # number of executed ops beyond those of the step without checkpointing
+    num_more_ops: int  # number of ops executed in addition to those of a step without checkpointing
     bits_equal: bool
-    target: Row = None  # `step` with the limit for the dispatch-bound model; None for other models
+    target: Row = None  # copy of `step` with an absolute limit; only for the dispatch-bound model
 
     @property
     def verdicts(self):
@@ -51,7 +52,8 @@ class Result:
 
     @property
     def verdict(self):
-        """Returns the worst verdict on step, peak, bits and target. Returns "" for a rival, which has no limits."""
+        """Returns "MISSED", "open" or "met", whichever is the worst verdict of this result. Returns "" for a rival,
+        which has no limits."""
         return next((word for word in ("MISSED", "open", "met") if word in self.verdicts), "")
 
 
@@ -109,7 +111,8 @@ def result_of(model, level, way, times, counts, bits):
     (_, ops_of_none), (peak, ops) = counts["none"], counts[arm]
     num_ops = ops_of_none["forward"]
     extra = None
-    if model == DISPATCH_BOUND:  # in other models the repeated ops take most of the time
+    # In other models, most of the extra time is that of the repeated ops.
+    if model == DISPATCH_BOUND:
         extra_ns = [(mine - other) / num_ops for mine, other in zip(times[arm], times["none"])]
         extra = Row("package", arm, "ns", *median_with_interval(extra_ns))
     over_none = [mine / other for mine, other in zip(times[arm], times["none"])]
@@ -119,8 +122,8 @@ def result_of(model, level, way, times, counts, bits):
 
 
 def set_limits(found):
-    """Takes the limits from the best rival. Ignores rivals whose bits differ from the step without checkpointing,
-    because they compute something else."""
+    """Sets the limits to the figures of the best rival. Ignores rivals that compute other bits than the step without
+    checkpointing."""
     rivals = [result for result in found if result.way not in OURS and result.bits_equal]
     for result in found:
         if result.way in OURS:
@@ -132,8 +135,8 @@ def set_limits(found):
 
 
 def take_turns(python, model, threads, arms, rounds):
-    """Returns nanoseconds per step, by arm and round, and a digest of a step's bits, by arm. The order is reversed each
-    round."""
+    """Returns two dicts by arm: the nanoseconds per step of each round, and a digest of the step's results. Every
+    second round runs the arms in reverse order."""
     servers = {}
     try:
         for arm in arms:

@@ -22,8 +22,8 @@ class Row:
 
     @property
     def verdict(self):
-        """Returns "" without a target. `open` means that the measured value misses the target, but the interval
-        includes the target."""
+        """Returns "" if there is no limit. Returns "open" if the measured value misses the limit, but the interval
+        includes it."""
         if self.limit is None:
             return ""
         if self.holds(self.measured):
@@ -36,7 +36,8 @@ def read_rows(text):
 
 
 def median_with_interval(values):
-    """Returns the median and its 95 % interval from order statistics. Assumes nothing about the distribution."""
+    """Returns the median and its 95 % confidence interval, computed from order statistics. Assumes nothing about the
+    distribution."""
     ordered = sorted(values)
     count = len(ordered)
     reach = math.ceil(0.98 * math.sqrt(count))

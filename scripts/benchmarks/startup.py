@@ -1,4 +1,5 @@
-"""Measures the time from process start to the end of the first checkpointed step, and the resident memory then."""
+"""Measures the time from process start to the end of the first checkpointed step, and the resident memory at its
+end."""
 
 import statistics
 import time
@@ -22,7 +23,8 @@ def first_step(words, policy):
 def rows(python):
     """Measures only rematch if `python` is None."""
     ours, theirs = [], []
-    first_step([OURS], "full")  # unmeasured starts, which load both programs into the page cache
+    # These runs are not measured. They load both programs into the page cache.
+    first_step([OURS], "full")
     if python:
         first_step([*python, THEIRS], "full")
     for turn in range(ROUNDS):

@@ -1,4 +1,4 @@
-"""Compares the step time of each policy with PyTorch eager: same shapes, same ops, taking turns."""
+"""Compares the step time of each policy with PyTorch eager. Both run the same shapes and ops, alternately."""
 
 from benchmarks.rows import Row, median_with_interval
 from benchmarks.servers import OURS, THEIRS, Failed, Server
@@ -6,8 +6,8 @@ from benchmarks.servers import OURS, THEIRS, Failed, Server
 POLICIES = ["none", "full", "attn_only", "save_mm"]
 SCHEDULES = ["whole_region", "on_demand"]
 
-# Name, preset and overrides. The shapes range from kernels of a few hundred bytes to kernels that hide all other
-# costs.
+# Name, preset and overridden sizes. In the smallest model, kernels process only a few hundred bytes. In the largest
+# model, kernels take so long that they hide all other costs.
 SHAPES = [
     ("llama dispatch-bound", "llama_small",
      {"dim": 16, "heads": 2, "kv_heads": 2, "ffn": 32, "batch": 1, "tokens": 4}),
@@ -20,7 +20,8 @@ SHAPES = [
       "batch": 1}),
 ]
 
-# how long the faster program runs per turn: much longer than waking a process takes, shorter than a stall
+# Time for which the faster program runs before the programs alternate. It is much longer than the wake-up of a process,
+# but shorter than a stall of the machine.
 TURN_NANOSECONDS = 40e6
 WARM_UP_STEPS = 3
 ROUNDS = 20
@@ -47,8 +48,8 @@ def compare_shape(python, shape, threads, rounds, say):
 
 
 def take_turns(ours, theirs, arms, rounds, say):
-    """Returns ratios by arm. Each round runs every policy of PyTorch between the arms of rematch. The order is reversed
-    each round."""
+    """Returns a list of ratios for each arm of rematch. For each policy, a round measures one arm of rematch, then
+    PyTorch, then the other arms. Every second round reverses this order."""
     steps = {}
     for policy_index, policy in enumerate(POLICIES):
         mine = [index for index, arm in enumerate(arms) if arm[0] == policy]

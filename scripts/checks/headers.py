@@ -11,8 +11,8 @@ from checks.tree import problems_of_each
 FLAGS = ["-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Winvalid-pch", "-I."]
 
 # Sets of headers that many other headers include and that take most of the compile time. Each set is precompiled once.
-# A header is compiled with the first set of which it includes every header, directly or not. The precompiled set
-# therefore cannot hide a missing include.
+# A header is compiled with the first set whose headers it all includes, directly or not. So a precompiled set cannot
+# hide that an include is missing.
 COMMON = (
     ("torch/csrc/distributed/c10d/ProcessGroup.hpp",),
     ("ATen/core/dispatch/Dispatcher.h",),
@@ -65,7 +65,7 @@ def system_headers(tree, name):
 
 
 class Precompiled:
-    """The precompiled sets of COMMON. Compiles each set when a header first needs it."""
+    """The precompiled headers of the sets in COMMON. Each set is compiled when it is first needed."""
 
     def __init__(self, tree, torch):
         self.tree = tree
@@ -102,8 +102,8 @@ class Precompiled:
 
 def chains_of(tree, names, kind_of):
     """Groups the headers into as few chains as possible. In a chain, each header includes the header before it,
-    directly or not, and has the same kind. Each header is then preceded only by headers that it includes itself, so one
-    compilation checks the whole chain. Uses Fulkerson's reduction of Dilworth's theorem to matching."""
+    directly or not, and both use the same precompiled set. So each header is preceded only by headers that it includes
+    itself, and one compilation checks the whole chain. Uses Fulkerson's reduction of Dilworth's theorem to matching."""
     before = {}
 
     def take_one_before(name, seen):

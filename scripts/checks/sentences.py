@@ -105,7 +105,7 @@ def _cpp_strings(text):
             continue
         line_start = text.rfind("\n", 0, match.start()) + 1
         if text[line_start:match.start()].lstrip().startswith("#"):
-            continue  # the string is the path of an include
+            continue  # this string is the path in an #include
         value = match[0][1:-1] if match[0][0] == '"' else match[0][match[0].index("(") + 1:match[0].rindex(")")]
         if end >= 0 and not text[end:match.start()].strip():
             found[-1] = (found[-1][0], found[-1][1] + value)
@@ -135,8 +135,8 @@ def _is_docstring(node, text):
 
 
 def _joined(found):
-    """Returns (line, words) of whole comments. A comment alone on its line continues the comment above it at the same
-    column. An empty comment ends a paragraph."""
+    """Returns (line, words) of whole comments. Joins a comment to the comment on the line above if both begin at the
+    same column. An empty comment ends a paragraph."""
     joined, last = [], None
     for each in found:
         words = " ".join(each.text.split())

@@ -9,8 +9,8 @@ import shutil
 from checks.tree import find_tool, problems_of_each, run_command
 
 PARTS = ("policies/", "reports/", "models/scope/", "models/preset/")
-# Checks that run only with --deep: the analyzer, and checks for errors with C's macros and strings. They take more than
-# a third of a full run.
+# Checks that run only with --deep: the static analyzer, and checks for typical mistakes with C macros and C strings.
+# They take more than a third of a full run.
 DEEP_CHECKS = ("clang-analyzer-*", "bugprone-assert-side-effect", "bugprone-multiple-statement-macro",
                "bugprone-not-null-terminated-result", "bugprone-stringview-nullptr", "bugprone-suspicious-string-compare")
 # Limits how far the analyzer explores a function. Clang's default is 225000.
@@ -19,7 +19,7 @@ NODES = 40000
 
 def run(tree):
     clang_tidy = find_tool("clang-tidy", 14)
-    # Configures every time, because sources are added and removed.
+    # Runs CMake every time, because sources may have been added or removed.
     status, _, errors = run_command(
         ["cmake", "--preset", "lite", "-B", "build/tidy", "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON"], tree.root)
     if status:
@@ -55,7 +55,7 @@ def units_of(tree):
         if sources:
             unit = folder / f"{len(units)}.cpp"
             unit.parent.mkdir(exist_ok=True)
-            # Appends the compile command, so that the fingerprint of the unit covers it.
+            # Appends the compile command as a comment, so that the fingerprint of the unit depends on the command too.
             lines = [line for source in sources for line in tree.lines(source)]
             unit.write_text("\n".join([*lines, f"// {entry['command']}"]) + "\n")
             units[os.path.relpath(unit, tree.root)] = sources
@@ -64,7 +64,7 @@ def units_of(tree):
 
 def examine(tree, clang_tidy, unit, sources):
     command = shlex.split((tree.root / unit).read_text().splitlines()[-1])[2:]
-    flags = [*command[:command.index("-o")], "-Qunused-arguments"]  # ignores GCC's --param
+    flags = [*command[:command.index("-o")], "-Qunused-arguments"]  # makes clang ignore GCC's flag --param
     status, output, errors = run_command(
         [*clang_tidy, "--quiet", "--warnings-as-errors=*", unit, "--", *flags], tree.root)
     lines = [located(tree, line.replace(f"{tree.root}/", ""), unit, sources)

@@ -63,7 +63,7 @@ class Tree:
         return frozenset(seen)
 
     def fingerprint(self, name, *context):
-        """Returns a hash of the file, of every file that it includes, and of the context."""
+        """Returns a hash of the file, of every file that it includes, and of `context`."""
         digest = hashlib.sha256(repr(context).encode())
         for member in sorted(self.closure(name)):
             digest.update(member.encode() + b"\0" + hashlib.sha256(self.bytes_of(member)).digest())

@@ -1,5 +1,5 @@
-# Settings that every target of this project shares: language, warnings, sanitizers, the
-# precompiled header of the parts on LibTorch, and how tests are found.
+# Settings that every target of this project shares: language, warnings, sanitizers, precompiled headers, and how tests
+# are found.
 include(GNUInstallDirs)
 
 set(CMAKE_CXX_STANDARD 20)
@@ -66,9 +66,8 @@ macro(rematch_choose_libtorch)
   rematch_default_path(REMATCH_DRY_ROOT ${CMAKE_SOURCE_DIR}/.libtorch-dry${rematch_suffix} "What scripts/setup dry has unpacked")
 endmacro()
 
-# Defines a cached path that follows its default until the user sets another path. Build folders of
-# earlier versions did not store their default, which was always the path for LibTorch's default
-# version.
+# Defines a cached path. The path changes with its default until the user sets another path. Build folders of earlier
+# versions did not store the default, which was then always the path of LibTorch's default version.
 macro(rematch_default_path variable default help)
   if(NOT DEFINED ${variable}_DEFAULT)
     string(REGEX REPLACE "-2\\.[0-9]+$" "" ${variable}_DEFAULT ${default})
@@ -102,8 +101,8 @@ macro(rematch_find_libtorch)
   endif()
 endmacro()
 
-# Sets REMATCH_DRY_DEVICE if the dry CUDA device is built, with the programs that run on it. Sets REMATCH_HAS_CUDA if
-# the parts on CUDA are built, for a GPU or for the dry device.
+# Sets REMATCH_DRY_DEVICE if the dry CUDA device and its programs are built. Sets REMATCH_HAS_CUDA if code that needs
+# CUDA is built, either for a GPU or for the dry device.
 macro(rematch_decide_on_cuda)
   if(REMATCH_CUDA AND NOT REMATCH_LIBTORCH)
     message(FATAL_ERROR "REMATCH_CUDA=ON needs REMATCH_LIBTORCH=ON")
@@ -134,9 +133,9 @@ macro(rematch_decide_on_cuda)
   endif()
 endmacro()
 
-# Enables the CUDA language for kernels. Code is for sm_89 (L40S) and sm_90 (H100, H200). A driver compiles the PTX for
-# any other card from sm_80 (A100) on. The compiler is the one that scripts/setup put into `root`, unless
-# CMAKE_CUDA_COMPILER or CUDACXX names another.
+# Enables the CUDA language for kernels. Generates code for sm_89 (L40S) and sm_90 (H100, H200), and PTX, which the
+# driver compiles for any other card from sm_80 (A100) on. The compiler is the one that scripts/setup put into `root`,
+# unless CMAKE_CUDA_COMPILER or CUDACXX names another.
 macro(rematch_enable_cuda root)
   set(rematch_own_nvcc ${root}/nvidia/cu13/bin/nvcc)
   if(NOT DEFINED CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX} AND EXISTS ${rematch_own_nvcc})
@@ -158,7 +157,7 @@ endmacro()
 
 function(rematch_target_defaults target)
   target_compile_features(${target} PUBLIC cxx_std_20)
-  # nvcc passes generated code to the host compiler, and -Wpedantic would reject that code.
+  # nvcc passes generated code to the host compiler, and -Wpedantic would warn about that code.
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:
     -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wno-missing-field-initializers -Werror>)
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>
@@ -168,23 +167,23 @@ function(rematch_target_defaults target)
     target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link -Wno-error)
   endif()
   if(REMATCH_SANITIZE)
-    # GCC 12 mistakes instrumented moves of std::function for uninitialised reads (GCC bug 105562).
+    # GCC 12 wrongly reports uninitialised reads when a sanitizer instruments moves of std::function (GCC bug 105562).
     target_compile_options(${target} PRIVATE -fsanitize=${REMATCH_SANITIZE} -fno-omit-frame-pointer -g1
       -Wno-maybe-uninitialized)
     target_link_options(${target} PUBLIC -fsanitize=${REMATCH_SANITIZE})
   endif()
 endfunction()
 
-# The headers that most sources include, without LibTorch and with it.
+# The headers that most sources include: those of the standard library and JSON, and those of LibTorch.
 set(rematch_standard_headers <nlohmann/json.hpp> <algorithm> <array> <charconv> <chrono> <filesystem> <fstream> <functional> <map>
     <optional> <set> <sstream> <string> <string_view> <utility> <variant> <vector>)
 set(rematch_torch_headers <ATen/core/Tensor.h> <ATen/core/dispatch/Dispatcher.h> <torch/csrc/autograd/saved_variable.h>
     <torch/library.h>)
 
-# Makes `target` use the precompiled header `name`, which consists of HEADERS. All targets that name the header share
-# it, so they must have the same OPTIONS and LINKS. The header is compiled with -fPIC, also for executables, which CMake
-# would compile with -fPIE, because one precompiled header cannot serve both. The header can serve
-# code with different optimization levels.
+# Makes `target` use the precompiled header `name`, which consists of HEADERS. All targets that use the same name must
+# have the same OPTIONS and LINKS, but they may have different optimization levels. The header is compiled with -fPIC.
+# So are its targets, even executables, which CMake would compile with -fPIE, because one precompiled header cannot
+# serve both.
 function(rematch_share_pch target name)
   cmake_parse_arguments(arg "" "" "OPTIONS;LINKS;HEADERS" ${ARGN})
   if(NOT TARGET ${name})
@@ -199,32 +198,34 @@ function(rematch_share_pch target name)
   target_precompile_headers(${target} REUSE_FROM ${name})
 endfunction()
 
-# Gives `target` the precompiled header for parts without LibTorch.
+# Makes `target` use the precompiled header for sources without LibTorch.
 function(rematch_use_pch target)
   rematch_share_pch(${target} rematch_pch)
 endfunction()
 
-# Gives `target` the precompiled header for parts on LibTorch. Without -fopenmp, at::parallel_for would be serial.
+# Makes `target` use the precompiled header for sources with LibTorch. Without -fopenmp, at::parallel_for would be
+# serial.
 function(rematch_use_torch_pch target)
   rematch_share_pch(${target} rematch_torch_pch OPTIONS -fopenmp LINKS torch::cpu HEADERS ${rematch_torch_headers})
 endfunction()
 
-# Gives `target` the precompiled header for tests without LibTorch. These tests are compiled with -O0.
+# Makes `target` use the precompiled header for tests without LibTorch. In release builds these tests are compiled with
+# -O0.
 function(rematch_use_test_pch target)
   rematch_share_pch(${target} rematch_test_pch OPTIONS $<$<CONFIG:Release>:-O0> LINKS Catch2::Catch2
     HEADERS ${CMAKE_SOURCE_DIR}/tests/support/catch.h)
 endfunction()
 
-# Gives `target` the precompiled header for tests on LibTorch. Catch2 is included after LibTorch, because both define
-# the macro CHECK.
+# Makes `target` use the precompiled header for tests with LibTorch. Catch2 is included after LibTorch, because both
+# define the macro CHECK.
 function(rematch_use_torch_test_pch target)
   rematch_share_pch(${target} rematch_torch_test_pch OPTIONS -fopenmp LINKS torch::cpu Catch2::Catch2
     HEADERS ${rematch_torch_headers} <ATen/Functions.h> <torch/csrc/autograd/custom_function.h>
       ${CMAKE_SOURCE_DIR}/tests/support/catch.h)
 endfunction()
 
-# Joins several sources into one unit, which reads their headers once. Names in the anonymous namespaces of a target
-# must therefore differ.
+# Joins several sources into one compilation unit, which reads their headers once. Names in anonymous namespaces must
+# therefore be unique within the target.
 function(rematch_use_unity target sources_of_unit)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${REMATCH_UNITY} UNITY_BUILD_BATCH_SIZE ${sources_of_unit})
 endfunction()
@@ -239,15 +240,14 @@ function(rematch_public_headers)
   endforeach()
 endfunction()
 
-# Compiling with -O1 takes a third less time than with Release's -O3. This level suits code that
-# runs briefly: parts that read, write and format records, tests on LibTorch, and tests with
-# brute-force oracles.
+# Compiling with -O1 takes a third less time than with -O3, Release's default. -O1 suits code that runs only briefly:
+# code that reads, writes and formats files, tests with LibTorch, and tests with brute-force oracles.
 function(rematch_compile_lightly target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
 
-# Keeps programs that link the library from exporting its symbols. Otherwise LibTorch would call the program's
-# std::regex, which is compiled with -O1, for every matmul on CUDA with repeatable bits.
+# Stops programs that link the library from exporting its symbols. Otherwise LibTorch would use the program's copy of
+# std::regex, which is compiled with -O1. LibTorch uses std::regex in every deterministic matmul on CUDA.
 function(rematch_keep_symbols target)
   target_link_options(${target} INTERFACE LINKER:--exclude-libs=lib${target}.a)
 endfunction()
@@ -302,28 +302,28 @@ function(rematch_add_choice name)
   rematch_add_library(${name} DEPENDS ${chosen})
 endfunction()
 
-# Links a program with CUDA: with the real CUDA in a build for a GPU, otherwise with the dry device.
+# Links a program with CUDA: a build for a GPU uses the real CUDA, any other build uses the dry device.
 function(rematch_link_with_cuda program)
   set_target_properties(${program} PROPERTIES REMATCH_WITH_CUDA ON)
   target_link_libraries(${program} PRIVATE torch::cuda)
   if(REMATCH_DRY_DEVICE)
-    # LibTorch looks for the stand-ins next to the folder from which it is loaded.
+    # LibTorch looks for the stand-ins of the CUDA libraries next to the folder from which LibTorch is loaded.
     set_target_properties(${program} PROPERTIES BUILD_RPATH
       "${REMATCH_DRY_DEVICE_ROOT}/torch/lib;${REMATCH_DRY_DEVICE_ROOT}/nvidia/cu13/lib")
     add_dependencies(${program} dry_cuda)
   endif()
 endfunction()
 
-# A test that runs longer is considered hung. On a busy machine a test may get only a fifteenth of a core, and must
-# still pass.
+# A test that runs longer is considered hung. The limit is long, because on a busy machine a test may get only a
+# fifteenth of a core.
 set(REMATCH_HANG_SECONDS 1800)
 
-# rematch_add_test(NAME SOURCES ... DEPENDS ... [TORCH] [CUDA] [ORACLES] [TIMEOUT SECONDS]) adds one Catch2 binary.
-# Every pair of source and label is a ctest test. The labels are tags: [property] [golden] [parity] [device] [gpu], else
-# `unit`.
+# rematch_add_test(NAME SOURCES ... DEPENDS ... [TORCH] [CUDA] [ORACLES] [TIMEOUT SECONDS]) adds one Catch2 binary. The
+# test cases of a source that have the same label form one ctest test. The labels are the Catch2 tags [property]
+# [golden] [parity] [device] [gpu]; test cases without a tag have the label `unit`.
 # - CUDA links the binary with CUDA.
 # - ORACLES is for tests whose own code computes for seconds.
-# - TIMEOUT is for tests that scripts/test --deep makes long. The default is REMATCH_HANG_SECONDS.
+# - TIMEOUT is for tests that take long under scripts/test --deep. The default is REMATCH_HANG_SECONDS.
 function(rematch_add_test name)
   cmake_parse_arguments(arg "TORCH;CUDA;ORACLES" "TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
   if(NOT arg_TIMEOUT)
@@ -349,8 +349,8 @@ function(rematch_add_test name)
   rematch_register_tests(${name} ${arg_TIMEOUT} ${arg_SOURCES})
 endfunction()
 
-# Registers one ctest test for each pair of source and label. LibTorch takes 0.4 s to start, and the test cases of a
-# test share this start. Catch2 tags each test case with # and the name of its source without its suffix.
+# Registers one ctest test for each pair of source and label, not for each test case, because LibTorch takes 0.4 s to
+# start. Catch2 tags each test case with # and the name of its source without the suffix.
 # - Each test has one OpenMP thread, because ctest runs as many tests as there are cores, and waiting threads spin.
 # - A test that asserts nothing, for example without a GPU, counts as skipped.
 # - Tests with a long time limit start first.
@@ -379,8 +379,7 @@ endfunction()
 # is configured, and again when it changes.
 function(rematch_labels_of variable source)
   file(READ ${source} text)
-  # Replaces brackets and semicolons, because they would split or join elements in CMake's list of
-  # matches.
+  # Replaces brackets and semicolons, because CMake would join or split list elements at these characters.
   string(REPLACE "[" "<" text "${text}")
   string(REPLACE "]" ">" text "${text}")
   string(REPLACE ";" "," text "${text}")
@@ -408,9 +407,8 @@ function(rematch_labels_of variable source)
   set(${variable} ${labels} PARENT_SCOPE)
 endfunction()
 
-# Generates a source file and stores its path in `variable`. The source defines FUNCTION, which
-# HEADER declares and which returns the text of each of FILES. So an installed binary needs no data
-# folder.
+# Generates a source file and stores its path in `variable`. The source defines FUNCTION, which HEADER declares.
+# FUNCTION returns the text of each file in FILES, so an installed binary needs no data folder.
 function(rematch_embed variable)
   cmake_parse_arguments(arg "" "HEADER;FUNCTION" "FILES" ${ARGN})
   set(output ${CMAKE_CURRENT_BINARY_DIR}/${arg_FUNCTION}.cpp)

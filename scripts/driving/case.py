@@ -1,5 +1,5 @@
-"""One run of the driver, as data: the flags, policies and plans of one `rematch run`, and the files that they name.
-Nothing is executed here."""
+"""Describes one run of the driver: the flags, policies and plans of one `rematch run`, and the files that they name.
+Executes nothing."""
 
 import dataclasses
 import json
@@ -16,7 +16,7 @@ class PlanOf:
 
 @dataclasses.dataclass(frozen=True)
 class FrontPoint:
-    """A point of a front that `rematch search` makes with these flags. `share` is its relative position on the
+    """A point of a front that `rematch search` makes with `flags`. `share` is the point's relative position on the
     front, from 0 to 1."""
     flags: tuple
     share: float
@@ -30,7 +30,7 @@ class Case:
     policies: list = dataclasses.field(default_factory=list)
     plans: list = dataclasses.field(default_factory=list)
     files: dict = dataclasses.field(default_factory=dict)  # maps a file's name to its policy or text
-    model_from_plan: bool = False  # true only if there are plans and no policies
+    model_from_plan: bool = False  # if true, a run without policies takes its model from a plan
     afterwards: str = None  # name of a function in driving/afterwards.py
 
     def copy(self):

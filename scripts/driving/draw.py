@@ -1,4 +1,4 @@
-"""Draws the case of a seed. The same seed and catalogue give the same case."""
+"""Draws the random test case of a seed. The same seed and catalogue give the same case."""
 
 import json
 import random
@@ -10,7 +10,7 @@ from driving.models import ON_TEXT, draw_model
 from driving.policies import FileDrawer
 
 LONG_BLOCKS = ("wan", "ltx")  # models with so many ops that a search without --hull takes many seconds
-# for "cpu" times are measured, for a card they come from its data sheet
+# devices of a search; "cpu" times are measured, a card's times come from its data sheet
 DEVICES = ("h100", "h100", "h200", "l40s", "a100", "cpu")
 
 
@@ -33,7 +33,7 @@ def draw_case(seed, attempt, catalogue, tool):
 
 
 def file_drawer(rng, case, tool, layers):
-    """Returns None if the model cannot be traced. The run of the case must then report why."""
+    """Returns None if the model cannot be traced. In that case the run must fail and say why."""
     done = tool.start("trace", *words_of(case.model, ""))
     return FileDrawer(rng, json.loads(done.out), layers) if done.code == 0 else None
 

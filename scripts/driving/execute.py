@@ -19,11 +19,11 @@ class Outcome:
     lines: list = dataclasses.field(default_factory=list)  # commands that reproduce the failure
     refused: list = dataclasses.field(default_factory=list)  # messages of rejected items
     points: int = 0
-    proofs: int = 0  # number of points in which every gradient existed and was not zero
+    proofs: int = 0  # number of points whose gradients all existed and were not zero
     pairs: int = 0  # number of plans that ran under both schedules
 
     def kinds(self):
-        """Returns the kinds of failure. The exit code counts as a failure only if no other failure explains it."""
+        """Returns the kinds of failure. Drops "exit code" if there is another failure, which explains the exit code."""
         found = {failure.split(":")[0] for failure in self.failures}
         return found - {"exit code"} or found
 

@@ -1,4 +1,4 @@
-"""Draws a model and consistent sizes for it. Every such model must run, even with sizes of 1."""
+"""Draws a model and sizes that are consistent. Every model drawn here must run, even with sizes of 1."""
 
 PRESETS = {
     "llama": ("llama_small", "llama3_1b", "llama3_8b"),

@@ -1,13 +1,13 @@
 """Draws policies: every entry of `rematch list` and every spelling of `rematch list --systems`, with arguments. Also
-draws policy files, whose selectors name the model's own ops and scopes."""
+draws policy files, whose selectors name ops and scopes of the model under test."""
 
 import re
 
 from driving.tool import Failed
 
-# In other systems' spellings of policies, a single upper-case letter stands for a value.
+# In policy names of other systems, a single upper-case letter is a placeholder for a value.
 HOLE = re.compile(r"(?<=[=(])[A-Z](?=[,)])")
-# Selectors that match no op of these models, or that use another name of such an op.
+# Selectors that match no op of these models, or that name an op as another system does.
 FOREIGN = ("aten::_scaled_dot_product_flash_attention", "rematch::attention", "norm", "random",
            "aten._scaled_dot_product_efficient_attention.default", "torch.ops.aten.mm.default",
            "_c10d_functional::reduce_scatter_tensor")
@@ -51,7 +51,7 @@ def saved_and_recomputed(*values):
 
 TITAN_REGIONS = ("attention.*", "attention.wo.*", "*", "*routed_experts.w13.*", "feed_forward.*")
 
-# Maps each policy whose argument consists of words to a function that draws the argument.
+# Maps a policy to a function that draws its argument, if the argument consists of words.
 ARGUMENTS = {
     "sac_titan_excluding": words_of("attention.output", "self_attention.output", "moe.router.gate",
                                     "ffn", "head", brackets="[{}]"),
@@ -78,14 +78,15 @@ ARGUMENTS = {
     "remat_custom": words_of("out_proj=device", "query_proj=offload", "context=device", "mlpwo=remat",
                              "moe_mlpwo=device"),
 }
-# Maps a letter that stands for only a part of our policy's argument to a function that draws the value.
+# Maps (policy, placeholder) to a function that draws a value, if the value is only a part of the policy's argument.
 PARTS = {("remat_titan", letter): words_of(*TITAN_REGIONS, brackets="[{}]") for letter in "SR"}
 PARTS["remat", "S"] = words_of("attention", "ffn", brackets="[{}]")
 BY_FORM = {"": None, "(N)": count, "([I,...])": layer_list}
 
 
 class Catalogue:
-    """Draws from the catalogue's entries and from other systems' spellings, as listed by the binary."""
+    """Draws policies from the lists that the binary prints: the catalogue's entries and the spellings of other
+    systems."""
 
     def __init__(self, tool):
         listed = tool.json("list", "--json")["policies"]
@@ -109,12 +110,13 @@ class Catalogue:
         while True:
             entry = rng.choice(self.systems)
             if entry["policy"] is None and rng.random() < 0.8:
-                continue  # rematch rejects a mode without a policy of ours for every model
+                # rematch always rejects a mode that has no equivalent policy of ours, so such modes are drawn rarely.
+                continue
             return HOLE.sub(lambda hole: self.value_of(hole[0], entry["policy"], rng, layers),
                             entry["mode"])
 
     def value_of(self, letter, policy, rng, layers):
-        """Returns the value that the letter stands for: the argument of our policy, or a part of that argument."""
+        """Returns a value for the placeholder: the argument of our policy, or a part of that argument."""
         if policy and "{" + letter + "}" in policy:
             name = policy.split("(")[0]
             arguments = PARTS.get((name, letter)) or self.arguments(name)
@@ -126,11 +128,11 @@ class Catalogue:
 
 
 class FileDrawer:
-    """Draws policy files for one model. Their selectors name ops and scopes of its trace."""
+    """Draws policy files for one model. Their selectors name ops and scopes of the model's trace."""
 
     def __init__(self, rng, trace, layers):
         self.rng, self.layers = rng, layers
-        # A block's inner scopes begin with a dot; the block itself is ".".
+        # The path of a scope inside a block begins with a dot. The path of the block itself is ".".
         self.inner = sorted({scope["path"][1:] for part in trace["types"] for scope in part["scopes"]
                              if scope["path"].startswith(".")} - {""})
         self.ops = sorted({(part["scopes"][op["scope"]]["path"], op["name"], op["class"])
@@ -141,7 +143,7 @@ class FileDrawer:
         return self.rng.random() < share
 
     def selector(self):
-        """Returns a selector, mostly for an op that exists, in a scope that contains it."""
+        """Returns a selector. Most selectors name an existing op and a scope that contains it."""
         path, name, op_class = self.rng.choice(self.ops)
         spellings = [name, op_class, "result"]
         if name.startswith("aten::"):

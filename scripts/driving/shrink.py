@@ -8,8 +8,8 @@ SECONDS = 90
 
 
 def shrink(case, kinds, fails):
-    """`fails(case)` returns the kinds of failure of a case. Stops when nothing more can be removed, or at the time
-    limit."""
+    """`fails(case)` returns the kinds of failure of a case. Stops when no smaller case fails in the same way, or at the
+    time limit."""
     end = time.monotonic() + SECONDS
     smaller = True
     while smaller:

@@ -15,7 +15,7 @@ class Failed(Exception):
 @dataclasses.dataclass
 class Done:
     words: list
-    code: int  # 128 + n for signal n; None if it exceeded the time limit
+    code: int  # 128 + n if signal n killed the program; None if it exceeded the time limit
     out: str
     err: str
 
@@ -23,7 +23,7 @@ class Done:
 class Tool:
     def __init__(self, binary, root):
         self.binary, self.root = str(binary), root
-        # Removes a job array's variables, because they would make every run a shard.
+        # Removes the variables of a cluster's job array. With them, every run would execute only a share of its points.
         self.environment = {name: value for name, value in os.environ.items()
                             if not name.startswith("SLURM_")}
 

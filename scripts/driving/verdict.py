@@ -1,9 +1,9 @@
-"""Rules that every run must satisfy. Each function returns the failures, as `kind: what`."""
+"""Rules that every run must satisfy. Each function returns a list of failures, each as `kind: message`."""
 
 import collections
 
 HARMLESS = ("rematch: note: ", "rematch: warning: ", "rematch: hint: ")
-# maximum length of a rejection, which may contain a name of 300 characters and an equally long list of ops
+# maximum length of an error message, which may contain a name of 300 characters and an equally long list of ops
 MOST_LETTERS = 1000
 TRACES_OF_A_CRASH = ("terminate called", "Assertion", "what():", "Exception raised from",
                      "AddressSanitizer", "Segmentation")
@@ -30,8 +30,8 @@ def judge_ending(done, *allowed):
 
 
 def judge_report(report, case, plans, front_figures):
-    """`plans` holds the policy names of the case's plans. `front_figures` maps (plan hash, schedule) to the figures
-    that a search predicted for this optimizer."""
+    """`plans` lists the names under which the case's plans are reported. `front_figures` maps (plan hash, schedule) to
+    the figures that a search predicted for this optimizer."""
     points = report["points"]
     found = judge_reference(points, case) + judge_presence(points, case, plans)
     for point in points:
@@ -75,7 +75,7 @@ def judge_presence(points, case, plans):
 
 
 def judge_point(point, case):
-    """Returns (kind, what) of every failure."""
+    """Returns (kind, message) for every failure."""
     if point["status"] != "ok":
         yield "status", f"{point['status']}: {point['reason']}"
         return
@@ -103,8 +103,8 @@ def judge_parity(parity, steps):
 
 
 def judge_front(point, figures):
-    """Requires that the figures of the search, from the step simulator, equal the figures of the run, from the
-    engine."""
+    """Requires that the figures that the step simulator predicted in the search equal the figures that the engine
+    measured in the run."""
     for key in ("peak_allocated_bytes", "after_forward_bytes"):
         if point["memory"][key] != figures["predicted_" + key]:
             yield f"{key} {point['memory'][key]}, but the front predicts {figures['predicted_' + key]}"
@@ -122,7 +122,8 @@ def judge_baselines(points):
 
 
 def judge_schedules(points):
-    """Requires that on_demand executes no more ops and peaks no higher than whole_region with the same plan."""
+    """Requires that, with the same plan, on_demand executes at most as many ops as whole_region and has at most the
+    same peak."""
     by_plan = collections.defaultdict(dict)
     for point in points:
         if point["status"] == "ok":

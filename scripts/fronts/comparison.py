@@ -37,12 +37,12 @@ def say(text):
 
 @dataclasses.dataclass
 class Priced:
-    """The points of both sides, with step times computed from the same op times."""
+    """The points of rematch and of PyTorch. All step times are computed from the same op times."""
 
     plain: Point
     ours: list
-    theirs: dict  # points by family
-    # `ours`, and for each unmatched point of `theirs` the plan that the search finds with that point's peak as a budget
+    theirs: dict  # maps each family to its points
+    # `ours`, and the plans that the search finds if it gets the peaks of unmatched points of `theirs` as budgets
     answered: list
 
     def all_of_theirs(self):
@@ -106,8 +106,8 @@ def profile_of(trace, device):
 
 
 def rise_of(model, step):
-    """Returns the bytes that the step adds at its highest op boundary. Repeats until two steps agree, because the first
-    steps compile or fill caches."""
+    """Returns how many bytes the step adds at its peak, measured between ops. Repeats until two steps agree, because
+    the first steps compile or fill caches."""
     risen = None
     for _ in range(MOST_STEPS):
         model.zero_grad(set_to_none=True)

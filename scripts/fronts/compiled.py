@@ -28,7 +28,7 @@ SCALE = 4  # multiplies the widths of the zoo's models, so that matmuls take mos
 BUDGETS = (0, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
 NUM_BUDGETS_OF_OURS = 8
 LOSS_TOLERANCE, GRADIENT_TOLERANCE = 1e-6, 1e-4
-# a limit far above the number of plans, because torch stops recompiling a function after 8 times by default
+# a limit far above the number of plans; by default, torch recompiles a function at most 8 times
 MAX_COMPILED = 1000
 
 

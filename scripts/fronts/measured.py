@@ -9,9 +9,9 @@ from fronts.plane import Point, hypervolume_ratio, reference_of
 MODELS = ("llama", "qwen3", "mixtral", "gpt2", "bert", "vit", "wan", "flux", "ltx", "sd3")
 BACKENDS = ("inductor", "aot_eager")
 MIB = 2**20
-NUM_SPREADS = 2  # times count as equal if they differ by less than this many times the spread of both
+NUM_SPREADS = 2  # times count as equal if they differ by less than this factor times the sum of their spreads
 SAME_PEAK = 1e-3  # peaks that differ by less than this fraction count as equal
-LOW_PEAK = 0.7  # fraction of the peak without checkpointing; peaks below it are compared at equal step times
+LOW_PEAK = 0.7  # points with a peak below this fraction of the peak without checkpointing are "low points"
 OURS = "ours"
 
 
@@ -73,8 +73,8 @@ class Comparison:
             other.peak_bytes < each.peak_bytes and other.median_ns <= each.median_ns for other in self.theirs)]
 
     def peak_ratios(self):
-        """For each low point of PyTorch, returns the lowest peak of our equally fast plans divided by the point's peak.
-        The entry is None if no plan of ours is as fast."""
+        """For each low point of PyTorch, finds our plans that are as fast as the point. Returns their lowest peak
+        divided by the point's peak, or None if no plan of ours is as fast."""
         found = []
         for each in self.low_points():
             as_fast = [mine.peak_bytes for mine in self.ours if mine.is_as_fast_as(each)]

@@ -1,9 +1,9 @@
-"""Points of peak bytes and step time, and the part of the plane that they cover."""
+"""Points of peak bytes and step time, and their hypervolume."""
 
 import dataclasses
 
-# Two plans count as equally fast if their times differ by less than this fraction, which is about what all almost free
-# ops take together.
+# Two plans count as equally fast if their times differ by less than this fraction. All ops that are almost free take
+# about this fraction of a step.
 SAME_TIME = 1e-4
 
 
@@ -15,15 +15,15 @@ class Point:
 
 
 def reference_of(plain, *fronts):
-    """Returns a point one byte and one nanosecond beyond the peak without checkpointing and the slowest of all
-    points."""
+    """Returns a reference point for hypervolumes. It has one byte more than the peak without checkpointing, and one
+    nanosecond more than the slowest point."""
     slowest = max(point.time_ns for front in fronts for point in (plain, *front))
     return Point("reference", plain.peak_bytes + 1, slowest + 1)
 
 
 def hypervolume_ratio(points, reference):
-    """Returns the share of the rectangle from zero to the reference that the points dominate, computed as in the
-    search."""
+    """Returns the share of the rectangle from zero to the reference that the points dominate. The search computes
+    hypervolumes in the same way."""
     area, lowest_time = 0, reference.time_ns
     for point in sorted(points, key=lambda point: (point.peak_bytes, point.time_ns)):
         if point.peak_bytes < reference.peak_bytes and point.time_ns < lowest_time:
@@ -39,7 +39,7 @@ def unmatched(points, front):
 
 
 def with_answers(front, points, answer_of):
-    """Returns the front with further points added: for each unmatched point, our plan for that point's peak as a
-    budget. `answer_of` takes a budget in bytes, and returns a point or None."""
+    """Returns the front and additional points. For each unmatched point, adds our plan whose budget is that point's
+    peak. `answer_of` takes a budget in bytes, and returns a point or None."""
     answers = [answer_of(point.peak_bytes) for point in unmatched(points, front)]
     return [*front, *(answer for answer in answers if answer is not None)]

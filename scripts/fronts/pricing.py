@@ -28,7 +28,7 @@ def op_key(name, shapes):
 
 
 class OpPrices:
-    """Prices of a trace's forward ops, from a profile of the trace, in nanoseconds."""
+    """The times of a trace's forward ops in nanoseconds, from a profile of the trace."""
 
     def __init__(self, trace, profile):
         self._price = {}
@@ -39,8 +39,8 @@ class OpPrices:
             self._price[op_key(op["name"], shapes)] = time_ns
 
     def of(self, counts):
-        """Returns the total time of ops, given their counts by key. An op that forward does not run with these shapes
-        counts as free and is noted in `unpriced`."""
+        """Returns the total time of ops, given their counts by key. If forward does not run an op with these shapes,
+        the op counts as free, and `unpriced` records its key."""
         priced = Counter()
         for (name, shapes), count in counts.items():
             for key in ops_of_dropout(shapes[0]) if name == DROPOUT else [(name, shapes)]:
@@ -62,8 +62,8 @@ def _times_of(profile):
 
 
 def with_dear_ops_alone(trace, profile):
-    """Returns the profile in units of a thousandth of a nanosecond. Every forward op takes 1 unit, except products and
-    attention. The time must not be 0, because the search drops plans that recompute in no time."""
+    """Returns a profile in which every forward op takes 1 unit, except matmuls and attention. A unit is a thousandth of
+    a nanosecond. The time must not be 0, because the search drops plans whose recomputation takes no time."""
     is_dear = [op["class"] in DEAR_CLASSES for _, op in _ops_of(trace)]
     times = [SMALL_UNITS * time_ns if dear else 1 for dear, time_ns in zip(is_dear, _times_of(profile), strict=True)]
     backward = {"types": [kind | {"times_ns": [SMALL_UNITS * time_ns for time_ns in kind["times_ns"]]}

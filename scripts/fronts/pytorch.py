@@ -1,5 +1,6 @@
-"""PyTorch's own options for a model: checkpointed layers, lists of ops to save in them, and the memory budget of its
-compiler's partitioner. Each option runs, and its repeated ops are counted by name and shape."""
+"""PyTorch's own options for a model: checkpointing of whole layers, checkpointing of layers with a list of ops to save,
+and the memory budget of its compiler's partitioner. Each option runs, and its repeated ops are counted by name and
+shape."""
 
 import contextlib
 import functools
@@ -20,12 +21,13 @@ aten = torch.ops.aten
 ATTENTION = [aten._scaled_dot_product_flash_attention_for_cpu.default, aten._scaled_dot_product_flash_attention.default,
              aten._scaled_dot_product_efficient_attention.default]
 MATMULS = [aten.mm.default, aten.addmm.default, aten.bmm.default, aten.baddbmm.default]
-BUDGETS = (0.1, 0.3, 0.5, 0.6, 0.7, 1)  # without 0, because that budget takes more bytes than no checkpointing
+# Budget 0 is left out, because it needs more memory than no checkpointing.
+BUDGETS = (0.1, 0.3, 0.5, 0.6, 0.7, 1)
 
 
 def every_second_matmul():
     """Returns torchtitan's save list: attention, and the first, third, fifth, ... matmul."""
-    seen = {False: 0, True: 0}  # counts separately in forward and in recompute, because both call the policy
+    seen = {False: 0, True: 0}  # number of matmuls seen in forward (False) and in recompute (True)
 
     def policy(context, func, *_, **__):
         if func in MATMULS:
@@ -42,14 +44,15 @@ def saving(ops):
     return functools.partial(create_selective_checkpoint_contexts, ops)
 
 
-# Save lists for each checkpointed layer.
+# Maps each save list to its context function.
 LISTS = {"attention": saving(ATTENTION), "matmuls": saving(MATMULS), "both": saving(ATTENTION + MATMULS),
          "every second matmul": every_second_matmul}
 
 
 @contextlib.contextmanager
 def checkpointed(layers, contexts, draws_random):
-    # torch.compile supports context functions that Python code makes, but not the default, noop_context_fn.
+    # torch.compile supports a context function that Python code makes, but it does not support the default,
+    # noop_context_fn.
     of_contexts = {} if contexts is noop_context_fn else {"context_fn": contexts}
     for layer in layers:
         layer.forward = functools.partial(checkpoint, layer.forward, use_reentrant=False, preserve_rng_state=draws_random,
@@ -82,8 +85,8 @@ def counted_step(model, step):
 
 @contextlib.contextmanager
 def within_budget(step, budget):
-    """Returns the step as torch.compile runs it, with each graph interpreted, and the ops that the partitioner
-    repeats. The repeated ops are counted after one run."""
+    """Returns the compiled step, which interprets each graph, and the counts of the ops that the partitioner repeats.
+    The counts are complete after one run of the step."""
     recomputed = Counter()
 
     def partition(joint, inputs, **keywords):
@@ -93,8 +96,8 @@ def within_budget(step, budget):
         return parts
 
     def run():
-        # Without as_with_data(), transformers would use another mask when compiled, and would also repeat keys and
-        # values.
+        # Without as_with_data(), transformers would build another attention mask under torch.compile, and would also
+        # repeat keys and values.
         with torch._functorch.config.patch(activation_memory_budget=budget), as_with_data():
             return compiled()
 

@@ -1,25 +1,26 @@
-"""Every choice of regions that torch_remat offers for the modules of a layer: each module is saved or recomputed.
-If plain ops of the layer read a module's output, declares that to torch_remat."""
+"""Tries torch_remat on the modules of a layer, with every choice of saved and recomputed modules. torch_remat must be
+told of a module output that ops outside of modules read, so the code below declares each saved output."""
 
 import contextlib
 import functools
 import itertools
 
-# The number of subsets grows exponentially. More modules would take minutes per model, so modules without parameters
-# are left out first.
+# Each additional module doubles the number of choices, and more modules would take minutes per model. So if there are
+# too many modules, those without parameters are left out.
 MAX_CHOICES = 6
-# Modules that are never worth saving. A layer may call such a module several times, and names of regions must be
-# unique.
+# Modules that are never worth saving. They cannot be regions anyway: a layer may call such a module several times, and
+# names of regions must be unique.
 NEVER_REGIONS = ("Dropout", "Identity")
 
 
 def choice_of(name):
-    """Maps a module of the second stream of tokens to the name of the matching module of the first stream."""
+    """Some models process two streams of tokens with parallel modules. Maps a module's name of the second stream to the
+    name of the same module in the first stream."""
     return name.removesuffix("_context")
 
 
 def choices(layers):
-    """Returns the names under which modules of the layers are saved or recomputed."""
+    """Returns the names of the modules that can be saved or recomputed."""
     children = [(choice_of(name), child) for layer in layers for name, child in layer.named_children()
                 if type(child).__name__ not in NEVER_REGIONS]
     found = list(dict.fromkeys(name for name, _ in children))
@@ -33,8 +34,8 @@ def subsets(names):
 
 
 def saved_region(torch_remat, function, name):
-    """Wraps the function in a region that is saved, not recomputed, so that ops outside the region may read its
-    results."""
+    """Wraps the function in a region that is saved, not recomputed. Declares its outputs to torch_remat, so that ops
+    outside the region may read them."""
     kept = torch_remat.region(function, name, recompute=False)
 
     def call(*inputs, **keywords):
@@ -70,8 +71,8 @@ def rematerialized(torch_remat, layers, names, saved, hooks):
 
 
 def remat_offers(torch_remat, blocks, hooks):
-    """Yields (family, name, function that applies it) for every subset of saved modules, first in every layer and then
-    in every second layer. `hooks` replay random draws, which torch_remat leaves to its users."""
+    """Yields (family, name, function that applies it) for every subset of saved modules. A subset is applied to every
+    layer or to every second layer. `hooks` replay random draws, because torch_remat does not replay them itself."""
     every = [layer for of_list in blocks.values() for layer in of_list]
     second = [layer for of_list in blocks.values() for layer in of_list[::2]]
     names = choices(every)

@@ -7,14 +7,15 @@ import tarfile
 import zlib
 from pathlib import Path
 
-MAX_BYTES = 15 << 20  # limit for a single stream, because one stream compresses better than several
+MAX_BYTES = 15 << 20  # maximum size of an archive; large archives compress better than small ones
 MAX_ARCHIVES = 7
 NAMES = "results*.tar.gz"
 LEFT_OUT = "left_out.json"
 
 
 def contents(folder):
-    """Returns verdicts first, then reports, then the points from which a run resumes."""
+    """Returns the paths to pack: verdicts first, then reports, then the stored points with which an interrupted run can
+    continue."""
     def order(path):
         is_report = ".report." in path.name
         return (path.parent != folder, is_report, str(path))
@@ -24,7 +25,7 @@ def contents(folder):
 
 
 def shared_out(sizes, most=MAX_BYTES, archives=MAX_ARCHIVES):
-    """Distributes {name: bytes} over archives, in order. Returns (lists of names, names left out)."""
+    """Distributes {name: bytes} over archives, in order. Returns (list of names for each archive, names left out)."""
     parts, left_out, room = [[]], [], most
     for name, size in sizes.items():
         if size > most or (size > room and len(parts) == archives):
@@ -39,8 +40,8 @@ def shared_out(sizes, most=MAX_BYTES, archives=MAX_ARCHIVES):
 
 
 def write(folder, target=None):
-    """Rewrites the archives of `folder` in `target` (default: in `folder` itself). Returns the names of results that
-    were left out."""
+    """Packs the results of `folder` again and writes the archives to `target` (default: `folder`). Returns the names of
+    results that were left out."""
     target = Path(target or folder)
     target.mkdir(parents=True, exist_ok=True)
     files = read_all(folder)
@@ -80,7 +81,7 @@ def write_one(path, files):
 
 
 def unpack(source, target):
-    """Copies the results of `source`, both loose files and the contents of its archives."""
+    """Copies the results in `source`: the loose files and the contents of its archives."""
     for name, content in read_all(source).items():
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         (target / name).write_bytes(content)

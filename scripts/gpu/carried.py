@@ -19,9 +19,9 @@ PACKAGE_LIBRARY = "harness/python/librematch_python.so"
 
 
 def pack(file, build, dry_results, open_list):
-    """Packs the stripped programs that are linked with CUDA and the Python package. Also packs the reports of the
-    questions on the dry device and the list of open questions. Exit code: 0 packed; 2 if something is missing, and then
-    nothing is written."""
+    """Packs the Python package and the stripped programs that are linked with CUDA. Also packs the list of open
+    questions, and the reports that their commands wrote on the dry device. Returns exit code 0, or 2 if something is
+    missing; then nothing is written."""
     programs = {name: build / path for name, path in DRY_PROGRAMS.items()}
     absent = [str(path) for path in programs.values() if not path.exists()]
     if absent:
@@ -103,8 +103,8 @@ def has_passed(verdict):
 
 
 def unpacked(programs):
-    """Returns the folder of carried programs. If the programs are in a packed file, unpacks the file once, into a
-    folder beside it."""
+    """Returns the folder of the packed programs. `programs` may be that folder or an archive. An archive is unpacked
+    once, into a folder beside it."""
     path = Path(programs).resolve()
     if path.is_dir():
         return path

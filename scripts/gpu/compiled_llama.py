@@ -130,7 +130,7 @@ def difference(gradients, expected):
 
 
 def bytes_after(words, text):
-    """Returns the size that follows these words in a message of the package, or None."""
+    """Finds these words in the package's messages. Returns the size in bytes that follows them, or None."""
     from rematch.planning import bytes_of
     found = re.search(words + r" ([\d.]+ [KMG]?i?B)", text)
     return bytes_of(found[1]) if found else None

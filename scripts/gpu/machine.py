@@ -75,7 +75,8 @@ class Machine:
         return carried.read_text(encoding="utf-8").strip() if carried and carried.exists() else builds.chosen()
 
     def expected(self, question):
-        """Returns the report that the question's command wrote on the dry device, if the report was packed."""
+        """Returns the report of the same command on the dry device, to compare with, or None if no such report was
+        packed."""
         path = report_file((self.programs or Path("/nowhere")) / "dry", question.name)
         return None if self.dry or not path.exists() else json.loads(path.read_text())
 
@@ -161,8 +162,9 @@ class Machine:
         return environment.get("device"), environment.get("device_uuid")
 
     def filled(self, command, question, out, seconds=None):
-        """Returns the words with placeholders filled. {report} is the question's own report, {report:NAME} another
-        question's. {seconds} and {timeout} let a program stop early and write its results before it is killed."""
+        """Returns the words of a command with placeholders replaced. {report} is the path of this question's report,
+        and {report:NAME} the path of another question's. {seconds} and {timeout} are time limits, so that a program can
+        stop early and write its results before it is killed."""
         seconds = max(1, int(seconds or question.limit()) - SECONDS_TO_WRITE)
         values = {"report": str(report_file(out, question.name)), "out": str(out), "python": self.python,
                   "timeout": f"{seconds}s", "seconds": str(seconds),
@@ -173,20 +175,21 @@ class Machine:
         return [fill(word, values) for word in words]
 
     def needed_report(self, name, out):
-        """Returns this run's report, else the committed one from the same kind of card."""
+        """Returns the path of the question's report: the one that this run wrote, or else the committed one from the
+        same kind of card."""
         own = report_file(out, name)
         if own.exists() or self.dry:
             return own
         return first_existing(report_file(self.committed_results(), name), own)
 
     def committed_results(self):
-        """Returns the folder of this kind of card."""
+        """Returns the folder with committed results of this machine's kind of card."""
         return results_of(self.card()[0])
 
 
 def shortened(command):
-    """Reduces a command that measures times to one step, because the dry device has no times. The dry device also lacks
-    cuDNN, whose attention LibTorch chooses for times."""
+    """Prepares a command that measures times for the dry device. Leaves one step, because the dry device has no times.
+    Names an attention kernel, because LibTorch would choose cuDNN's, which the dry device lacks."""
     words = list(command)
     for flag in ("--timed-steps", "--rounds"):
         if flag in words:

@@ -24,7 +24,7 @@ SMALL = {"hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 4, "
          "num_key_value_heads": 2, "vocab_size": 512}
 BATCH = (4, 2048)
 SMALL_BATCH = (2, 64)
-# the matching name in rematch, because torch.optim.AdamW keeps its moments in the dtype of the parameters
+# rematch's name for the optimizer; torch.optim.AdamW keeps its moments in the dtype of the parameters
 OPTIMIZER = "adamw(state=bfloat16)"
 MOST_PEAK_ERROR = 0.01
 TURNS = 4
@@ -131,7 +131,8 @@ def unrepeatable_gradients(workload):
 def measure(workload):
     import rematch
     import torch
-    # Bits are compared, so disables cuDNN's and memory-efficient attention, whose gradients do not repeat their bits.
+    # Bits are compared, so this disables the attention kernels of cuDNN and the memory-efficient ones. Their gradients
+    # are not deterministic.
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.backends.cuda.enable_cudnn_sdp(False)
     torch.backends.cuda.enable_mem_efficient_sdp(False)

@@ -1,9 +1,10 @@
-"""Runs the turns that are still missing in a file of pytorch_steps.py; see that program.
+"""The child process of pytorch_steps.py; see that program. Runs the turns that are still missing in FILE.
 
     pytorch_rivals.py FILE DEADLINE
 
-Under torch.compile a block is compiled as a whole, including its checkpointing, as torchtitan does. Embedding, head,
-loss and optimizer stay eager. All rivals start from the same parameters, so the loss of the first step is recorded."""
+Under torch.compile, each block is compiled as a whole, including its checkpointing, as in torchtitan. Embedding, head,
+loss and optimizer stay eager. All rivals start from the same parameters, so the recorded losses of the first step can
+be compared."""
 
 import ctypes
 import faulthandler
@@ -34,27 +35,29 @@ from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts  # noqa: E402
 
 aten = torch.ops.aten
-# These numbers exclude the first step. Later turns need less warm-up, because the rival's kernels are loaded and the
-# device is busy.
+# Warm-up in addition to the first step. Later turns need less warm-up, because the rival's kernels are already loaded
+# and the device is busy.
 FIRST_WARM_UP = {"min_steps": 2, "min_seconds": 1.0}
 LATER_WARM_UP = {"min_steps": 1, "min_seconds": 0.3}
 REASON_CHARS = 2000
-DYNAMO_ADVICE = "\n\nSet TORCHDYNAMO_VERBOSE=1"  # dynamo appends the same advice to every error; it is cut off
-PR_SET_PDEATHSIG = 1  # from linux/prctl.h; kills the child with its parent, so that it does not keep the device busy
+DYNAMO_ADVICE = "\n\nSet TORCHDYNAMO_VERBOSE=1"  # the beginning of the advice that dynamo appends to every error
+# From linux/prctl.h. Makes the kernel kill the child if its parent ends, so that it does not keep the device busy.
+PR_SET_PDEATHSIG = 1
 BACKENDS = {"math": SDPBackend.MATH, "flash": SDPBackend.FLASH_ATTENTION,
             "efficient": SDPBackend.EFFICIENT_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION}
 ATTENTION = [aten._scaled_dot_product_flash_attention.default, aten._scaled_dot_product_cudnn_attention.default,
              aten._scaled_dot_product_efficient_attention.default,
              aten._scaled_dot_product_flash_attention_for_cpu.default]
 SAVED = {"attn_only": ATTENTION, "save_mm": MATMUL}
-# For each family of presets: the module, the class and the batches of the same model in PyTorch.
+# Maps a family of presets to the PyTorch version of its model: module, class, and function that makes batches.
 FAMILIES = {"wan": (wan, "Wan", data.shape_batch), "llama": (llama, "Llama", data.text_batch)}
 
 
 # Sequence length of the trial call. Any length shows whether a kernel supports the model's heads.
 PROBE_TOKENS = 256
 
-# Direct calls of attention ops, for heads with which scaled_dot_product_attention does not use the op.
+# Functions that call an attention op directly. Used if scaled_dot_product_attention cannot use that op for the model's
+# heads.
 DIRECT = {"flash": lambda q, k, v, causal: aten._scaled_dot_product_flash_attention(q, k, v, 0.0, causal)[0],
           "cudnn": lambda q, k, v, causal: aten._scaled_dot_product_cudnn_attention(
               q, k, v, None, True, 0.0, causal)[0]}
@@ -90,7 +93,7 @@ def choose_attention_call(settings):
 
 
 class Parameters(hash_init.Parameters):
-    """On a CPU, sets the parameters to rematch's initial values. On a GPU the values are random, because hashing
+    """On a CPU, parameters get the same initial values as in rematch. On a GPU they are random, because hashing
     billions of values on the host takes minutes."""
 
     def __init__(self, dtype):
@@ -120,8 +123,9 @@ class Parameters(hash_init.Parameters):
 
 
 class AdamW:
-    """Copies harness/training/optimizer.cpp op for op: moments in float32, and a master copy of every narrower
-    parameter. The learning rate and the betas do not affect the step time, so they are constants."""
+    """Does the same ops as harness/training/optimizer.cpp: it has moments in float32, and a float32 master copy of
+    every parameter in a narrower dtype. The learning rate and the betas do not affect the step time, so they are
+    constants."""
 
     def __init__(self, parameters):
         self.parameters = list(parameters)
@@ -152,7 +156,8 @@ class AdamW:
 
 
 class Blocks:
-    """Calls every block through `call`. The models of tests/parity take this object as their `regions`."""
+    """Runs every block through the function `call`. The models of tests/parity take this object as their argument
+    `regions`."""
 
     def __init__(self, model, call):
         self.model = model
@@ -165,7 +170,7 @@ class Blocks:
         return [Stretch([layer], False) for layer in range(num_layers)]
 
     def blocks(self, stretch, function, moved, *context):
-        """Removes the input from `moved`, which holds the only reference to it, so that the block can free the
+        """Takes the input out of list `moved`, which holds the only reference to it, so that the block can free the
         input."""
         return self.call(self.model.blocks[stretch.layers[0]], moved.pop(), (*context, self.model.table))
 
@@ -221,8 +226,8 @@ def eager_call(policy):
 
 
 def compiled_forms(policy):
-    """Returns the ways to compile a block, the best first. Selective checkpointing must be inside the compiled block,
-    because a dispatch mode sees no ops of a compiled block."""
+    """Returns the ways to compile a block, the best first. Selective checkpointing must be inside the compiled
+    function, because its dispatch mode cannot see the ops of compiled code."""
     if policy == "none":
         return {"compile(block), one graph": lambda: compiled(plain_block, True),
                 "compile(block)": lambda: compiled(plain_block, False)}
@@ -243,7 +248,7 @@ class GraphNotes:
     def note(self, graph):
         names = []
         for node in graph.nodes:
-            # a higher-order op that keeps the generator's state has the actual op as an argument
+            # a higher-order op that keeps the generator's state takes the actual op as an argument
             if node.op == "call_function":
                 ops = [argument for argument in node.args if isinstance(argument, torch._ops.OpOverload)]
                 names += map(str, [node.target, *ops])
@@ -261,7 +266,7 @@ class Device:
             torch.cuda.synchronize()
 
     def is_lost(self):
-        """Returns whether CUDA accepts no more work from this process."""
+        """Returns whether CUDA fails for all further work of this process."""
         try:
             self.wait()
             torch.zeros(1, device="cuda" if self.is_cuda else "cpu").add_(1).item()
@@ -326,7 +331,7 @@ class Rivals:
         settings = self.state["settings"]
         self.device = Device(settings["device"])
         self.state["attention_call"] = choose_attention_call(settings)
-        # not for the whole process, because a default device slows down every op of a step
+        # Not for the whole process, because a default device slows down every op of a step.
         with torch.device(settings["device"]):
             self.workload = Workload(settings)
         self.calls = {}
@@ -388,7 +393,7 @@ class Rivals:
             gc.collect()
             self.device.begin_peak()
         except RuntimeError:
-            pass  # is_lost() then checks whether the device can still be used
+            pass  # the caller then checks with is_lost() whether the device can still be used
 
     def measured(self, rival):
         is_first = key_of(rival) not in self.calls
@@ -419,7 +424,7 @@ class Rivals:
         return steps, time.perf_counter() - start
 
     def prepare(self, rival):
-        """Runs the first step, which compiles, and returns its loss."""
+        """Runs the first step, which also compiles, and returns its loss."""
         if rival["variant"] == "eager":
             return self.first_step(rival, eager_call(rival["policy"]))
         earlier = {}

@@ -3,14 +3,15 @@
 
     pytorch_steps.py --beside REPORT -o OUT [--rounds N] [--steps N] [--variants eager,compile] [--seconds LIMIT]
 
-REPORT is a report of `rematch run`. A rival is a variant under a policy. It runs the model of the report, rewritten
-in PyTorch op for op (see tests/parity). Shape, dtype, policies, optimizer, attention kernel and determinism are the
-report's too. All rivals take turns in one process: in the listed order in even rounds, reversed in odd
-rounds. Every turn starts from the same parameters. OUT is written before and after every turn.
+REPORT is a report of `rematch run`. A rival is one variant with one policy. It runs the report's model, rewritten in
+PyTorch op for op (see tests/parity), with the report's shape, dtype, policies, optimizer, attention kernel and
+determinism. All rivals run alternately in one process: in the listed order in even rounds, reversed in odd rounds.
+Every turn of a rival starts from the same parameters. OUT is written before and after every turn.
 
-pytorch_rivals.py runs the turns in a child process. If a rival ends the child or keeps it busy for too long,
-this program marks the rival as failed and starts a child for the others. At LIMIT all remaining turns are marked as not
-run. Needs torch and numpy. Exit codes: 0 OUT is written, whatever its result; 2 usage."""
+pytorch_rivals.py runs the turns in a child process. If the child crashes or hangs during a rival's turn, this program
+marks that rival as failed and starts a new child for the others. At LIMIT all remaining turns are marked as not run.
+Needs torch and numpy.
+Exit codes: 0 OUT is written, whatever its result; 2 usage."""
 
 import argparse
 import json
@@ -25,7 +26,7 @@ import time
 CHILD = pathlib.Path(__file__).resolve().parent / "pytorch_rivals.py"
 POLICIES = ("none", "full", "attn_only", "save_mm")
 VARIANTS = ("eager", "compile")
-# The child exits with this code to request a new process, because CUDA accepts no work after some errors.
+# After some errors, CUDA accepts no more work from a process. The child exits with this code to request a new process.
 RESTART = 75
 # A rival whose turn takes longer is considered hung. Compiling took at most 41 s on two busy cores.
 TURN_SECONDS = 180

@@ -22,7 +22,7 @@ def is_of_kind(card, kind):
     return kind is None or kind_of_card(card) == kind
 
 
-# Ignores documents, because their changes do not affect an answer.
+# Leaves out documents, because changed documents do not affect an answer.
 NOT_DOCUMENTS = ":(exclude)*.md"
 
 
@@ -40,11 +40,11 @@ class Question:
     always: bool = False  # if true, every run includes the question, even if it is answered
     judge: str = None  # name of a judge in verdicts.JUDGES; if None, the exit codes decide
     ok_codes: tuple = (0,)
-    quote: str = None  # pattern; in a line of the output, the text after a match is a finding
+    quote: str = None  # pattern; in each matching line of the output, the text after the match is a finding
     refuse: str = None  # pattern; the question fails if a line of the output matches
     needs: list = field(default_factory=list)  # other questions whose reports this question reads
     programs: list = field(default_factory=list)  # programs that must be on the PATH
-    torch: bool = False  # true if it needs a Python whose torch can use the device and matches the programs
+    torch: bool = False  # true if the question needs a Python whose torch can use the device and matches the programs
     gpu: bool = True
     dry: bool = True  # whether the question gives results on the dry device
     answered: dict = None
@@ -60,7 +60,7 @@ class QueueError(Exception):
 
 
 def expand(text, words):
-    """Replaces each {NAME} by the queue's words, which may contain placeholders too."""
+    """Replaces each {NAME} by its value in the queue's `words`, which may contain placeholders too."""
     for _ in range(4):
         text = re.sub(r"\{(\w+)\}", lambda found: words.get(found[1], found[0]), text)
     return text
@@ -98,7 +98,7 @@ def check(questions, path):
 
 
 class Repository:
-    """Looks up facts in git. They are packed for the machine with a GPU, which has no git history."""
+    """Looks up facts in git. The machine with a GPU has no git history, so these facts are packed for it."""
 
     def __init__(self, root):
         self.root = root
@@ -134,7 +134,8 @@ class Repository:
 
 
 def why_open(question, repository):
-    """Returns the reason as a sentence, or None if the answer is valid. Any card answers a question without a kind."""
+    """Returns why the question is open, as a sentence, or None if its answer is valid. If the question has no kind, an
+    answer from any card is valid."""
     if not question.answered:
         return "never answered"
     if not is_of_kind(question.answered["card"], question.kind):
@@ -160,7 +161,7 @@ def fits_kind(question, kind):
 
 
 def makespan(seconds, workers):
-    """Returns the time until the last task ends, if longer tasks start first."""
+    """Returns when the last task ends if the workers start the longest tasks first."""
     ends = [0] * workers
     for one in sorted(seconds, reverse=True):
         ends[ends.index(min(ends))] += one
@@ -174,8 +175,8 @@ def cost(questions, workers):
 
 
 def choose(questions, seconds, workers, reports=()):
-    """Returns the most valuable questions that fit, the most valuable first. If a question needs another question's
-    report, the other question must be chosen before it, or the report must be in `reports`."""
+    """Returns the most valuable questions that fit into the time, the most valuable first. If a question needs another
+    question's report, the other question must be chosen before it, or the report must be in `reports`."""
     chosen, known = [], set(reports)
     for question in sorted(questions, key=lambda question: -question.value):
         if set(question.needs) - known or cost([*chosen, question], workers) > seconds:

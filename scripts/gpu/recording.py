@@ -1,4 +1,4 @@
-"""Copies the results of a run on a GPU into the repository: whole reports, and answers into the queue."""
+"""Copies the results of a run on a GPU into the repository. Stores reports as files, and answers in the queue."""
 
 import json
 import re
@@ -10,8 +10,8 @@ from gpu.machine import results_of
 
 
 def record(source, queue_file, target, commit=None):
-    """Returns a line for each recorded result. `commit` overrides the commit of the built code, for results that name
-    another commit or had uncommitted changes."""
+    """Returns a line for each recorded result. If `commit` is given, records it as the commit of the built code. Some
+    results name another commit, or were built with uncommitted changes."""
     with tempfile.TemporaryDirectory() as folder:
         unpacked = Path(folder)
         archive.unpack(source, unpacked)

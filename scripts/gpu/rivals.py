@@ -6,16 +6,16 @@ import statistics
 
 # Largest allowed ratio of our step time to the rival's.
 MAX_RATIO = 1.0
-# Largest allowed relative difference of losses. Only rounding may differ: bfloat16 keeps 8 bits, and a mean over tokens
-# has a smaller error.
+# Largest allowed relative difference of losses. Losses may differ only by rounding: bfloat16 keeps 8 bits, and the
+# error of a mean over tokens is even smaller.
 MAX_LOSS_DIFFERENCE = 0.02
 MEBIBYTE = 1 << 20
 NAMES = {"eager": "PyTorch eager", "compile": "torch.compile"}
 
 
 def turns_of(report):
-    """Returns one record for each turn of a rival. Files without the key `format` contain only rounds of PyTorch eager,
-    by policy."""
+    """Returns one dict for each turn of a rival. Older files without the key `format` contain only PyTorch eager: one
+    dict per round, from policy to figures."""
     if report.get("format", 1) >= 2:
         return report["turns"]
     return [{"round": index, "variant": "eager", "policy": policy, **measured}
@@ -23,7 +23,7 @@ def turns_of(report):
 
 
 def rivals_of(report):
-    """Returns one record for each rival: variant, policy, status, reason, compile."""
+    """Returns one dict for each rival, with keys variant, policy, status, reason and compile."""
     if report.get("format", 1) >= 2:
         return report["rivals"]
     rivals = {}
@@ -47,8 +47,8 @@ def measured_of(report, variant, policy):
 
 
 def our_peak(point, key):
-    """Returns the peak of the timed steps. Older reports only have the peak of the exact pass, with another attention
-    kernel."""
+    """Returns the peak of the timed steps. Older reports have only the peak of the untimed steps, which use another
+    attention kernel."""
     for part in ("time", "memory"):
         found = (point.get(part) or {}).get(key)
         if found is not None:
@@ -79,7 +79,7 @@ def describe_rival(rival):
 
 
 def compare(report, point):
-    """Returns the lines of the result about one of our points."""
+    """Returns the lines that compare one of our points with its rivals."""
     lines = []
     for variant in dict.fromkeys(rival["variant"] for rival in rivals_of(report)):
         rival = measured_of(report, variant, point["policy"])
@@ -136,9 +136,9 @@ def untimed_variants(report):
 
 
 def judge_pytorch(report):
-    """Returns (findings, problems). A slower step and a failed rival are findings. A different
-    attention kernel, determinism or card makes a comparison impossible. Different losses mean that the models differ.
-    These are problems."""
+    """Returns (findings, problems). A slower step and a failed rival are only findings. A different attention kernel,
+    determinism or card is a problem, because it prevents a comparison. So is a different loss, because it shows that
+    the models differ."""
     num_rounds = len({turn["round"] for turn in turns_of(report)})
     findings = [f"PyTorch {report['torch']}, {report['attention_backend']} attention, {num_rounds} rounds"]
     findings += filter(None, map(describe_rival, rivals_of(report)))

@@ -18,7 +18,7 @@ from pathlib import Path
 from gpu import archive, questions, verdicts
 from gpu.machine import ROOT, report_file
 
-MIN_SECONDS = 10  # no question starts if less time than this remains
+MIN_SECONDS = 10  # no question starts with less time left
 MAX_WORKERS = 5
 TAIL_LETTERS = 4000
 LAST_LINES = 12
@@ -31,8 +31,8 @@ def say(text):
 
 
 def dry_workers(cores):
-    """Returns the number of parallel questions on the dry device. No times are measured there, so all questions may run
-    in parallel."""
+    """Returns how many questions run at once on the dry device. All may run in parallel, because no times are measured
+    there."""
     return max(1, min(MAX_WORKERS, cores))
 
 
@@ -54,7 +54,7 @@ class Run:
         self.archives = archives
         self.workers = workers
         self.statuses = {}
-        self.anchors = {}  # {name: findings} of the questions that every run asks
+        self.anchors = {}  # maps each question that every run asks to its findings
         self.processes = set()
         self.stopped = False
         self.lock = threading.Lock()
@@ -72,7 +72,8 @@ class Run:
         return self.exit_code() if self.statuses or self.machine.dry else self.nothing_ran()
 
     def nothing_ran(self):
-        """Returns exit code 0 if no question is open, and 2 if none fits into the time."""
+        """Explains why no question runs. Returns exit code 0 if no question is open, and 2 if none fits into the
+        time."""
         if not self.asked:
             say("no question is open")
             return 0
@@ -106,8 +107,9 @@ class Run:
                 self.finish(question, {**self.blank(question), "status": "skipped", "problems": [reason]})
 
     def next_batch(self):
-        """Returns the most valuable question that still fits. If this question is about values, returns all chosen
-        questions about values. On the dry device, which has no times, returns all chosen questions."""
+        """Returns the questions to run next. If the most valuable question that fits measures times, returns only this
+        question. Otherwise returns all chosen questions about values. On the dry device, which has no times, returns
+        all chosen questions."""
         chosen = self.chosen()
         if not chosen:
             return []
@@ -122,13 +124,13 @@ class Run:
         return questions.choose(self.open(), self.budget(), self.workers, self.reports())
 
     def budget(self):
-        """Returns the seconds that chosen questions may take together. There is no limit on the dry device, because
-        estimates are for a GPU."""
+        """Returns how many seconds the chosen questions may be estimated to take together. Unlimited on the dry device,
+        because estimates are for a GPU."""
         return float("inf") if self.machine.dry else self.left()
 
     def limit(self, question):
-        """Returns the seconds that a question may take. On the dry device, a question may take all remaining time,
-        because estimates are for a GPU."""
+        """Returns the time limit of a question in seconds. On the dry device the limit is all remaining time, because
+        estimates are for a GPU."""
         return max(1, self.left() if self.machine.dry else min(question.limit(), self.left()))
 
     def reports(self):
@@ -205,7 +207,7 @@ class Run:
     def environment(self, command, question, workers):
         is_python = command[0] == "{python}"
         merged = self.machine.python_environment() if is_python else self.machine.environment(question)
-        if workers > 1:  # divides the cores among parallel questions
+        if workers > 1:  # parallel questions share the cores equally
             merged["OMP_NUM_THREADS"] = str(max(1, (os.cpu_count() or 1) // workers))
         return merged
 

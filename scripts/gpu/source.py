@@ -1,4 +1,4 @@
-"""The source from which the programs were built, and the questions that are still open for this source."""
+"""Describes the source code from which the programs were built, and the questions that are still open for it."""
 
 import json
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ class Source:
     uncommitted: dict = field(default_factory=dict)  # {name: changed files that are not committed}
 
     def fields(self, question):
-        """Returns the facts about the source that a result records."""
+        """Returns the fields that a question's result stores about the source code."""
         return {"commit": self.commit, "uncommitted": self.uncommitted.get(question.name, [])}
 
     def is_open(self, question):
@@ -41,7 +41,8 @@ def from_programs(folder):
 
 
 def found(asked, repository, programs=None):
-    """Returns the source that was packed, else the source from git, else an unknown source."""
+    """Returns the packed description of the source code if there is one, else a description from git, else an empty
+    one."""
     if programs and (programs / OPEN_FILE).exists():
         return from_programs(programs)
     return from_git(asked, repository) if repository.has_history() else Source()

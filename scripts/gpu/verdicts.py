@@ -1,5 +1,5 @@
-"""The verdicts of scripts/gpu_queue: requirements on a report, and the findings in it. Each verdict is a pure function,
-report -> (findings, problems), so tests need no GPU."""
+"""The verdicts of scripts/gpu_queue. A verdict states requirements on a report, and finds figures in it. Each verdict
+is a pure function from a report to (findings, problems), so tests need no GPU."""
 
 import re
 
@@ -59,8 +59,8 @@ def without(report, late):
 
 
 def without_slowdowns(report):
-    """Returns the report without slowdowns, because the question ran in parallel with others, which slowed its
-    steps."""
+    """Returns the report without the slowdowns by counting. They mean nothing, because the question's steps ran in
+    parallel with other questions."""
     made = [{**point, "kernels": {**point["kernels"], "slowdown_ratio": None}} if point.get("kernels") else point
             for point in report.get("points", [])]
     return {**report, "points": made} if made else report
@@ -76,7 +76,7 @@ def wrong_bits(point):
         where = parity["first_different_tensor"] or "a tensor without a name"
         return f"bits differ from reference {parity['reference']} at {where}"
     if point["status"] != "ok":
-        return None  # the comparison above already covers the steps that ran
+        return None  # the point stopped early; the steps before that were compared above
     if None in bits:
         return f"bits were not compared with reference {parity['reference']}"
     if not parity["every_parameter_has_gradient"]:
@@ -92,7 +92,8 @@ def wrong_counts(point):
 
 
 def peaks_of(point):
-    """Returns the measured and the predicted peak of requested bytes. Both include the workspaces of libraries."""
+    """Returns the measured and the predicted peak of requested bytes. Both include workspaces that libraries
+    allocate."""
     memory = point["memory"] or {}
     measured, predicted, workspace = (memory.get(key) for key in (
         "peak_requested_bytes", "predicted_peak_requested_bytes", "workspace_bytes"))
@@ -112,8 +113,9 @@ def wrong_peak(point):
 
 
 def point_problems(report, results=("ok",)):
-    """Returns the problems that every verdict must reject: a point without a result, bits that differ from the
-    reference's bits, ops that differ from the plan's ops, and a peak that differs from the predicted peak."""
+    """Returns the problems that every verdict must reject: points without a result, bits that differ from the
+    reference, executed ops that differ from the plan, and peaks that differ from the prediction. `results` lists the
+    valid statuses."""
     problems = []
     for name, point in points(report):
         wrong = []
@@ -129,8 +131,7 @@ def point_problems(report, results=("ok",)):
 
 
 def judge_bits(report):
-    """Requires that the bits of every policy equal its reference's. A point may be without bits for an unrelated
-    reason, such as too little memory."""
+    """Requires that the bits of every point equal the bits of its reference."""
     if is_dry(report):
         return ["equal bits on the dry device prove nothing"], point_problems(report)
     equal = sum(point["status"] == "ok" and not wrong_bits(point) for _, point in points(report))
@@ -146,14 +147,14 @@ def kernel_sum(point, kernel_class):
 
 
 def unknown_kernels(kernels, most=8):
-    """Returns the slowest kernels without a class, each of which needs a rule in kernel_class.cpp."""
+    """Returns the slowest kernels that have no class. Each of them needs a rule in kernel_class.cpp."""
     times = kernels.get("unknown_time_ns") or {}
     longest = sorted(times.items(), key=lambda item: -item[1])
     return [f"no class: {kernel}, {time / 1e6:.2f} ms" for kernel, time in longest[:most]]
 
 
 def judge_counts(report):
-    """Requires the expected attention forward kernels of 10 steps: 600, and 1200 if the blocks are recomputed."""
+    """Requires that 10 steps run 600 attention forward kernels, or 1200 if the blocks are recomputed."""
     expected = {"none": 600, "full": 1200, "attn_only": 600}
     findings, problems = [], point_problems(report)
     for name, point in points(report):
@@ -179,8 +180,8 @@ def judge_counts(report):
 
 
 def judge_steps(report):
-    """Reports peaks with their predictions, and kernels and times. Running out of memory is a valid result. Crashes,
-    wrong counts, different bits and different peaks are problems."""
+    """Reports predicted and measured peaks, kernel counts and times. Running out of memory is a valid result. Crashes,
+    wrong counts, different bits and wrong peaks are problems."""
     findings, problems = [], point_problems(report, results=("ok", "oom"))
     for name, point in points(report):
         memory, time = point["memory"] or {}, point["time"] or {}
@@ -202,7 +203,8 @@ SAME_ON_DRY = ("peak_requested_bytes", "workspace_bytes")
 
 
 def against_dry(report, expected):
-    """Compares the report with the report of the same command on the dry device. Returns (findings, problems)."""
+    """Compares the report with `expected`, which the same command wrote on the dry device. Returns (findings,
+    problems)."""
     dry = dict(points(expected))
     findings, problems = [], []
     for name, point in points(report):
@@ -226,7 +228,7 @@ def against_dry(report, expected):
 
 
 def judge_profile(profile):
-    """Requires that every op that runs kernels has a time, and the bytes that its kernels allocate."""
+    """Requires that the profile has times of kernels, and the bytes that kernels allocate."""
     findings, problems = [], []
     for name in ("forward", "backward"):
         types = profile[name]["types"]
@@ -269,7 +271,7 @@ def judge_times(report):
 
 
 def judge_overhead(report):
-    """Reports the step ratio as a finding. Does not judge the ratio, because its target applies to a CPU."""
+    """Reports the ratio of step times as a finding. Does not judge the ratio, because its target is meant for a CPU."""
     findings, problems = judge_times(report)
     ratios = [point for _, point in points(report) if point["policy"] != "none" and (point["time"] or {}).get("step_ratio")]
     if not is_dry(report) and not ratios:

@@ -101,7 +101,7 @@ class Browser:
             self.events.append(answer)
 
     def wait_for(self, method):
-        """Waits for the event. The event and all earlier events stay in `events`."""
+        """Waits for the event. Keeps the event and all earlier events in `events`."""
         while not any(event.get("method") == method for event in self.events):
             self.events.append(self.receive())
 

@@ -23,12 +23,12 @@ LOOKS = [
     Look("390-dark", 390, 844, "dark", 2),
 ]
 
-# Folded content is inspected too, in a second pass.
+# Opens all folded content, for a second inspection.
 UNFOLD = "for (const folded of document.querySelectorAll('details')) folded.open = true"
 
-# Returns problems as sentences. Accepts content beyond the edge of a part that scrolls sideways. Compares text by the
-# boxes of its lines, shrunk by a pixel, because neighbouring lines may touch. Ignores grid lines (class s4 in svg.cpp:
-# Paint::kGrid) and the insides of areas, because text may cover them.
+# JavaScript that returns problems as sentences. Allows content to extend beyond an element that scrolls sideways. To
+# find overlapping text, compares the boxes of text lines. Shrinks each box by a pixel, because neighbouring lines may
+# touch. Ignores grid lines (class s4 in svg.cpp: Paint::kGrid) and filled areas, because text may cover them.
 INSPECTION = r"""
 (() => {
   const problems = [];
@@ -164,8 +164,8 @@ INSPECTION = r"""
 
 
 def look_at(browser, page, look, screenshot):
-    """Opens the page and returns its problems as sentences. Leaves two screenshots of the whole page: as it opens,
-    and with all content unfolded."""
+    """Opens the page and returns its problems as sentences. Saves two screenshots of the whole page: before and after
+    all content is unfolded."""
     browser.events.clear()
     browser.call("Emulation.setDeviceMetricsOverride", width=look.width, height=look.height,
                  deviceScaleFactor=look.scale, mobile=False)

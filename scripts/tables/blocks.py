@@ -7,7 +7,7 @@ END = "<!-- end -->"
 
 
 def fill(text, tables):
-    """Returns (text with its blocks filled, problems)."""
+    """Returns (text with filled blocks, problems)."""
     lines, problems = text.splitlines(), []
     result, index = [], 0
     while index < len(lines):

@@ -1,8 +1,8 @@
-"""Reads the measurements of GPUs from reports/results/gpu: whole reports, and the verdict of each question.
+"""Reads the measurements of GPUs from reports/results/gpu: reports, and the verdict of each question.
 
-Each kind of card has a folder, so a question's name here is KIND/NAME. There are three kinds of file.
-NAME.report.json comes from `rematch run` (schema rematch.report), pytorch_NAME.report.json from pytorch_steps.py,
-and NAME.json is the verdict of the question NAME. The verdict quotes the last lines of the command's
+Each kind of card has its own folder, so here the name of a question is KIND/NAME. There are three kinds of file:
+NAME.report.json is a report of `rematch run` (schema rematch.report), pytorch_NAME.report.json is a report of
+pytorch_steps.py, and NAME.json is the verdict of question NAME. The verdict contains the last lines of the command's
 output. If a report was not kept, its figures are known only from these lines."""
 
 import json
@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 
 NOT_KEPT = "report not kept"
-# Smaller models were only run to count kernels, so their figures do not represent models at full size.
+# Smaller models only ran to count kernels, so their times say nothing about models at full size.
 MIN_DIM = 512
 OF_STEPS = ("step_ns", "num_samples", "ratio", "interval", "reference", "mfu")
 OF_PEAKS = ("predicted", "requested", "allocated", "reserved")
@@ -19,7 +19,7 @@ OF_PEAKS = ("predicted", "requested", "allocated", "reserved")
 
 @dataclass
 class Point:
-    """One measured point of rematch. Bytes and ns are None if they were not measured, or if the report was not kept."""
+    """One measured point of rematch. A number is None if it was not measured, or if its report was not kept."""
 
     question: str
     model: str
@@ -45,7 +45,8 @@ class Point:
     reserved: int | None = None
     timed_allocated: int | None = None
     timed_reserved: int | None = None
-    also: list = field(default_factory=list)  # other questions whose output restored fields of a point without a report
+    # If the point's report was not kept: other questions whose output contained some of its fields.
+    also: list = field(default_factory=list)
 
     def key(self):
         return self.card, self.model, self.size, self.ops, self.policy
@@ -125,8 +126,8 @@ def point_of(question, report, entry):
         timed_reserved=time.get("peak_reserved_bytes"))
 
 
-# STEPS matches a line of judge_steps. ROW and RATIO match a row of the table that `rematch run`
-# printed, and ATTENTION the line below the table.
+# STEPS matches a line of judge_steps. ROW and RATIO match parts of the table that `rematch run` printed. ATTENTION
+# matches the line below the table.
 STEPS = re.compile(r"^(?P<policy>\S+), (?P<schedule>\w+): (?P<status>\w+), requested (?P<requested>\w+) B, predicted "
                    r"(?P<predicted>\w+) B, allocated (?P<allocated>\w+) B, reserved (?P<reserved>\w+) B, .*"
                    r"step (?P<step>\w+) ns$")
@@ -144,8 +145,8 @@ def flag(words, name, default=None):
 
 
 def add_points_of_lost_reports(evidence):
-    """Adds the figures that verdicts have for models at full size, unless a kept report has the same step time or
-    peak."""
+    """Adds points whose reports were not kept, with the figures that verdicts quote. Only for models at full size.
+    Omits a step time or peak that a kept report also has."""
     timed = {point.key() for point in evidence.points if point.step_ns is not None}
     weighed = {point.key() for point in evidence.points if point.requested is not None}
     lost = {}
@@ -162,7 +163,7 @@ def add_points_of_lost_reports(evidence):
 
 
 def points_of_pytorch(evidence):
-    """Returns our step times, which a report of PyTorch lists next to PyTorch's step times."""
+    """Yields the points of rematch that a report of PyTorch quotes for comparison."""
     for question, report in evidence.pytorch.items():
         settings = report["settings"]
         for entry in report["rematch"]:
@@ -177,8 +178,8 @@ def points_of_pytorch(evidence):
 
 
 def runs_of(evidence):
-    """Yields (verdict, end of the output, settings that all points share) for each command of `rematch run` on a
-    model that is not small."""
+    """Yields (verdict, last lines of the output, settings of all points) for each command of `rematch run` on a model
+    at full size."""
     for question, verdict in evidence.verdicts.items():
         for command in verdict["commands"]:
             words = command["command"]
@@ -216,7 +217,7 @@ def points_of_tails(evidence):
 
 
 def merge(points, new):
-    """Merges the records of one point from several sources. A later source only fills fields that are still None."""
+    """Merges what several sources say about one point. A later source only fills fields that are still None."""
     old = points.setdefault(new.key(), new)
     old.status = new.status if old.step_ns is None else old.status
     if new.question not in (old.question, *old.also):

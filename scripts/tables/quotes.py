@@ -1,21 +1,23 @@
-"""Checks every measured GPU figure of a README against a cell of a table that is made from committed reports.
+"""Checks every GPU figure that a README quotes. The figure must equal a cell of a table that is made from committed
+reports.
 
-quoted_figures.json lists the figures. `text` is the sentence with the figure, as the file has it. Either `cells`
-names the source of each figure as [figure, table, row, column], or `not_of_a_gpu` says what the figures are instead."""
+quoted_figures.json lists the quoted figures. In each entry, `text` is the sentence with the figures, exactly as in the
+README. Either `cells` names the source of each figure as [figure, table, row, column], or `not_of_a_gpu` says what the
+figures are instead."""
 
 import re
 
-# A paragraph or table row that contains one of these words is about a GPU.
+# A paragraph or table row is about a GPU if it or the table's header contains one of these words.
 WORDS = re.compile(r"\b(H100|H200|L40S|A100|B200|GPU|MFU)s?\b|\bCUDA\b|PyTorch eager|torch\.compile")
-# A number with a unit, or a decimal fraction. Version numbers and parts of names do not count.
+# A figure is a number with a unit, or a decimal fraction. Version numbers and parts of names are not figures.
 UNITS = r"\s?(?:ms|us|ns|s|GB/s|TFLOP/s|TFLOP|GB|GiB|MiB|MB)\b|\s?%"
 FIGURE = re.compile(rf"(?<![\w.,/:-])(?:\d[\d,]*(?:\.\d+)?(?:{UNITS})|\d+\.\d+(?![\w.]))")
 VERSION = re.compile(r"(?:LibTorch|torch|PyTorch|CUDA|cuDNN|Python|GCC|arXiv) \d+(?:\.\d+)+|\d+\.\d+\.\d+")
 
 
 def paragraphs(text):
-    """Yields (line number, header, words) of paragraphs, whose header is "", and of table rows. Skips fenced and
-    indented lines, because they are output of the command above them."""
+    """Yields (line number, header, text) for each paragraph and table row. The header of a paragraph is "". Skips code
+    blocks, because they show the output of commands."""
     block, header, is_fenced = [], None, False
     for number, line in enumerate([*text.splitlines(), ""], 1):
         if line.startswith("```"):
@@ -36,7 +38,7 @@ def paragraphs(text):
 
 
 def figures_about_gpus(text):
-    """Yields (line number, paragraph, figures) for each paragraph about a GPU that has figures."""
+    """Yields (line number, text, figures) for each paragraph and table row that is about a GPU and contains figures."""
     for number, header, words in paragraphs(text):
         if WORDS.search(header + words):
             found = [match[0] for match in FIGURE.finditer(VERSION.sub("", words))]
@@ -45,18 +47,18 @@ def figures_about_gpus(text):
 
 
 def value_of(figure):
-    """Returns the number and how many digits follow its point. Ignores the unit."""
+    """Returns the number, and its number of digits after the decimal point. Ignores the unit."""
     digits = re.match(r"[\d,]*\.?\d*", figure)[0].replace(",", "")
     return float(digits), len(digits.partition(".")[2])
 
 
-# Factors from units in figures to the units of table cells, which are ms and bytes.
+# Converts units of figures to the units of table cells, which are ms and bytes.
 SCALES = {"s": 1e3, "GB": 1e9, "MB": 1e6, "GiB": 2 ** 30, "MiB": 2 ** 20}
 
 
 def is_rounded(figure, cell):
-    """Returns whether the figure is the cell's number, in the figure's unit and rounded to its digits. A README
-    states the direction of a deviation in words, so the cell's sign does not count."""
+    """Returns whether the figure equals the cell's number, converted to the figure's unit and rounded to its digits.
+    Ignores the cell's sign, because a README says in words whether a value is higher or lower."""
     value, digits = value_of(figure)
     number = re.match(r"[\d,]+\.?\d*", cell.lstrip("+-"))
     if not number:
@@ -100,8 +102,8 @@ def covers(shown, figure):
 
 
 def problems_of_quotes(texts, entries, tables):
-    """`texts` maps README paths to their text. Requires that an entry covers every figure about a GPU, and that
-    every entry is true."""
+    """`texts` maps README paths to their text. Requires that every figure about a GPU has an entry, and that every
+    entry is true."""
     problems = [problem for entry in entries for problem in problems_of_entry(entry, texts, tables)]
     for file, text in texts.items():
         listed = [entry["text"] for entry in entries if entry["file"] == file]

@@ -1,4 +1,4 @@
-"""The tables of measured figures. Each is made only from the evidence."""
+"""The tables of measured figures. Every table is computed from an Evidence and nothing else."""
 
 import re
 import statistics
@@ -14,7 +14,7 @@ GB = 10 ** 9
 @dataclass
 class Table:
     columns: list
-    rows: dict  # maps a row's key to its cells; quoted_figures.json refers to rows by key
+    rows: dict  # maps the key of a row to its cells; quoted_figures.json names rows by these keys
 
     def markdown(self):
         if not self.rows:
@@ -23,7 +23,7 @@ class Table:
         return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
     def cell(self, row, column):
-        """Returns the text of one cell, or None."""
+        """Returns the text of the cell, or None if there is no such cell."""
         if row not in self.rows or column not in self.columns:
             return None
         return self.rows[row][self.columns.index(column)]
@@ -51,7 +51,7 @@ def ratio_of(point):
     if point.ratio is None:
         return ""
     interval = f" ({point.interval[0]:.3f} to {point.interval[1]:.3f})" if point.interval else ""
-    if not point.is_kept:  # the report is lost, and the command's output has only two digits
+    if not point.is_kept:  # the report was not kept, and the command's output has only two digits
         interval = f" ({point.interval[0]:.2f} to {point.interval[1]:.2f})" if point.interval else ""
         return f"{point.ratio:.2f}{interval} of {point.reference}"
     return f"{point.ratio:.3f}{interval} of {point.reference}"
@@ -72,7 +72,7 @@ def key_of(point):
 
 
 def steps(evidence):
-    """Tabulates step times. The number of samples is absent for points whose report was lost."""
+    """Tabulates step times. Points whose report was not kept have no number of samples."""
     columns = ["card", "model", "tokens", "policy", "ops", "attention", "step, ms", "samples", "time / reference", "MFU",
                "allocated while timed", "reserved while timed", "report"]
     rows = {}
@@ -87,8 +87,8 @@ def steps(evidence):
 
 
 def peaks(evidence):
-    """Tabulates the bytes that tensors requested, with the prediction, and the bytes that the allocator reserved for
-    them."""
+    """Tabulates peaks: predicted bytes, bytes that tensors requested, and bytes that the allocator allocated and
+    reserved for them."""
     columns = ["card", "model", "tokens", "policy", "ops", "predicted", "requested", "allocated", "reserved", "report"]
     rows = {}
     for point in in_order(filter(is_full_size, evidence.points)):
@@ -102,8 +102,8 @@ def peaks(evidence):
 
 
 def comparable(evidence, report):
-    """Returns our points that can be compared with a report of PyTorch: the points that the report names, and points
-    with fused ops on the same card."""
+    """Yields our points that can be compared with a report of PyTorch: those that the report quotes, and points with
+    fused ops that were measured on the same card."""
     model, dimensions = report["settings"]["model"], report["settings"]["dimensions"]
     card = card_of((report.get("environment") or {}).get("device"))
     uuid = (report.get("environment") or {}).get("device_uuid")
@@ -123,8 +123,8 @@ def comparable(evidence, report):
 
 
 def beside_pytorch(evidence):
-    """Tabulates our step times divided by the rivals' step times. Both were measured alternately, or on the same card
-    in the same run."""
+    """Tabulates our step times divided by the rivals' step times. Both were measured alternately, or in one run on the
+    same card."""
     columns = ["card", "model", "policy", "our ops", "rematch, ms", "PyTorch eager, ms", "over eager", "torch.compile, ms",
                "over compile", "peak", "eager's peak", "compile's peak", "report"]
     rows = {}
@@ -168,7 +168,7 @@ def rivals_table(evidence):
 
 
 def ended(rival):
-    """Returns why the rival failed, short enough for a cell. The rival's report has the whole reason."""
+    """Returns how the rival ended, short enough for a cell. If it failed, the rival's report has the whole reason."""
     if rival["status"] in ("ok", "oom"):
         return {"ok": "ok", "oom": "out of memory"}[rival["status"]]
     reason = re.sub(r"[|\s]+", " ", rival["reason"] or "")
@@ -180,7 +180,7 @@ BANDWIDTH = re.compile(r"^(?:bandwidth: )?(?P<kernel>.+?): (?P<rate>[\d.]+) GB/s
 
 
 def bandwidth(evidence):
-    """Tabulates bandwidth: the number of bytes that any kernel must move at least, divided by the kernel's time."""
+    """Tabulates the bandwidth of kernels: the bytes that a kernel must move at least, divided by the kernel's time."""
     columns = ["kernel", "GB/s", "share of the card's", "target 0.8", "report"]
     rows = {}
     for question, verdict in evidence.verdicts.items():
@@ -200,7 +200,7 @@ def ceilings(evidence):
 
 
 def predicted(evidence):
-    """Tabulates predicted and measured step times. Ratios are to the first policy of the model."""
+    """Tabulates predicted and measured step times. Ratios are relative to the first policy of the model."""
     columns = ["card", "model", "tokens", "policy", "measured, ms", "by profile, ms", "profile error",
                "by data sheet, ms", "sheet error", "measured ratio", "by data sheet"]
     rows = {}
@@ -223,10 +223,10 @@ def predicted(evidence):
     return Table(columns, rows)
 
 
-# Findings about bytes of single points are in table `peaks`.
+# This table omits findings about bytes, because table `peaks` has them.
 def fronts(evidence):
-    """Tabulates the plans that a search chose, and the baselines. The run that took their profile also measured
-    them."""
+    """Tabulates the plans that a search chose, and its baselines. The same run took the profile and measured the
+    plans."""
     columns = ["card", "model", "tokens", "plan", "peak, predicted", "peak, measured", "step, predicted, ms",
                "step, measured, ms", "interval", "error", "report"]
     rows = {}
@@ -252,8 +252,8 @@ LONG_NUMBER = re.compile(r"\d+\.\d{4,}")
 
 
 def questions(evidence):
-    """Tabulates the questions that were asked, with their verdicts. The column `code` contains the commit; older
-    verdicts only recorded a hash of the sources."""
+    """Tabulates the questions that were asked, with their verdicts. Column `code` has the commit, or the hash of the
+    sources if an older verdict recorded only that."""
     columns = ["question", "what it asks", "result", "code"]
     rows = {}
     for question, verdict in evidence.verdicts.items():
@@ -280,7 +280,8 @@ WAN_ATTENTION = ("cudnn", "flash", "efficient", "math", None)
 
 
 def published_wan(evidence):
-    """Tabulates the published run of Wan 1.3B and our run, at both sizes that the published run may have had."""
+    """Tabulates FastVideo's published run of Wan 1.3B and our runs. The publication does not say which of two sizes it
+    used, so our runs cover both."""
     runs = [(size, ops) for size in WAN_SIZES for ops in ("eager", "fused")]
     columns = ["FastVideo PR 1410", "published", *(f"{size} tokens, {ops} ops" for size, ops in runs)]
     points = [point for point in in_order(evidence.points)

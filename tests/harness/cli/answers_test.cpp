@@ -80,7 +80,7 @@ TEST_CASE("search and describe print the answers that the README shows") {
       continue;
     }
     CAPTURE(answer.arguments);
-    const ScratchFolder folder;  // receives the files that -o writes
+    const ScratchFolder folder;  // working directory, for files that the command writes
     const Outcome printed = rematch(answer.arguments, "cd " + folder.file("") + " && COLUMNS=100 ");
     CHECK(printed.code == 0);
     std::vector<std::string> wanted = answer.lines;
@@ -89,8 +89,8 @@ TEST_CASE("search and describe print the answers that the README shows") {
   }
 }
 
-// Comparing a step under this policy file with a step under policy `none` shows the engine's own
-// cost.
+// The policy file keeps everything. The difference between its step and a step under policy `none`
+// is the cost of the engine itself.
 TEST_CASE("a plan that keeps everything records every block and recomputes nothing") {
   const Outcome outcome =
       rematch("run --model llama_small --policy none," + in_tree("scripts/gpu/keep_all.json") +
@@ -100,9 +100,9 @@ TEST_CASE("a plan that keeps everything records every block and recomputes nothi
   const Json report = Json::parse(outcome.out);
   const Json& none = report.at("points").at(0);
   Json keep_all = report.at("points").at(1);
-  // Views are recomputed, but cost nothing.
+  // The engine recomputes views, which cost nothing.
   CHECK(keep_all["counts"]["recompute"].erase("view") == 1);
-  // A plan without regions has no schedule.
+  // Only a plan with regions has a schedule.
   CHECK(keep_all.at("identity").at("schedule") == "on_demand");
   CHECK(keep_all.at("counts") == none.at("counts"));
   for (const char* peak : {"peak_allocated_bytes", "after_forward_bytes"}) {

@@ -84,7 +84,8 @@ void check_refused(const std::string& arguments, const std::string& file, const 
   CHECK(outcome.err.size() < 400);
 }
 
-// Commands that read the bad file. Some also read a good report, and some would write a file.
+// Commands that read the bad file. Some also read a good report, and some would write an output
+// file.
 const std::vector<std::string> kReaders = {
     "validate {bad}",
     "compare {good} {bad} -o {out}",
@@ -106,7 +107,8 @@ TEST_CASE("every subcommand that reads reports refuses bad files in one line wit
     CAPTURE(bad.name);
     const std::string file = write(scratch, bad.text);
     for (std::string reader : kReaders) {
-      // Render also accepts other kinds of files.
+      // `render` is skipped for this file, because it also accepts other kinds of files than
+      // reports.
       if (reader.rfind("render", 0) == 0 && std::string(bad.name) == "other kind") continue;
       reader = replaced(reader, "{bad}", file);
       if (reader.find("{good}") != std::string::npos) reader = replaced(reader, "{good}", good);

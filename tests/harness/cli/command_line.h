@@ -5,8 +5,8 @@
 
 namespace rematch::testing {
 
-// Holds the exit code and the output of a program. `err` lacks progress lines, which appear only on
-// a slow machine.
+// Holds the exit code and the output of a program. Progress lines are removed from `err`, because
+// they appear only on a slow machine.
 struct Outcome {
   int code = -1;
   std::string out;
@@ -18,18 +18,18 @@ const char* binary();
 
 std::string text_of(const std::string& file);
 
-// Runs the binary in a shell. `arguments` follow the name of the binary in the command, and
-// `before` precedes it.
+// Runs the binary in a shell. The command is `before`, the binary's path, and `arguments`.
 Outcome rematch(const std::string& arguments, const std::string& before = "");
 
-// Runs another program as rematch() runs the binary.
+// Runs `program` in a shell in the same way.
 Outcome run_program(const std::string& program, const std::string& arguments,
                     const std::string& before = "");
 
 // Drops the progress lines, which appear only if a command takes longer than two seconds.
 std::string without_progress(const std::string& err);
 
-// Returns whether the program printed only one line, on stderr, and the line is from this tool.
+// Returns whether the program printed nothing but one line on stderr that begins with this tool's
+// name.
 bool is_one_clear_line(const Outcome& outcome);
 
 // Requires exit code 2, and one clear line that contains `part`.

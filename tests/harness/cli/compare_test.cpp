@@ -36,8 +36,8 @@ class Reports {
     report.points[1].memory->peak_allocated.reset();
     return written(report, "bare.json");
   }
-  // Writes a report in which the ratio of the step times of policies `full` and `none` is
-  // uncertain: it may be below 0.5 or above 8.
+  // Writes a report with noisy step times. The ratio of policy `full` to policy `none` may be below
+  // 0.5 or above 8.
   std::string with_noise() {
     Report report = report_;
     report.points[1].time->samples.clear();
@@ -67,8 +67,8 @@ class Reports {
   std::string other;
 };
 
-// The candidate lacks wan_small's only shape. Instead, it has a second seed of llama_small. The
-// sweep has 11 shapes of llama_small with 4 policies each, and 4 points of wan_small.
+// The base sweep has 11 shapes of llama_small and one shape of wan_small, with 4 policies each. In
+// the candidate sweep, the shape of wan_small is replaced by a second seed of llama_small.
 TEST_CASE("two sweeps are compared point by point, and points in only one sweep are named") {
   const ScratchFolder scratch;
   Report base = representative_sweep();
@@ -79,9 +79,9 @@ TEST_CASE("two sweeps are compared point by point, and points in only one sweep 
     point.identity.plan_sha256 = sample_point(point.policy).identity.plan_sha256;
     point.identity.seed = 7;
   }
-  // Changes the peak of policy `full` in the second comparison.
+  // Changes a peak of policy `full`.
   candidate.points[5].memory->peak_allocated = Bytes{123 << 20};
-  // Marks the reports as merged: each comparison was a separate command.
+  // Makes the reports look merged, as if each shape was run by its own command.
   for (Report* report : {&base, &candidate}) {
     for (std::size_t from = 0; from < report->points.size(); from += 4) {
       report->sources.push_back({report->provenance, {from, from + 1, from + 2, from + 3}});
@@ -97,8 +97,8 @@ TEST_CASE("two sweeps are compared point by point, and points in only one sweep 
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
   const Json record = Json::parse(outcome.out);
-  // 43 of 44 points of llama_small have a peak and a step time. One point ran out of memory in both
-  // reports, so compare does not count it as a new failure.
+  // 43 of the 44 points of llama_small have a peak and a step time. The other point ran out of
+  // memory in both reports, so compare does not count it as a new failure.
   int num_peaks_that_differ = 0;
   for (const Json& row : record["rows"]) {
     CHECK(row["model"] == "llama_small");
@@ -149,7 +149,7 @@ TEST_CASE("compare fails if a condition of --fail-on cannot be decided") {
   inconclusive(reports.without_points(), "slower,peak,counts", "no point finished in both reports");
   inconclusive(reports.without_peak(), "peak", "peak allocated was not measured in the candidate");
   inconclusive(reports.with_noise(), "slower", "is within noise for full on_demand");
-  // A condition of --fail-on that holds decides the exit code, even if another condition is
+  // If one condition of --fail-on holds, it decides the exit code, even if another condition is
   // undecided.
   CHECK(rematch("compare " + reports.base + " " + reports.with_noise() + " --fail-on slower,peak")
             .code == 3);

@@ -1,5 +1,5 @@
-// Tests the command on the dry CUDA device: its counts and bytes, how runs end and resume, and
-// the texts that say that the device is dry.
+// Tests the command on the dry CUDA device: counts and bytes, the end and resumption of runs, and
+// messages that say that the device is dry.
 #include <algorithm>
 #include <filesystem>
 
@@ -21,7 +21,7 @@ Json report_of(const Outcome& outcome) {
   return Json::parse(outcome.out);
 }
 
-// Runs the program that is linked without CUDA. When that program is asked for the dry device, it
+// Runs the program that is linked without CUDA. If its arguments name the dry device, this program
 // starts the dry program.
 Outcome rematch_beside(const std::string& arguments) {
   const std::filesystem::path dry = binary();
@@ -91,8 +91,8 @@ TEST_CASE("a dry run works on the second of two devices, but not on a third") {
   CHECK_THAT(third.err, Catch::Contains("the devices here are cuda:0 to cuda:1"));
 }
 
-// A context takes 520 MiB. The model's weights and its optimizer's state fit into the remaining
-// memory, but its activations do not.
+// The CUDA context takes 520 MiB of the device. The model's weights and the optimizer's state fit
+// into the remaining memory, but the activations do not.
 TEST_CASE("running out of memory on a small device gives a result that names the phase") {
   const Outcome outcome = rematch(
       "run --model llama_small --layers 8 --dim 512 --ffn 2048 --tokens 4096 --batch 16 --policy "
@@ -129,7 +129,8 @@ TEST_CASE("an interrupted dry run resumes") {
   CHECK(points_of(text_of(scratch.file("report.json"))) == points_of(whole));
 }
 
-// Returns the launches of NCCL's kernels in a phase, by the kinds that the report counts.
+// Returns how many NCCL kernels were launched in a phase, by the kinds of collective that the
+// report also counts.
 Json collective_launches(const Json& point, const std::string& phase) {
   const std::vector<std::pair<std::string, std::string>> kinds = {
       {"AllGather", "all_gather"},
@@ -145,8 +146,8 @@ Json collective_launches(const Json& point, const std::string& phase) {
   return found;
 }
 
-// Runs two ranks, each with its own dry card. c10d's NCCL backend calls the stand-in for NCCL,
-// which moves no data.
+// Runs two ranks, each with its own dry card. A stand-in replaces NCCL under c10d's NCCL backend,
+// and moves no data.
 TEST_CASE("ranks on dry cards launch the predicted collectives, even with offload copies") {
   const std::string split =
       "run --model llama_small --layers 3 --dim 32 --heads 4 --kv-heads 2 --ffn 64 --tokens 16 "
@@ -177,8 +178,8 @@ TEST_CASE("ranks on dry cards launch the predicted collectives, even with offloa
     const bool offloads = point.at("policy").get<std::string>().starts_with("offload");
     REQUIRE(memory.contains("host") == offloads);
     if (!offloads) continue;
-    CHECK(
-        memory.at("host").at("hidden_time_ns").is_null());  // copies take no time on the dry device
+    // Null, because copies take no time on the dry device.
+    CHECK(memory.at("host").at("hidden_time_ns").is_null());
     CHECK(memory.at("host").at("exposed_time_ns").is_null());
   }
   const Json& full = report.at("points").at(1);
@@ -186,7 +187,7 @@ TEST_CASE("ranks on dry cards launch the predicted collectives, even with offloa
   CHECK(report.at("points").at(2).at("ranks").at("collectives").at("recompute").empty());
 }
 
-// Each rank has its own allocator. No rank overwrites another rank's file.
+// Each rank has its own allocator, and writes a file of its own.
 TEST_CASE("each of two ranks writes a snapshot") {
   const ScratchFolder scratch;
   const std::string run =
@@ -209,8 +210,8 @@ TEST_CASE("each of two ranks writes a snapshot") {
   CHECK(std::filesystem::exists(scratch.file("full.pickle")));
 }
 
-// The times in the file were not measured, but the file claims that they were measured on this
-// machine's card or on another card.
+// The file claims that its times were measured, on this machine's card or on another card, but they
+// were not.
 TEST_CASE("times of a different card are refused") {
   const ScratchFolder scratch;
   const std::string file = scratch.file("profile.json");

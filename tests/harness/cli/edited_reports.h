@@ -1,5 +1,5 @@
-// A report of a small run, and ways to edit it. The edits imitate a person who wants a command to
-// pass, or a broken disk or build. Tests of gate and compare use them.
+// A report of a small run, and edits that imitate a person who wants a command to pass, or a broken
+// disk or build. Tests of gate and compare use them.
 #pragma once
 
 #include <string>
@@ -9,24 +9,25 @@
 
 namespace rematch::testing {
 
-// Two policies, none and full, with four steps in four rounds, each run four times. Policy `none`
-// keeps 100 MiB. Policy `full` keeps 99 MiB and recomputes 8 attentions per step. With noise, the
-// runs of one policy differ by at most 0.002.
+// measured_report() returns a report of policies `none` and `full`. Each policy runs four times,
+// with four steps and four rounds. Policy `none` keeps 100 MiB. Policy `full` keeps 99 MiB and
+// recomputes 8 attentions per step. With noise, the losses of a policy's runs differ by at most
+// 0.002.
 enum class RunNoise : std::uint8_t { kNone, kSome };
 Json measured_report(RunNoise noise);
 
 Json& point_of(Json& report, const std::string& policy);
 Json& full_of(Json& report);
 
-// Makes the point's key match the point's identity again after an edit.
+// Updates the point's key after an edit of the point's identity.
 void make_key(Json& point);
 
 void set_loss(Json& step, float loss);
 
-// Sets one sample per round, in microseconds, and the matching median.
+// Sets the step times of the rounds, one per round, in microseconds, and their median.
 void set_rounds(Json& point, const std::vector<std::int64_t>& microseconds);
 
-// Changes the last digit of a number's bits, or of a hash.
+// Changes the last digit of `text`, which is the bits of a number, or a hash.
 void change_last_digit(Json& text);
 
 }  // namespace rematch::testing

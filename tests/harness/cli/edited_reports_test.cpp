@@ -1,5 +1,6 @@
-// Tests what gate and compare print for edited reports: a table of exit codes and words. For every
-// row, the exit code or the output of at least one command must show the edit.
+// Tests what gate and compare print for edited reports. Each row of a table has an edit, the
+// expected exit codes and expected words. For every row, at least one command must show the edit by
+// its exit code or output.
 #include <cmath>
 #include <limits>
 #include <map>
@@ -14,8 +15,8 @@
 namespace rematch::testing {
 namespace {
 
-// B is the original report, and E is the edited report. In Bn and En, the losses vary between the
-// runs of a policy.
+// B is the original report and E the edited report. Bn and En are the same with noise: the losses
+// of a policy's runs differ.
 struct Command {
   const char* name;
   const char* line;
@@ -43,11 +44,11 @@ constexpr const char* kRefused = "2222 222 2222222";
 struct Row {
   const char* what;
   Edit edit;
-  // The exit codes in the order of kCommands: four of gate for losses, three of gate for limits,
-  // then compare without and with --fail-on.
+  // Exit codes in the order of kCommands: four of gate with losses, three of gate with limits, and
+  // two of compare, without and with --fail-on.
   const char* codes;
-  std::map<std::string, const char*> says;  // a part of the output of some commands
-  bool edits_base = false;                  // if true, the original report is the second argument
+  std::map<std::string, const char*> says;  // maps a command's name to a part of its output
+  bool edits_base = false;                  // if true, B is edited and E is not
 };
 
 Json& step_of(Json& report, std::size_t step) { return full_of(report)["steps"][step]; }

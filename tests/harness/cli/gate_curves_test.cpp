@@ -1,5 +1,5 @@
-// Tests `rematch gate --losses` with a table of edited loss curves. For every row, the exit code or
-// the output of at least one command must show the edit.
+// Tests `rematch gate --losses` with a table of edited loss curves. For every row, at least one
+// command must show the edit by its exit code or output.
 #include <array>
 #include <cmath>
 #include <limits>
@@ -26,7 +26,8 @@ std::string exact(double number) {
 
 std::string row_of(int step, double loss) { return std::to_string(step) + "," + exact(loss); }
 
-// Steps 0 to 7 have losses 4, 3.75, ... 2.25. At odd steps, run k is k thousandths higher.
+// The losses of steps 0 to 7 fall from 4 to 2.25, by 0.25 per step. At odd steps, run number k adds
+// k thousandths.
 double loss_of(int step, int run) { return 4 - 0.25 * step + (step % 2 == 1 ? 0.001 * run : 0); }
 
 Lines curve(int run) {
@@ -35,8 +36,9 @@ Lines curve(int run) {
   return lines;
 }
 
-// B: three runs that repeat each other exactly. N: four runs that differ by at most 0.003. C: three
-// more candidates like N. E is run 0 after the edit; step s is in its line s + 2.
+// Names of the files with curves. B0 to B2: three identical runs. N0 to N3: four runs that differ
+// by at most 0.003. C1 to C3: copies of N1 to N3, used as candidates. E: run 0 after the edit; its
+// line s + 2 has step s.
 class Curves {
  public:
   Curves() {
@@ -50,8 +52,7 @@ class Curves {
     write_file_atomically(file(name), text);
   }
   std::string file(const std::string& name) const { return scratch_.file(name + ".csv"); }
-  // Replaces E, and each name that consists of a letter and a digit, by the path of the file with
-  // that name.
+  // Replaces each name of a file with a curve, such as E or N0, by the path of the file.
   std::string expand(const std::string& line) const {
     std::istringstream words(line);
     std::string expanded;
@@ -96,7 +97,8 @@ const std::vector<CurveRow> kRows = {
      [](Lines& lines) { lines[4] = row_of(3, std::nextafter(loss_of(3, 0), 9)); },
      "030030",
      {{"exact", "(step 3, "}, {"equal", "largest difference 4.441e-16 (step 3, "}}},
-    // The tier T2 averages over four steps and four runs, so it sees a sixteenth of the change.
+    // T2 averages over four steps and four runs, so the mean changes by only a sixteenth of the
+    // edit.
     {"one loss changed by a tenth",
      [](Lines& lines) { lines[7] = row_of(6, 2.6); },
      "330333",
@@ -210,7 +212,8 @@ TEST_CASE("gate --losses detects each edit of a loss curve") {
   }
 }
 
-// Five runs whose optimizer does nothing. A candidate that equals them proves nothing.
+// In these five runs the optimizer does nothing. A candidate with the same losses therefore proves
+// nothing.
 TEST_CASE("constant curves are inconclusive and the message says what to do") {
   const Curves curves;
   Lines dead = {"step,loss"};

@@ -1,4 +1,4 @@
-// Tests that the program started by a user loads LibTorch only for commands that need it.
+// Tests that the program that a user starts loads LibTorch only for commands that need it.
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -25,7 +25,7 @@ double time_of_children() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// Loading LibTorch takes 0.4 s.
+// Loading LibTorch takes 0.4 s, so these commands cannot have loaded it.
 TEST_CASE("help and commands about files take under 0.1 s of processor time") {
   for (const char* arguments :
        {"--help", "run --help", "search --help", "list", "--version", "run --model wan_small -h"}) {
@@ -41,7 +41,8 @@ TEST_CASE("--help after -- or after an equals sign is an argument, not a request
   check_usage_error("describe -- --help", "describe takes a model and a policy");
 }
 
-// The signal stays pending until main() of the program with LibTorch begins.
+// The launcher starts the program with LibTorch. The signal stays pending until main() of that
+// program begins.
 TEST_CASE("an interrupt that arrives before main() ends the command with a message") {
   const ScratchFolder scratch;
   const std::string messages = scratch.file("messages.txt");

@@ -13,7 +13,7 @@
 namespace rematch::testing {
 namespace {
 
-// kTinyLlama, with numbers of heads that two ranks can split equally.
+// kTinyLlama, but with numbers of heads that two ranks can split equally.
 const std::string kSplitLlama =
     "--model llama_small --layers 2 --dim 32 --heads 4 --kv-heads 2 --ffn 64 --tokens 16 --batch "
     "1 ";
@@ -62,8 +62,8 @@ void check_holds(const Json& report, int world) {
   }
 }
 
-// Two layers, two steps. In forward, each layer gathers before attention and before feed-forward,
-// and scatters after each of them.
+// The model has two layers and runs two steps. In forward, each layer issues an all-gather before
+// attention and before feed-forward, and a reduce-scatter after each of them.
 TEST_CASE("two ranks with sequence parallel: full repeats collectives, attn_only does not") {
   const Json report =
       report_of(kSplitLlama + "--parallel tp=2,sp --policy none,full,attn_only --schedule both");
@@ -99,7 +99,7 @@ std::int64_t recomputed_in_step(const Json& point) {
   return ops / point["counted_steps"].get<std::int64_t>();
 }
 
-// A tiny model's two blocks gather in forward, and again in backward.
+// The parameters of a tiny model's two blocks are gathered in forward, and again in backward.
 TEST_CASE("predict, run and search use the same plan for policy none under fsdp") {
   const ScratchFolder scratch;
   const std::string front_file = scratch.file("front.json");
@@ -154,8 +154,8 @@ TEST_CASE("predict names the layout of the ranks") {
   CHECK_THAT(outcome.out, Catch::Contains("each of 8 ranks: tp=2,fsdp=4"));
 }
 
-// With --world, the search traces the model on one rank. The front must equal the front of
-// --parallel fsdp=4, the layout that --world 4 stands for.
+// With --world 4, the search assumes --parallel fsdp=4, but traces the model on one rank. Both
+// flags must give the same front.
 TEST_CASE("search --world assumes fsdp, and the number of ranks that an error suggests suffices") {
   const ScratchFolder scratch;
   const std::string search = "search " + kSplitLlama + "--device h100 --json ";
@@ -164,7 +164,7 @@ TEST_CASE("search --world assumes fsdp, and the number of ranks that an error su
     CAPTURE(flags, outcome.err);
     REQUIRE(outcome.code == 0);
     Json front = Json::parse(outcome.out);
-    CHECK(front.erase("reproduce") == 1);  // the command lines differ
+    CHECK(front.erase("reproduce") == 1);  // erased, because the command lines differ
     return front;
   };
   const Json front = front_of("--world 4");

@@ -110,11 +110,11 @@ TEST_CASE("predict prints the peak, its place and the executed ops without runni
   CHECK(peak(0) > peak(2));
   CHECK(json[0]["predicted_ops"]["recompute"].empty());
   CHECK(json[1]["predicted_ops"]["recompute"]["aten::mm"] ==
-        192);  // 6 of the 7 matmuls of each of 32 layers; backward does not need the 7th result
+        192);  // 6 of 7 matmuls in each of 32 layers; backward does not need the result of the 7th
 }
 
-// On a GPU, kernels also allocate memory while they run. A profile from a data sheet assumes 64
-// bytes for every op.
+// On a GPU, kernels also allocate temporary memory. A profile from a data sheet assumes 64 bytes of
+// it for every op.
 TEST_CASE("a prediction for a GPU says whether it includes the workspace of kernels") {
   constexpr const char* kNote = "temporaries not measured: a bound";
   const std::string predict = "predict " + kTinyLlama + "--policy full ";
@@ -216,7 +216,8 @@ TEST_CASE("a refused mode gets a row with the reason, and the other modes are pr
   check_usage_error(predict + "none,fastvideo:opss", "did you mean 'fastvideo:ops'?");
 }
 
-// FastVideo recomputes whole regions. Under on_demand the same plan peaks 4 GiB lower.
+// FastVideo recomputes whole regions, so its mode is predicted with schedule whole_region. Under
+// on_demand the same plan has a peak that is 4 GiB lower.
 TEST_CASE("predict uses the schedule of the system that a mode belongs to") {
   const std::string predict =
       "predict --model wan_1_3b --video 77x720x1280 --dtype bf16 --device l40s --reserve 0B "
@@ -315,7 +316,8 @@ TEST_CASE("predict --device prints sent bytes, and a range for the step time") {
     for (const auto& [phase, kinds] : step["predicted_sent_bytes"].items()) {
       for (const auto& [kind, bytes] : kinds.items()) sent += bytes.get<std::int64_t>();
     }
-    // Each time is rounded up to whole nanoseconds. 450 bytes are sent in a nanosecond.
+    // The link sends 450 bytes per nanosecond. The time of each transfer is rounded up to whole
+    // nanoseconds.
     CHECK(number("predicted_communication_ns") >= sent / 450);
     CHECK(number("predicted_communication_ns") <= sent / 450 + 1000);
     CHECK(number("predicted_step_time_ns") ==
@@ -333,8 +335,8 @@ TEST_CASE("predict --device prints sent bytes, and a range for the step time") {
   check_usage_error(predict + "--device h10", "did you mean");
 }
 
-// With --trace, search --world only estimates the memory of a rank. The front records no layout, so
-// predict needs the trace.
+// If search --world gets --trace, it only estimates the memory of one rank, and its front records
+// no layout of the ranks. Later, predict therefore needs the trace again.
 TEST_CASE("predict on a front that was estimated from a stored trace needs that trace") {
   const ScratchFolder folder;
   const std::string trace = folder.file("llama.trace.json");

@@ -28,7 +28,7 @@ TEST_CASE("a run with reference repeats passes the gate, and fails it on a wrong
     CHECK(passed.code == 0);
     CHECK_THAT(passed.out, Catch::Contains("PASS: 1 of 1 points pass."));
   }
-  // Two layers in two steps run attention in forward, and again in recompute.
+  // The model has two layers and runs two steps: 4 attentions in forward, and 4 in recompute.
   CHECK(rematch(gate + " --expect attention_forward=8,recompute.attention_forward=4").code == 0);
   CHECK(rematch(gate + " --expect attention_forward=4").code == 3);
   CHECK(rematch(gate + " --loss equivalence").code == 4);  // policy `full` ran only once, so its
@@ -47,7 +47,7 @@ TEST_CASE("run counts ops, compares bits and writes a valid report") {
   REQUIRE(outcome.code == 0);
   CHECK(rematch("validate " + file).code == 0);
   const Json report = read_json_file(file);
-  // Self and cross attention in 2 layers and 3 steps: 2 x 2 x 3.
+  // 12 attentions: self and cross attention in each of 2 layers and 3 steps.
   const auto attention = [&](std::size_t point, const char* phase, const char* name) {
     const Json& counts = report["points"][point]["counts"][phase];
     return counts.contains(name) ? counts[name].get<int>() : 0;
@@ -95,8 +95,8 @@ TEST_CASE("a run writes its report even without standard streams") {
                               "--policy none,full --steps 1 --rounds 0 -o " +
                               scratch.file("report.json");
   CHECK(run_program("sh", "-c '" + command + " <&-'").code == 0);
-  // Printing the table fails. The report must not reuse the file descriptor of a closed stream,
-  // because the table would then be written into the report.
+  // All three standard streams are closed, so printing the table fails. The report's file must not
+  // get the descriptor of a closed stream, because the table would then be written into the report.
   CHECK(run_program("sh", "-c '" + command + " <&- >&- 2>&-'").code == 1);
   CHECK(rematch("validate " + scratch.file("report.json")).code == 0);
 }
@@ -179,7 +179,7 @@ TEST_CASE("a run of a plan file equals the run of its policy") {
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
   const Json report = Json::parse(outcome.out);
-  REQUIRE(report["points"].size() == 2);  // the reference always runs
+  REQUIRE(report["points"].size() == 2);  // two, because the reference always runs
   CHECK(report["points"][0]["policy"] == "none");
   CHECK(report["points"][1]["policy"] == "save_mm");
 
@@ -188,8 +188,8 @@ TEST_CASE("a run of a plan file equals the run of its policy") {
   CHECK_THAT(other.err, Catch::Contains("was made for llama_small, and this is wan_small"));
 }
 
-// The math kernel rounds differently than flash attention, so their bits differ. With either
-// kernel, the bits under a policy equal the bits without it.
+// The math kernel and flash attention round differently, so their bits differ. But with either
+// kernel, a policy does not change the bits.
 TEST_CASE("a second attention kernel gives a second point, with the same executed ops and bytes") {
   const std::string run = "run " + kTinyLlama + "--policy attn_only --steps 1 --rounds 0 --json";
   const Json flash = Json::parse(rematch(run).out)["points"][1];
@@ -205,8 +205,8 @@ TEST_CASE("a second attention kernel gives a second point, with the same execute
         Approx(flash["steps"][0]["loss"].get<double>()).epsilon(1e-5));
 }
 
-// A task of a job array may run a complete command. A run therefore does not choose a shard by
-// itself.
+// Each task of a job array may run a different, complete command. So a run must not take its shard
+// from the variables of the array.
 TEST_CASE("in a job array a run measures all points unless --shard is given") {
   const ScratchFolder scratch;
   const std::string task =
@@ -218,7 +218,7 @@ TEST_CASE("in a job array a run measures all points unless --shard is given") {
   REQUIRE(rematch(command, task).code == 0);
   CHECK(read_json_file(scratch.file("mine.json")).at("points").size() == 3);
   check_usage_error(command + " --shard slurm", "SLURM_ARRAY_TASK_ID is not set");
-  // A script passes an empty value if its variable is not set.
+  // In a script, a variable that is not set becomes an empty value.
   check_usage_error(command + " --shard \"$SHARD_OF_NOBODY\"", "'' is not a shard");
 }
 
@@ -305,7 +305,8 @@ TEST_CASE("device cuda on a machine without CUDA is refused with the reason") {
   check_usage_error("run " + kTinyLlama + "--policy full --device cuda", state);
 }
 
-// One weight is 256 GiB. The ulimit stops a machine with generous overcommit from trying.
+// A single weight takes 256 GiB. Some machines overcommit memory and would try to allocate it; the
+// ulimit prevents this.
 const std::string kTooLarge =
     "run --model llama_small --dim 65536 --ffn 1048576 --steps 1 --rounds 0 ";
 
@@ -320,8 +321,8 @@ TEST_CASE("a run that exceeds the machine's memory does not start") {
   CHECK_THAT(outcome.err, !Catch::Contains("exact"));
 }
 
-// The merged report includes the points of a shard that measured nothing. The shard therefore
-// states why each point was not measured.
+// A merged report also includes points that no shard measured, so the shard must say why it did not
+// measure a point.
 TEST_CASE("a shard skips its points if they exceed the machine's memory") {
   const Outcome outcome =
       rematch(kTooLarge + "--policy none,full --shard 0/2 --json", "ulimit -v 16000000; ");
@@ -347,7 +348,7 @@ TEST_CASE("a point that runs out of memory is a result, and the run has a specia
   CHECK(report["points"][0]["failure"]["requested_bytes"] >= std::int64_t{1} << 34);
 }
 
-// A learning rate of 1e30 moves every parameter far beyond what float32 can square.
+// With a learning rate of 1e30, parameters become so large that their squares overflow float32.
 TEST_CASE("a loss that is not finite fails its point, even if bits are equal") {
   const Outcome outcome = rematch("run " + kTinyLlama +
                                   "--policy full --optimizer 'adamw(learning_rate=1e30)' "
@@ -372,7 +373,7 @@ TEST_CASE("a point that exceeds the time limit is a result") {
   CHECK(Json::parse(outcome.out)["points"][0]["status"] == "timeout");
 }
 
-// Kills the first child process that measures. It runs the exact pass of the reference.
+// Kills the first child process that measures, which runs the exact pass of the reference.
 const std::string kKillFirstChild =
     "i=0; child=; while [ -z \"$child\" ] && [ $i -lt 6000 ]; do sleep 0.01; i=$((i+1)); "
     "for each in $(cat /proc/[0-9]*/stat 2>/dev/null | "
@@ -411,7 +412,8 @@ TEST_CASE("without retries a killed child counts as a crash, and full becomes th
   CHECK(report["points"][1]["parity"]["reference"] == "full");
 }
 
-// The signal arrives while a child works. Finished work is kept, and no file is half-written.
+// The signal arrives while a child is measuring. Finished measurements must be kept, and no file
+// may be incomplete.
 TEST_CASE("an interrupted run leaves no partial file and resumes") {
   const ScratchFolder scratch;
   const std::string file = scratch.file("report.json");
@@ -439,13 +441,13 @@ TEST_CASE("an interrupted run leaves no partial file and resumes") {
   CHECK(std::filesystem::exists(file));
 }
 
-// One pass has ended when the signal arrives. Without -o there is no folder in which the finished
-// pass could be kept.
+// One pass has ended when the signal arrives. With -o, the run keeps this pass in a folder. Without
+// -o there is no such folder.
 TEST_CASE("an interrupted run says what it keeps, with and without -o") {
   const ScratchFolder scratch;
   const std::string said = scratch.file("said");
   const auto interrupted = [&](const std::string& flags) {
-    // otherwise the previous run's output would end the wait at once
+    // Otherwise the loop below would find the output of the previous run, and would end at once.
     std::filesystem::remove(said);
     rematch(
         "run " + kTinyLlama + "--policy none,full --steps 200 --rounds 0 " + flags + " 2>" + said +
@@ -465,8 +467,7 @@ TEST_CASE("an interrupted run says what it keeps, with and without -o") {
         kept + "without --fresh to resume; " + mine + " is from an earlier run and is kept\n");
 }
 
-// The second of two shards ends normally. The first shard is interrupted after its first point has
-// ended.
+// There are two shards. The first is interrupted after its first point. The second ends normally.
 TEST_CASE(
     "the report of an interrupted shard has the finished points, and merges with the reports of "
     "other shards") {
@@ -505,8 +506,9 @@ TEST_CASE(
   CHECK(policies_in(all) == expected);
 }
 
-// Imitates two workers that wrote into one folder. The round of policy `none` is from one start.
-// The rounds of policy `full` and of the control are from another start. Each file is complete.
+// Imitates two workers that wrote into one folder. The edited file of policy `none` seems to be
+// from another start than the files of policy `full` and of the control. Each file by itself is
+// valid.
 TEST_CASE("rounds from two separate starts are not paired but measured again") {
   const ScratchFolder scratch;
   const std::string file = scratch.file("report.json");
@@ -519,7 +521,7 @@ TEST_CASE("rounds from two separate starts are not paired but measured again") {
   const Json first = starts_of(0);
   CHECK(first == starts_of(1));
   CHECK(first.size() == 2);
-  // Without the edit, all rounds are reused.
+  // All rounds are reused, because nothing is edited yet.
   CHECK_THAT(rematch(command).err, !Catch::Contains(": ok\n"));
   CHECK(starts_of(0) == first);
   int num_edited = 0;
@@ -600,7 +602,7 @@ TEST_CASE("contradictory timing flags are refused") {
                     "--pretend-rank");
 }
 
-// The run is killed while a child works. The children die with it.
+// The run is killed while a child is measuring, and the child ends with it.
 TEST_CASE("a killed run leaves no temporary files") {
   const ScratchFolder scratch;
   const std::string temporary = scratch.file("tmp");

@@ -44,7 +44,8 @@ TEST_CASE("a profile is measured and searched, and a point of the front runs as 
   check_usage_error("search " + kTinyDit + "--profile " + profile, "rematch profile");
 }
 
-// Copies are almost free, so the plan with the lowest peak offloads.
+// The link is so fast that copies are almost free. The plan with the lowest peak therefore
+// offloads.
 TEST_CASE("a point that offloads runs as predicted, including its bytes on the host") {
   const ScratchFolder scratch;
   const std::string model =
@@ -172,14 +173,14 @@ TEST_CASE("points of a front that exceed the machine's memory do not start") {
                               Catch::Contains("--force"));
 }
 
-// The logits of 256 tokens over 4096 words are most of the memory of this step.
+// The peak of this step is in the loss: most of it is the logits of 256 tokens and 4096 classes.
 TEST_CASE("a search with the peak in the loss suggests fused ops, with predictions for both") {
   const std::string model =
       "--model llama_small --layers 1 --dim 32 --heads 2 --kv-heads 1 --ffn 64 --tokens 64 --batch "
       "4 --vocab 4096 --dtype bfloat16 ";
   const auto peak_of_full = [&model](const std::string& ops) {
     const std::string text = rematch("predict " + model + "--policy full --ops " + ops).out;
-    const std::string schedule = "on_demand";  // the table cell left of the peak
+    const std::string schedule = "on_demand";  // text before the peak in the table
     const std::size_t begin = text.find_first_not_of(' ', text.find(schedule) + schedule.size());
     return text.substr(begin, text.find("  ", begin) - begin);
   };
@@ -189,20 +190,21 @@ TEST_CASE("a search with the peak in the loss suggests fused ops, with predictio
                  Catch::Contains("the peak of full falls from " + peak_of_full("eager") + " to " +
                                  peak_of_full("fused")));
   CHECK(rematch("search " + model + how + "--ops fused").err.empty());
-  // The peaks of these two models are in a block and in the head, and fused ops do not lower them.
+  // One of these models has its peak in a block, the other in the head. Fused ops lower neither
+  // peak.
   const std::string wide =
       "--model llama_small --layers 2 --dim 32 --heads 2 --kv-heads 1 --ffn 2048 --tokens 64 "
       "--batch 4 --vocab 256 --dtype bfloat16 ";
   CHECK(rematch("search " + wide + how).err.empty());
   CHECK(rematch("search " + kTinyDit + "--dtype bfloat16 " + how).err.empty());
-  // A stored trace names no model, so other ops cannot be tried.
+  // A stored trace does not name its model, so the search cannot try other ops.
   const ScratchFolder scratch;
   const std::string trace = scratch.file("trace.json");
   REQUIRE(rematch("trace " + model + "-o " + trace).code == 0);
   CHECK(rematch("search --trace " + trace + " " + how).err.empty());
 }
 
-// Times can only be checked on an idle machine, so only peaks and the file are checked.
+// Step times are only reliable on an idle machine, so this test checks only peaks and the file.
 TEST_CASE("the points of a measured front have their predicted peaks, and a rerun reuses them") {
   const ScratchFolder scratch;
   const std::string profile = scratch.file("profile.json");
@@ -236,12 +238,12 @@ TEST_CASE("the points of a measured front have their predicted peaks, and a reru
   CHECK(num_measured == 4);
   for (const Json& baseline : json.at("baselines")) CHECK(baseline["measured"]["status"] == "ok");
   CHECK(rematch("validate " + front).code == 0);
-  // A second start loads every run from disk, so the figures are identical.
+  // The second command reuses all stored measurements, so it gives the same figures.
   REQUIRE(rematch(search).code == 0);
   CHECK(read_json_file(front) == json);
 }
 
-// The front's file is written before the first point is prepared.
+// The test waits for the front's file, which is written before the first point is prepared.
 TEST_CASE("Ctrl-C between the search and the first measured point prints the front") {
   const ScratchFolder scratch;
   const std::string front = scratch.file("front.json");

@@ -23,14 +23,14 @@
 namespace rematch::testing {
 namespace {
 
-// All steps of a round share a random speed.
+// All steps of a round get the same random speed.
 Report large_report(int num_points, std::uint32_t seed) {
   std::mt19937 bits(seed);
   std::normal_distribution<double> noise(0, 0.005);
   Report report{sample_provenance(), {}, {}, {}};
   PointRecord point = sample_point("none");
-  point.steps.resize(1);  // drops the second step, whose loss is not finite
-  point.kernels.reset();  // a report of a CPU has no kernels
+  point.steps.resize(1);  // removes the second step, whose loss is not finite
+  point.kernels.reset();  // like the report of a CPU
   point.time->device_state.reset();
   for (int index = 0; index < num_points; ++index) {
     point.policy = "layers([" + std::to_string(index) + "])";

@@ -1,4 +1,4 @@
-// Tests the binary under torchrun and srun, which start it once for each rank. Also tests ranks
+// Tests the binary under torchrun and srun, which start one process for each rank. Also tests ranks
 // that are killed or hang.
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -29,11 +29,11 @@ using std::chrono::seconds;
 using std::chrono::steady_clock;
 
 const std::string kTwoRanks = kTinyLlama + "--parallel fsdp=2 --threads 1 --optimizer adamw ";
-// Allows for a busy machine. A killed process is noticed within a second, a silent command within
-// ten.
+// A long limit, because the machine may be busy. Usually a killed process is noticed within a
+// second, and a rank that hangs within ten seconds.
 constexpr seconds kSoon{60};
 
-// Returns a port on which no process listened a moment ago.
+// Returns a port that was free a moment ago.
 int free_port() {
   const int listening = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
@@ -46,7 +46,7 @@ int free_port() {
   return ntohs(address.sin_port);
 }
 
-// Returns an environment variable that marks all processes of one test.
+// Returns a new environment variable. A test sets it for all its processes, and finds them by it.
 std::string new_mark() {
   static int count = 0;
   return "REMATCH_TEST_MARK=" + std::to_string(getpid()) + "." + std::to_string(++count);
@@ -66,7 +66,7 @@ std::string variables_of(Starter starter, int rank, int world, int port) {
          meeting;
 }
 
-// The program of each of two ranks, and the environment variables of both.
+// Two ranks of a job: the program of each rank, and environment variables that both get.
 struct TwoCommands {
   std::vector<std::string> programs = {binary(), binary()};
   int port = free_port();
@@ -90,16 +90,17 @@ std::vector<Outcome> start_twice(
   return outcomes;
 }
 
-// `words` are separated by zero bytes, like a process's arguments and environment in /proc.
+// In `words`, as in /proc/PID/cmdline and /proc/PID/environ, a zero byte follows each word.
 bool has_word(const std::string& words, const std::string& word) {
   return (std::string(1, '\0') + words).find('\0' + word + '\0') != std::string::npos;
 }
 
-// Returns the path of the program that `command` starts for subcommands that need LibTorch.
+// Returns the path of the program with LibTorch. `command` starts this program for subcommands that
+// need LibTorch.
 std::string with_libtorch(const std::string& command) { return command + "-libtorch"; }
 
-// Returns the process with the mark and the variable in its environment that runs the subcommand,
-// or 0.
+// Returns the process that runs the subcommand and has both `mark` and `variable` in its
+// environment, or 0.
 pid_t find_process(const std::string& mark, const std::string& subcommand,
                    const std::string& variable) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -115,8 +116,7 @@ pid_t find_process(const std::string& mark, const std::string& subcommand,
   return 0;
 }
 
-// Waits for the process that find_process() describes, and sends the signal to it. Gives up after
-// kSoon.
+// Waits until find_process() finds the process, and sends the signal to it. Gives up after kSoon.
 bool signal_process(int signal_number, const std::string& mark, const std::string& subcommand,
                     const std::string& variable) {
   const auto give_up_at = steady_clock::now() + kSoon;
@@ -294,8 +294,8 @@ TEST_CASE(
                                   Catch::Contains("the command of rank 0 has ended"));
 }
 
-// The first job serves a store while it waits for its second rank. The second job connects to this
-// store as if it were the store of torchrun's agent.
+// The first job serves a store and waits for its second rank. The second job is told that this
+// store belongs to torchrun's agent, and connects to it.
 TEST_CASE("a lost store ends a job in seconds, and the report says that the store was lost") {
   const ScratchFolder scratch;
   TwoCommands two;

@@ -1,6 +1,7 @@
-// Runs workers of a sweep as processes on one folder. The workers are killed at random moments, or
-// suspended for longer than other workers wait. Some run on a disk that is full or read-only for a
-// while. A script that takes a few milliseconds replaces the measurement.
+// Runs several workers of one sweep as processes that share a folder. Workers are killed at random
+// moments, or suspended for so long that other workers consider them dead. Some run on a disk that
+// is full or read-only for a while. Instead of measuring, workers run a script that takes a few
+// milliseconds.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -31,8 +32,8 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::milliseconds;
 
-// Behaves like `rematch run ... -o FILE`: keeps a finished point next to the report, and replaces
-// the report atomically. Its arguments are treated as the measured result.
+// Imitates `rematch run ... -o FILE`: keeps a finished point next to the report, and replaces the
+// report atomically. Writes its arguments into the report as the result.
 constexpr const char* kMeasuringScript = R"(#!/bin/sh
 for word; do file=$word; done
 mkdir -p "${file%.json}.points" || exit 1
@@ -43,7 +44,8 @@ sleep 0.0$(($$ % 4 + 1))
 mv "$file.tmp.$$" "$file"
 )";
 
-// 8 comparisons. There are no rounds, so workers of one machine need not take turns.
+// 8 comparisons. Their runs measure no times, so workers of one machine need not wait for each
+// other.
 constexpr const char* kEightComparisons =
     R"({"schema": "rematch.sweep/1.0", "run": [RUN],
   "groups": [{"model": "llama_small", "policies": ["none", "full"],
@@ -91,7 +93,7 @@ class WorkerProcess {
     return code_.has_value();
   }
   void send(int signal_number) const { kill(pid_, signal_number); }
-  // Returns the exit code, or 128 plus the signal.
+  // Returns the worker's exit code, or 128 plus the signal that ended it.
   int wait() {
     int status = 0;
     if (!code_ && waitpid(pid_, &status, 0) == pid_) {
@@ -159,8 +161,8 @@ struct Sweep {
   fs::path folder;
 };
 
-// Returns how many generations were measured to the end. Two generations of one comparison mean
-// that work was repeated.
+// Counts finished measurements. Each comparison has a folder for each attempt to measure it, so a
+// comparison counts twice if its measurement was repeated.
 int num_finished_generations(const Sweep& sweep) {
   int num_finished = 0;
   for (const auto& entry : fs::directory_iterator(sweep.folder / "work")) {
@@ -176,7 +178,7 @@ TEST_CASE("four workers share a sweep and measure each comparison once") {
   for (const auto& worker : workers) CHECK(worker->wait() == 0);
   sweep.check_complete();
   CHECK(num_finished_generations(sweep) == static_cast<int>(kNumComparisons));
-  // No comparison is left, so this worker ends at once.
+  // All comparisons are done, so this worker ends at once.
   CHECK(sweep.worker()->wait() == 0);
 }
 
@@ -186,14 +188,14 @@ bool has_nameless_files(const fs::path& folder) {
   return fd >= 0;
 }
 
-// Returns the processor time of one process in nanoseconds, without the time of its children.
+// Returns the processor time of one process in nanoseconds, excluding its children.
 double processor_time(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/schedstat");
   double nanoseconds = 0;
   return file >> nanoseconds ? nanoseconds : 0;
 }
 
-// The second worker finds all work done, so its time is the cost of starting a worker.
+// All work is done when the second worker starts, so its time is the cost of starting a worker.
 TEST_CASE("prints a worker's own processor time per comparison", "[.speed]") {
   const Sweep sweep("60s", {}, R"("--rounds", "0")", 500);
   std::ofstream(sweep.program()) << "#!/bin/sh\nfor word; do file=$word; done\necho > \"$file\"\n";
@@ -209,7 +211,7 @@ TEST_CASE("prints a worker's own processor time per comparison", "[.speed]") {
               (spent[0] - spent[1]) / 1000 / 1e6, spent[1] / 1e6);
 }
 
-// Kills nine workers per sweep, because a comparison is given up after ten starts.
+// Kills only nine workers per sweep, because a comparison fails for good after ten starts.
 TEST_CASE("no comparison is lost if up to four workers are killed at random moments") {
   constexpr int kNumKills = 200;
   constexpr int kKillsOfASweep = 9;
@@ -231,9 +233,9 @@ TEST_CASE("no comparison is lost if up to four workers are killed at random mome
       victim->send(SIGKILL);
       victim.reset();
     }
-    // Workers notice that a process of their own machine has ended. On a file system without
-    // O_TMPFILE, a worker may die after it has created its claim and before it has written its name
-    // into the claim. The claim is then held for 60 s.
+    // Workers notice at once that a process of their own machine has ended. There is one exception:
+    // on a file system without O_TMPFILE, a worker may die after it creates its claim, but before
+    // it writes its name into it. The claim then remains valid for 60 s.
     const auto start = Clock::now();
     CHECK(sweep.worker()->wait() == 0);
     for (const auto& worker : workers) {
@@ -277,13 +279,13 @@ int num_takeovers(const Sweep& sweep) {
   return num_later;
 }
 
-// A worker whose clock leaps considers other workers dead and takes over their comparisons. The
-// first report of a comparison is kept.
+// A worker whose clock leaps considers other workers dead and takes over their comparisons. If a
+// comparison is measured twice, the first report is kept.
 TEST_CASE("workers with jumping clocks lose no comparison, and replace no report") {
   std::mt19937 random(3);
   int num_taken_over = 0;
-  // A takeover happens only if a clock leaps while another worker holds a claim. Six rounds usually
-  // have one.
+  // A worker takes over a comparison only if its clock leaps while another worker holds a claim.
+  // This usually happens within six rounds.
   for (int round = 0; round < 6 || (num_taken_over == 0 && round < 60); ++round) {
     CAPTURE(round);
     const Sweep sweep("300ms");
@@ -311,7 +313,7 @@ TEST_CASE("a worker that receives a signal releases its claims and exits with th
     std::this_thread::sleep_for(Milliseconds(40));
     worker->send(signal_number);
     const int ended = worker->wait();
-    // If the signal arrives before the handlers are set, it ends the worker.
+    // A signal that arrives before its handler is installed kills the worker.
     CHECK((ended == code || ended == 128 + signal_number || ended == 0));
   }
   CHECK(sweep.worker("1ms")->wait() == 75);
@@ -331,7 +333,7 @@ TEST_CASE("a comparison with a failed child is retried once, named, and does not
   const Json json = Json::parse(rematch("sweep status --json " + sweep.folder.string()).out);
   CHECK(json["counts"]["failed"] == 2);
   CHECK(sweep.worker()->wait() == 5);
-  // The cause of the failure is fixed, but the comparison is only retried on request.
+  // The script works again, but the failed comparison is retried only with --retry-failed.
   std::ofstream(sweep.program()) << kMeasuringScript;
   CHECK(sweep.worker()->wait() == 5);
   CHECK(
@@ -372,7 +374,7 @@ TEST_CASE("two CPU workers on one machine do not measure times at the same momen
   sweep.check_complete();
 }
 
-// A separate file system, if this process may mount one.
+// A small file system, if this process has the right to mount one.
 class SmallDisk {
  public:
   explicit SmallDisk(const std::string& at) : at_(at) {
@@ -437,7 +439,8 @@ TEST_CASE("a disk that is read-only for a while loses no comparison") {
   const Sweep sweep("3s", scratch.file("disk"));
   const auto worker = sweep.worker();
   bool was_read_only = false;
-  // The system refuses a read-only remount while a file is open for writing.
+  // The disk cannot become read-only while a file on it is open for writing, so this is tried
+  // several times.
   for (int attempt = 0; attempt < 200 && !was_read_only; ++attempt) {
     was_read_only = disk.set_read_only(true);
     std::this_thread::sleep_for(Milliseconds(1));

@@ -19,7 +19,7 @@ Plan plan_of(const std::string& policy, const Trace& trace) {
   return std::get<Plan>(resolve(std::get<Policy>(parse_policy(policy)), trace));
 }
 
-// A toy model's trace, and plans for it, in files.
+// Stores a toy model's trace, and plans for the model, in files.
 class StoredTrace {
  public:
   StoredTrace() { write_json_file(file, trace_to_json(trace)); }
@@ -42,7 +42,7 @@ TEST_CASE("predict on a stored trace agrees with the simulator") {
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
   const Json predicted = Json::parse(outcome.out);
-  REQUIRE(predicted.size() == 3);  // policy none has no schedule
+  REQUIRE(predicted.size() == 3);  // not 4, because policy none has no schedule
   StepSimulator simulator(stored.trace, OptimizerKind::kNothing);
   const Plan save_mm = plan_of("save_mm", stored.trace);
   const auto peak = [&](std::size_t index) {
@@ -125,7 +125,7 @@ TEST_CASE("a plan that no mode of axolotl expresses is exported to a Python file
       "no mode of megatron is equivalent to the plan; the nearest is");
 }
 
-// The models of rematch have modules and ops that no trainer has.
+// rematch's own models have modules and ops that no trainer has.
 TEST_CASE("a plan for a built-in model can be exported only as a mode of a trainer") {
   const ScratchFolder scratch;
   Trace preset = toy_llama({.layers = 4});

@@ -12,7 +12,7 @@
 namespace rematch::testing {
 namespace {
 
-// A line may only be longer if it is a single word.
+// Requires that lines fit into the width. Only a line that is a single word may be longer.
 void check_lines(const std::string& text, std::size_t width) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -53,7 +53,7 @@ TEST_CASE("lists of policies, models and systems wrap between words") {
 TEST_CASE("help gives the range and the default of a flag") {
   std::string help = rematch("search --help").out;
   CHECK(help.find("=[]") == std::string::npos);
-  help = std::regex_replace(help, std::regex("\\s+"), " ");  // undoes the wrapping of lines
+  help = std::regex_replace(help, std::regex("\\s+"), " ");  // joins wrapped lines
   for (const char* words :
        {"on_demand or whole_region (default: on_demand)", "or none (default: adamw)",
         "points that match baselines are printed too (2 to 10000; default: 16)",
@@ -63,15 +63,15 @@ TEST_CASE("help gives the range and the default of a flag") {
   }
 }
 
-// A flag's range and default share one pair of parentheses. The defaults of dimensions are in the
-// heading of that section, so its flags are skipped.
+// If a flag has a range and a default, both must be in one pair of parentheses. Section
+// "Dimensions" is skipped, because its heading states the defaults of its flags.
 TEST_CASE("every flag with a value states its default once, or states that there is no default") {
   for (const char* command :
        {"describe", "trace", "plan", "predict", "profile", "search", "run", "sweep plan",
         "sweep run", "sweep merge", "sweep emit", "compare", "gate", "merge", "render"}) {
     std::string help = rematch(std::string(command) + " --help").out;
     help = help.substr(0, help.find("\nDimensions "));
-    help = std::regex_replace(help, std::regex("\n {20,}"), " ");  // one flag per line
+    help = std::regex_replace(help, std::regex("\n {20,}"), " ");  // puts each flag on one line
     std::istringstream lines(help);
     for (std::string line; std::getline(lines, line);) {
       if (!std::regex_search(line, std::regex("^  (-o,)?--[a-z0-9-]+ (N|TEXT)"))) continue;
@@ -97,8 +97,8 @@ TEST_CASE("the error for an unknown subcommand or flag suggests the nearest know
   check_usage_error("list extra", "'extra' is one argument too many");
 }
 
-// The value is thirty names without spaces. The message quotes at most 120 letters of the value,
-// cut at the end of a name, and then gives its advice.
+// The value is a list of thirty names without spaces. The message quotes at most 120 characters of
+// it, ends the quote after a whole name, and then gives its advice.
 TEST_CASE("an error shortens a long value but keeps the names around it and the advice") {
   std::string names = "layers.0.wq";
   for (int layer = 1; layer < 30; ++layer) names += ",layers." + std::to_string(layer) + ".wq";
@@ -254,8 +254,8 @@ TEST_CASE("search and profile reject unusable inputs in one line") {
   check_usage_error("profile" + model + "--against p.json", "give --device h100");
 }
 
-// This must hold for every build: without LibTorch, without CUDA, or with both and no visible
-// device.
+// Must hold for every build: without LibTorch, with LibTorch but without CUDA, and with both but
+// without a visible device.
 TEST_CASE("a missing GPU is reported before anything is measured") {
   const Outcome outcome =
       rematch("profile --model llama_small --device cuda", "CUDA_VISIBLE_DEVICES= ");

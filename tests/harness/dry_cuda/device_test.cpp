@@ -10,7 +10,7 @@
 #include "harness/dry_cuda/dry_cuda.h"
 #include "tests/support/catch.h"
 
-// nvcc's start-up code calls this function for each kernel of a program.
+// In real programs, start-up code that nvcc generates calls this function for each kernel.
 extern "C" void __cudaRegisterFunction(void**, const char*, char*, const char*, int, uint3*, uint3*,
                                        dim3*, dim3*, int*);
 
@@ -20,7 +20,7 @@ constexpr std::size_t kMib = std::size_t{1} << 20;
 constexpr std::size_t kDeviceBytes = 1024 * kMib;
 constexpr std::size_t kContextBytes = 520 * kMib;
 
-// These variables are set before the first call, as in a user's environment.
+// Sets variables before the first call to CUDA, as a user's environment does.
 const bool settings_made = [] {
   setenv("DRY_CUDA_DEVICES", "2", 1);
   setenv("DRY_CUDA_MEMORY_BYTES", std::to_string(kDeviceBytes).c_str(), 1);
@@ -28,7 +28,7 @@ const bool settings_made = [] {
   return true;
 }();
 
-char kernel;  // stands for the host function that nvcc makes for a kernel
+char kernel;  // stands for the host function that nvcc generates for a kernel
 
 void register_kernel() {
   static const char name[] = "a_kernel";
@@ -80,7 +80,7 @@ TEST_CASE("a launch is recorded by name, and is refused if the CUDA runtime woul
   CHECK(dry_cuda_size() == 1);
 }
 
-// 48 KiB are available by default. An L40S grants up to 99 KiB on request.
+// A kernel gets up to 48 KiB by default. On an L40S it gets up to 99 KiB if it requests them.
 TEST_CASE("shared memory beyond 48 KiB needs an attribute, up to the card's limit") {
   register_kernel();
   CHECK(launch({1}, {32}, (48 << 10) + 1) == cudaErrorInvalidValue);

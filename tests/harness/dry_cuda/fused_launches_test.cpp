@@ -1,4 +1,4 @@
-// Tests launches of fused ops on the dry device.
+// Tests which kernels fused ops launch on the dry device.
 #include <ATen/ops/empty.h>
 
 #include "harness/dry_cuda/kernel_names.h"
@@ -8,9 +8,9 @@
 namespace dry_cuda {
 namespace {
 
-// A chunk holds at most 2^27 logits, and at least 8192 classes. With 128256 classes, 65536 tokens
-// take 16 chunks of 8192 classes, 8192 tokens take 8 chunks of 16384, and 1024 tokens take one
-// chunk.
+// A chunk holds at most 2^27 logits, but never fewer than 8192 classes. For 128256 classes, this
+// gives 16 chunks of 8192 classes with 65536 tokens, 8 chunks of 16384 with 8192 tokens, and one
+// chunk with 1024 tokens.
 TEST_CASE("on a GPU the fused loss uses chunks that fill the GPU, with one kernel per chunk") {
   constexpr std::int64_t kClasses = 128256;
   const auto options = at::TensorOptions().device(at::Device(at::kCUDA, 0)).dtype(at::kBFloat16);

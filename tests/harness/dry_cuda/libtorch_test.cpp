@@ -21,7 +21,7 @@ constexpr std::int64_t kGib = kMib << 10;
 const bool settings_made = [] {
   setenv("DRY_CUDA_DEVICES", "2", 1);
   setenv("DRY_CUDA_CARD", "h100", 1);
-  // LibTorch versions up to 2.15 have different defaults for these settings.
+  // The defaults of these settings differ between the supported versions of LibTorch.
   setenv("TORCH_CUBLAS_WORKSPACE_CACHE", "1", 1);
   setenv("TORCH_CUBLASLT_UNIFIED_WORKSPACE", "1", 1);
   return true;
@@ -58,9 +58,9 @@ void start_cuda() { at::empty({1}, on(at::kFloat)); }
 
 void empty_cache() { c10::getDeviceAllocator(at::kCUDA)->emptyCache(); }
 
-// The allocator rounds requests to 512 bytes. Blocks of 10 MiB or more come in segments of a
-// multiple of 2 MiB. Smaller blocks share segments of 20 MiB. A remainder below 1 MiB stays with
-// its block.
+// The allocator rounds requests up to 512 bytes. A block of 10 MiB or more gets its own segment,
+// which is a multiple of 2 MiB. Smaller blocks share segments of 20 MiB. If less than 1 MiB of a
+// segment would remain, the block keeps it.
 TEST_CASE("LibTorch's allocator rounds and splits like on a GPU") {
   start_cuda();
   const auto taken_by = [](at::IntArrayRef shape) {
@@ -77,7 +77,7 @@ TEST_CASE("LibTorch's allocator rounds and splits like on a GPU") {
 TEST_CASE("a matmul launches one named kernel, and the first matmul allocates cuBLAS's workspace") {
   start_cuda();
   const c10::cuda::CUDAStreamGuard own(
-      c10::cuda::getStreamFromPool());  // a new stream, which no other test has used
+      c10::cuda::getStreamFromPool());  // this stream is new; no other test has used it
   const at::Tensor a = at::empty({512, 1024}, on(at::kBFloat16));
   const at::Tensor b = at::empty({1024, 256}, on(at::kBFloat16));
   const at::Tensor bias = at::empty({256}, on(at::kBFloat16));
@@ -111,8 +111,8 @@ TEST_CASE("each thread that multiplies has its own workspace") {
   CHECK((sizes() - before).allocated == 32 * kMib);
 }
 
-// Uses heads and tokens of a DiT. The kernel splits only if the blocks of heads and queries leave
-// too many of the 132 multiprocessors idle.
+// Uses the heads and tokens of a DiT. Work is split over more multiprocessors only if heads and
+// blocks of queries would leave too many of the 132 multiprocessors idle.
 TEST_CASE("flash attention chooses its kernels by the card") {
   const auto launches = [](std::int64_t heads, std::int64_t queries, std::int64_t keys) {
     const at::Tensor q = at::empty({1, heads, queries, 128}, on(at::kBFloat16));
@@ -146,7 +146,7 @@ TEST_CASE("backward runs on autograd's thread of the device") {
 TEST_CASE("out of memory raises LibTorch's own error, after a retry") {
   start_cuda();
   const at::Tensor kept = at::empty({50 * kGib}, on(at::kByte));
-  at::empty({20 * kGib}, on(at::kByte));  // freed at once, but the memory stays in the allocator's
+  at::empty({20 * kGib}, on(at::kByte));  // freed at once, but its memory stays in the allocator's
                                           // cache
   const std::int64_t retries = statistics().num_alloc_retries;
   const at::Tensor fits_without_the_cache = at::empty({25 * kGib}, on(at::kByte));

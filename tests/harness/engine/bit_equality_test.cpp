@@ -8,7 +8,7 @@
 namespace rematch::testing {
 namespace {
 
-// Keeps a random half of the ops. The engine and the oracle use the same mask.
+// Keeps a random half of the ops. The same seed gives the same ops in the engine and in the oracle.
 std::function<bool(int, int)> random_mask(std::uint32_t seed) {
   return [seed](int layer, int op) {
     std::mt19937 bits(seed * 7919U + static_cast<std::uint32_t>(layer * 131 + op));
@@ -45,8 +45,7 @@ TEST_CASE("networks under random save masks are bitwise equal to the plain run")
   }
 }
 
-// Checks the oracle alone: it equals the plain run bitwise on every network whose closures can be
-// re-run.
+// Checks the oracle itself. It must be bitwise equal to the plain run on every network.
 TEST_CASE("the closure oracle is bitwise equal to the plain run") {
   for (const NamedNetwork& network : hazard_networks()) {
     CAPTURE(network.name);

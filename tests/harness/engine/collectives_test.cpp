@@ -1,5 +1,6 @@
-// Tests collectives that are still running when they return. Recompute must issue them again and
-// read no result before its wait. The prediction must count the ops that recompute executes.
+// Tests asynchronous collectives, which return while they are still running. Recompute must issue
+// them again, and must wait before it reads a result. The prediction must count the ops that
+// recompute executes.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
@@ -110,8 +111,9 @@ std::int64_t sum_of(const Counts& counts, CollectivePart part) {
   return sum;
 }
 
-// Each of the three blocks has a gather before two matmuls and a scatter after them. Backward reads
-// the gather's result, through the first matmul, but does not read the scatter's result.
+// Each of three blocks has an all-gather, two matmuls and a reduce-scatter. Backward of the first
+// matmul reads the result of the all-gather, but no backward reads the result of the
+// reduce-scatter.
 TEST_CASE("recompute issues the predicted collectives of a sequence-parallel block again") {
   const SlowGroup group(kGroup);
   const NamedNetwork network = collective_networks(kGroup).at(1);
@@ -132,8 +134,8 @@ TEST_CASE("recompute issues the predicted collectives of a sequence-parallel blo
   }
   CHECK(recomputed(nothing, true, Schedule::kWholeRegion) == std::pair<long, long>{3, 3});
   CHECK(recomputed(nothing, false, Schedule::kWholeRegion) == std::pair<long, long>{6, 6});
-  // Recompute repeats the wait although the collective's result was kept, as torch.utils.checkpoint
-  // does.
+  // Like torch.utils.checkpoint, recompute repeats the wait even if the collective's result was
+  // kept.
   CHECK(recomputed(collectives, true, Schedule::kWholeRegion) == std::pair<long, long>{0, 3});
   CHECK(recomputed(collectives, false, Schedule::kWholeRegion) == std::pair<long, long>{0, 6});
 }
@@ -163,7 +165,7 @@ TEST_CASE(
   }
 }
 
-// A network of the given layers. The i-th layer is the region of block i.
+// Returns a network with these layers. Layer i is a region named block i.
 NamedNetwork network_of_layers(const std::vector<Region>& layers) {
   return {"made up", [layers] {
             Network network;
@@ -192,7 +194,7 @@ TEST_CASE(
                       Contains("region blocks.0: _c10d_functional::all_reduce is not waited for"));
     wait_for(started);
   }
-  // If one region contains both the start of a collective and its wait, the plan is accepted.
+  // A plan is accepted if the start of a collective and its wait are in the same region.
   Plan one = plan;
   one.regions.front().last_scope = one.regions.back().last_scope;
   one.regions.resize(1);

@@ -63,7 +63,7 @@ void check_plan(const std::function<at::Tensor()>& forward,
   }
 }
 
-// Two layers with one matmul each, on the device.
+// A network on the device: two layers with one matmul each.
 class SmallNetwork {
  public:
   at::Tensor forward() const {
@@ -88,7 +88,7 @@ class SmallNetwork {
       at::ones({8, 8}, at::TensorOptions().device(cuda())).div(8).requires_grad_(true);
 };
 
-// LibTorch starts its device threads once, at the first backward of the process.
+// LibTorch starts its device threads only once per process, at the first backward.
 TEST_CASE("backward runs on the device's thread before and after the first recording", "[device]") {
   REMATCH_NEEDS_CUDA();
   const SmallNetwork network;
@@ -110,8 +110,8 @@ TEST_CASE("backward runs on the device's thread if a recording comes first", "[d
   CHECK_NOTHROW(network.train(full));
 }
 
-// Returns the ops of backward with their bytes. CUDA's allocator has no tags, so the trace counts
-// bytes differently than on the CPU.
+// Returns the ops of backward and their bytes. On CUDA the trace counts bytes in another way than
+// on the CPU, because CUDA's allocator has no tags.
 std::vector<std::string> backward_of(const ModelSpec& spec, const at::Device& device) {
   const auto model = make_model(spec, device);
   const Batch batch = make_data(spec, "", 1, device)->batch(0);
@@ -148,8 +148,8 @@ Plan plan_offloading_products(const SmallNetwork& network) {
   return plan;
 }
 
-// The first layer's product of 8 x 8 floats is copied out and back. The last layer's product stays
-// on the device.
+// The first layer's product, 8 x 8 floats, is copied to the host and back. The last layer's product
+// stays on the device.
 TEST_CASE("on CUDA offloaded values use pinned memory that is reused", "[device]") {
   REMATCH_NEEDS_CUDA();
   const SmallNetwork network;
@@ -178,7 +178,7 @@ struct ToldMoves final : MoveObserver {
   CopyTimer timer;
 };
 
-// The first layer's product is copied out and back. A join follows each copy.
+// The first layer's product is copied to the host and back. A stream waits for each copy.
 TEST_CASE("on CUDA copies are timed on their own stream and joins on the step's stream",
           "[device]") {
   REMATCH_NEEDS_CUDA();
@@ -208,10 +208,11 @@ const c10::Stream& side_stream() {
   return stream;
 }
 
-// The part of the step in which an op switches to the side stream and back.
+// Where an op switches to the side stream and back.
 enum class Switch : std::uint8_t { kNowhere, kInForward, kInFactory, kInBackward };
 
-// In backward this op may read its saved tensor on a stream other than the one that autograd chose.
+// If `switches` is set, backward reads the saved tensor on another stream than the one that
+// autograd chose.
 struct Sine final : torch::autograd::Function<Sine> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x,
                             bool switches) {
@@ -304,7 +305,7 @@ TEST_CASE("on CUDA every policy is bitwise equal to no checkpointing", "[gpu]") 
       {"wan_small", {{"layers", 4}, {"tokens", 64}, {"dim", 64}}, "float32"},
       {"wan_small", {{"layers", 4}, {"tokens", 64}, {"dim", 64}}, "bfloat16"}};
   for (const ModelCase& which : cases) {
-    const ModelInstance on_cpu(which);  // provides only the spec
+    const ModelInstance on_cpu(which);  // only needed for its spec
     const auto model = make_model(on_cpu.spec, cuda());
     const Batch batch = make_data(on_cpu.spec, "", 1, cuda())->batch(0);
     const auto forward = [&] { return model->loss(batch); };

@@ -1,5 +1,6 @@
-// The autograd engine that the process used before its first recording still runs every backward.
-// That engine is LibTorch's own engine, or an engine that another library installed.
+// Tests which autograd engine runs backward. The first recording replaces the process's autograd
+// engine, but the previous engine must still run every backward. That is LibTorch's own engine, or
+// an engine that another library has installed.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
@@ -25,11 +26,12 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Engine;
 using torch::autograd::variable_list;
 
-constexpr int kDepth = 100;  // exceeds the depth of nested backward that one thread allows, so the
-                             // engine uses its pool of threads
+// More than the depth of nested backward that one thread allows, so the engine uses its pool of
+// threads.
+constexpr int kDepth = 100;
 
-// Plays the part of an engine that another library installs, as Python's torch does. Counts the
-// calls that it receives.
+// Stands for an engine that another library installs, as Python's torch does. Counts the calls that
+// it gets.
 struct OtherEngine final : Engine {
   ~OtherEngine() override { stop(); }
   variable_list execute(const torch::autograd::edge_list& roots, const variable_list& inputs,
@@ -68,12 +70,12 @@ struct OtherEngine final : Engine {
 
 OtherEngine& other_engine() {
   static auto* engine =
-      new OtherEngine;  // the engine is leaked, because worker threads may outlive static objects
+      new OtherEngine;  // never deleted, because worker threads may outlive static objects
   return *engine;
 }
 
-// Runs before any rematch code and before the first backward of this process, because the engine
-// that runs the first backward gets the worker threads.
+// Installs the other engine before any code of rematch runs and before the first backward of the
+// process, because the engine that runs the first backward gets the worker threads.
 const bool installed_first = [] {
   torch::autograd::set_default_engine_stub([]() -> Engine& { return other_engine(); });
   return true;
@@ -121,7 +123,7 @@ TEST_CASE(
   const int checkpointed = growth(asked, [&] { run_engine(network(), plan, Schedule::kOnDemand); });
   CHECK(plain > 0);
   CHECK(checkpointed < plain);
-  // The remaining requests come from the loss, which is outside all regions.
+  // All remaining requests come from the loss, which is outside of all regions.
   const at::Tensor output = at::ones({6, 8}).requires_grad_();
   CHECK(checkpointed == growth(asked, [&] { loss_of(output); }));
 }
@@ -146,7 +148,8 @@ TEST_CASE("a nested backward runs in the previous engine") {
   const Outcome expected = run_plain(reentrant);
   const Plan plan = plan_of_blocks(trace_of(reentrant), [](int, int) { return false; });
   for (const Schedule schedule : kSchedules) {
-    constexpr int kPasses = 1 + 2 * (kDepth + 1);  // number of passes over both layers
+    // One pass over the network, and kDepth + 1 nested passes in each of its two layers.
+    constexpr int kPasses = 1 + 2 * (kDepth + 1);
     Outcome outcome;
     CHECK(growth(other_engine().num_executed,
                  [&] { outcome = run_engine(reentrant, plan, schedule); }) == kPasses);

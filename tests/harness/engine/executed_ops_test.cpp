@@ -1,5 +1,5 @@
-// Compares executed ops and held bytes: whole_region equals the closure oracle, and on_demand never
-// exceeds it.
+// Compares executed ops and held bytes with the closure oracle. They must be equal under
+// whole_region, and at most as high under on_demand.
 #include <catch2/catch.hpp>
 #include <random>
 
@@ -42,8 +42,9 @@ Metered meter_closures(const NamedNetwork& named, const ClosurePolicy& policy) {
   return meter(named, [&](const Network& network) { return forward_closures(network, policy); });
 }
 
-// Excludes networks on which the engine is documented to differ from a re-run. The engine does not
-// repeat unneeded writes, keeps generator states per op, and does not re-run a custom forward.
+// Returns false for networks on which the engine deliberately differs from running the closures
+// again: it does not repeat unneeded writes, keeps generator states per op, and does not repeat the
+// forward of a custom function.
 bool is_comparable(const std::string& name) {
   for (const char* word : {"write", "relu_", "copy_", "index_put_", "out=", "dropout", "noise",
                            "custom", "constants", "autocast", "experts"}) {
@@ -52,7 +53,8 @@ bool is_comparable(const std::string& name) {
   return true;
 }
 
-// A plan keeps only tensors. The number that `.item()` read is always in the record.
+// A plan can keep only tensors. A number that `.item()` returns is always recorded, so the plan
+// cannot choose it.
 bool has_tensor_result(const c10::OperatorHandle& op) {
   return op.operator_name().name != "aten::_local_scalar_dense";
 }

@@ -1,7 +1,7 @@
-// Tests that the gate detects planted faults. Each fault is known from checkpointing elsewhere. The
-// test plants the fault in the engine or in a closure oracle. Every tier must detect the fault, and
-// T0 must detect it by step 2. Print the table with build/dev/tests/harness/engine/faults_test
-// '[table]'
+// Tests that the gate detects planted faults. Each fault is a known bug of other checkpointing
+// code. The test plants it in the engine or in the closure oracle. Every tier of the gate must
+// detect the fault, and tier T0 must detect it by step 2. To print a table of the results:
+// build/dev/tests/harness/engine/faults_test '[table]'
 #include <ATen/Functions.h>
 #include <ATen/autocast_mode.h>
 
@@ -29,8 +29,8 @@ using Layer =
 struct PlantedFault {
   const char* name;
   Fault engine = Fault::kNoFault;
-  ClosureFault closure = ClosureFault::kNoFault;  // fault planted in the closure oracle; kNoFault
-                                                  // if the fault is planted in the engine
+  // The fault in the closure oracle. kNoFault means that the fault is in the engine.
+  ClosureFault closure = ClosureFault::kNoFault;
   Layer layer;
   bool keep_all = false;  // the plan saves every op that can be saved
   int micro_batches = 1;
@@ -51,7 +51,7 @@ at::Tensor in_place_layer(const at::Tensor& x, const at::Tensor& w, const at::Te
   y.add_(x);
   return x + before.sin() * y.cos();
 }
-// Centers by a moving mean, as normalizations with running statistics do.
+// Subtracts a moving mean, as normalizations with running statistics do.
 at::Tensor buffer_layer(const at::Tensor& x, const at::Tensor& w, const at::Tensor& mean) {
   const at::Tensor y = at::mm(x, w);
   const at::Tensor centred = y - mean.clone();
@@ -60,8 +60,8 @@ at::Tensor buffer_layer(const at::Tensor& x, const at::Tensor& w, const at::Tens
   at::AutoGradMode grad(true);
   return x + at::tanh(centred);
 }
-// A gate without a gradient, as in routers. If autocast is lost in recompute, autograd cannot
-// notice, because no shape or dtype that it checks changes.
+// A gate without a gradient, as in routers. If recompute runs the gate without autocast, autograd's
+// checks cannot notice, because no saved shape or dtype changes.
 at::Tensor gated_layer(const at::Tensor& x, const at::Tensor& w, const at::Tensor&) {
   return x + (x * w.sum(0)).tanh() * at::sigmoid(at::mm(x.detach(), w.detach()));
 }
@@ -93,7 +93,8 @@ const std::vector<PlantedFault>& faults() {
   return all;
 }
 
-// Trains a few layers by gradient descent. `noise` simulates kernels that add in any order.
+// Trains a few layers by gradient descent. `noise` imitates kernels that add numbers in varying
+// order.
 class Trainer {
  public:
   Trainer(const PlantedFault& what, std::uint32_t noise_seed, double noise)
@@ -226,7 +227,7 @@ Steps train(const PlantedFault& what, bool faulty, std::uint32_t noise_seed = 0,
                           : train_closures(what, faulty, noise_seed, noise);
 }
 
-// Simulates kernels that add in any order: the steps of all runs differ by a millionth.
+// Imitates kernels that add numbers in varying order: each step varies by a millionth between runs.
 constexpr double kNoise = 1e-6;
 constexpr int kRuns = 4;
 

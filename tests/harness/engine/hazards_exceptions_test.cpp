@@ -17,8 +17,8 @@
 namespace rematch::testing::hazards {
 namespace {
 
-// In a deep test, every op of every hazard fails in turn. Otherwise this is done for one hazard in
-// kOneIn, and about kFew ops fail for each other hazard.
+// In deep tests, every op of every hazard fails once. In other tests, this is done for only one of
+// kOneIn hazards; for each of the others, only about kFew ops fail.
 constexpr std::size_t kOneIn = 20;
 constexpr int kFew = 2;
 
@@ -26,7 +26,7 @@ struct OpFailed : std::runtime_error {
   OpFailed() : std::runtime_error("an op failed") {}
 };
 
-// Throws before op `number`, counted over all phases.
+// Throws before op number `number`, counted over forward, recompute and backward.
 class FailsAt final : public OpObserver {
  public:
   explicit FailsAt(int number) : number_(number), guard_(this) {}
@@ -45,16 +45,16 @@ class FailsAt final : public OpObserver {
   OpObserverGuard guard_;
 };
 
-// A hazard with its checkpoint and the expected facts.
+// A hazard, its checkpoint, and the facts to compare with.
 struct Subject {
   const Hazard& hazard;
   const Checkpoint& checkpoint;
-  const Facts& plain;  // the facts of one step without checkpointing
+  const Facts& plain;  // the facts after a step without checkpointing
   bool backward_changes_state;
 };
 
-// Runs a step in which op `number` fails. Returns an empty string if the error reached the caller
-// and the state is as forward left it.
+// Runs a step in which op number `number` fails. Returns an empty string if the caller gets the
+// error and the state is as forward left it.
 std::string fail_at(const Subject& subject, int number) {
   Model model = model_of(subject.hazard);
   Facts facts;
@@ -88,8 +88,8 @@ int num_ops(const Subject& subject) {
 
 void check_failures(const Subject& subject, int stride, int first) {
   const int ops = num_ops(subject);
-  // A failed pass leaves objects in autograd's queue until the thread's next pass, so one step runs
-  // first.
+  // A failed backward leaves objects in autograd's queue until the thread's next backward. So a
+  // normal step runs before bytes are compared.
   const auto next_step = [&] {
     return train(subject.hazard, &subject.checkpoint, Backward::kOnce, 1);
   };

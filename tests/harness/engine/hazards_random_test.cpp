@@ -1,4 +1,4 @@
-// Tests random layers under random plans. A failure message contains the seed.
+// Tests random layers under random plans. If a test fails, its message contains the seed.
 #include "tests/support/catch.h"
 #include "tests/support/hazards/random_program.h"
 #include "tests/support/hazards/trial.h"
@@ -21,8 +21,8 @@ std::vector<Plan> plans_of(const Trace& trace, std::uint32_t seed) {
   return plans;
 }
 
-// Returns the bytes that plain autograd leaks. Autograd leaves a reference cycle if a value is
-// written in place with a result that was computed from the value itself.
+// Returns the bytes that autograd leaks without the engine. Autograd leaves a reference cycle if an
+// op writes a result in place into a value from which the result was computed.
 std::int64_t left_by_plain(const Hazard& hazard) {
   const std::int64_t before = cpu_bytes();
   try_to_train(hazard, nullptr);
@@ -36,7 +36,8 @@ TEST_CASE("random layers under random plans are bitwise equal to the plain run",
   for (std::uint32_t seed = 0; seed < seeds; ++seed) {
     const Hazard hazard = random_program(seed);
     const Trial plain = try_to_train(hazard, nullptr);
-    if (!plain.facts.has_value()) continue;  // the program wrote to a tensor that autograd saved
+    // Skipped, because the program overwrote a tensor that autograd saved.
+    if (!plain.facts.has_value()) continue;
     ++num_plain;
     const std::int64_t left = left_by_plain(hazard);
     const std::vector<Plan> plans = plans_of(trace_of(hazard), seed);

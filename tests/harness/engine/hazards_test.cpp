@@ -1,6 +1,6 @@
-// Trains every hazard under every family of plans, both schedules, and every form of backward.
-// Loss, gradients, buffers, generators and memory must be as without the engine, or the engine must
-// refuse with the message that the hazard names.
+// Trains every hazard under every family of plans, with both schedules and every form of backward.
+// Loss, gradients, buffers, generators and memory must be the same as without the engine, or the
+// engine must fail with the message that the hazard expects.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -17,7 +17,8 @@
 namespace rematch::testing::hazards {
 namespace {
 
-// Several families often make the same plan. One run then gives the verdict for all of them.
+// A plan that was tried, with its verdict. Several families often make the same plan, which is then
+// run only once.
 struct Tried {
   Plan plan;
   Schedule schedule;
@@ -40,7 +41,7 @@ bool same_work(const Plan& a, const Plan& b) {
                     });
 }
 
-// Compares a hazard with its plain run.
+// Compares runs of a hazard under plans with its plain run.
 class Examination {
  public:
   Examination(const Hazard& hazard, Backward backward, int steps)
@@ -59,7 +60,8 @@ class Examination {
     const std::int64_t before = cpu_bytes();
     const Checkpoint checkpoint = strict(plan, schedule);
     std::string verdict = verdict_on(plain_, try_to_train(hazard_, &checkpoint, backward_, steps_));
-    // After a failed pass, autograd's own queue holds the nodes that did not run.
+    // If the plain run fails, memory is not checked, because autograd's queue then holds the nodes
+    // that did not run.
     const bool is_clean = !plain_.facts.has_value() || cpu_bytes() <= before;
     if (verdict.empty() && !is_clean) verdict = "memory is left";
     tried_.push_back({plan, schedule, verdict});
@@ -128,8 +130,8 @@ TEST_CASE("hazards of recurrent models") { check(recurrent_hazards()); }
 TEST_CASE("hazards of shared tensors") { check(sharing_hazards()); }
 TEST_CASE("hazards of views") { check(view_hazards()); }
 
-// Some families select ops by name and match few models. A family that matches no model would not
-// be tested.
+// Some families of plans select ops by name, so few hazards match. If none matched, the family
+// would not be tested.
 TEST_CASE("each family of plans applies to some hazards") {
   prepare_process();
   CHECK(all_hazards().size() >= 250);

@@ -1,6 +1,6 @@
-// Tests two threads that each have a recording and share checkpoints. The threads run the hazards
-// that draw nothing from the process's generator, one thread in forward order and one in reverse
-// order.
+// Tests two threads. Each thread has its own recording, and both use the same checkpoints. Both
+// threads run all hazards that do not draw from the process's generator. One thread runs them in
+// reverse order.
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -34,7 +34,8 @@ std::vector<Case> cases(Schedule schedule) {
   return all;
 }
 
-// The other thread seeds the process's generator, so the generator's state is not compared.
+// Removes the state of the process's generator from the facts, because the other thread seeds this
+// generator.
 Trial without_default_generator(Trial trial) {
   if (!trial.facts.has_value()) return trial;
   std::erase_if(trial.facts->all,
@@ -42,9 +43,10 @@ Trial without_default_generator(Trial trial) {
   return trial;
 }
 
-// Returns the first difference of each hazard that differs, by the hazard's name.
+// Trains all hazards in this order. Maps the name of each hazard that differs from its plain run to
+// the first difference.
 std::map<std::string, std::string> train_all(const std::vector<const Case*>& order) {
-  at::set_num_threads(1);  // LibTorch keeps this number for each thread
+  at::set_num_threads(1);  // LibTorch has this setting once per thread
   std::map<std::string, std::string> differences;
   for (const Case* which : order) {
     const Trial trial = try_to_train(*which->hazard, which->checkpoint.get());

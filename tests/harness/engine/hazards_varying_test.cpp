@@ -1,4 +1,5 @@
-// Tests steps that run different ops than the plan was made for: see Note [Leaving the plan].
+// Tests steps that run other ops than the step for which the plan was made. See Note [Leaving the
+// plan].
 #include "tests/support/catch.h"
 #include "tests/support/hazards/plan_families.h"
 #include "tests/support/hazards/random_program.h"
@@ -25,8 +26,9 @@ std::int64_t passes_left(const Checkpoint& checkpoint) {
   return left;
 }
 
-// Runs the steps of `hazard` under a plan that was made for different ops. Returns how many passes
-// left the plan. `left_by_plain` is the number of bytes that plain autograd may leak.
+// Runs the steps of `hazard` under a plan that was made for other ops. Returns how many forward
+// passes left the plan. `left_by_plain` is the number of bytes that autograd may leak, because it
+// also leaks them without the engine.
 std::int64_t check_follows(const Hazard& hazard, const Trial& plain, const Plan& plan, int steps,
                            std::int64_t left_by_plain = 0) {
   std::int64_t left = 0;
@@ -55,7 +57,7 @@ TEST_CASE(
     std::int64_t left = 0;
     std::size_t number = 0;
     for (const PlanFamily& family : plan_families()) {
-      // Unless the test is deep, each hazard runs under only every fifth family of plans.
+      // In tests that are not deep, each hazard runs under every fifth family of plans.
       const bool is_turn = ++number % 5 == hazard.name.size() % 5;
       if (!is_deep() && !family.for_every_backward && !is_turn) continue;
       const std::optional<Plan> plan = family.make(trace, resolver);
@@ -63,8 +65,8 @@ TEST_CASE(
       CAPTURE(family.name);
       left += check_follows(hazard, plain, *plan, kVaryingSteps);
     }
-    num_left += left > 0 ? 1 : 0;  // some hazards never leave the plan, because only sizes or the
-                                   // order of whole regions vary
+    // Some hazards never leave the plan, because only sizes or the order of whole regions vary.
+    num_left += left > 0 ? 1 : 0;
   }
   CHECK(num_left >= 60);
 }
@@ -77,7 +79,8 @@ TEST_CASE("random programs under plans of other programs are bitwise equal to th
   for (std::uint32_t seed = 0; seed < num_seeds(kStrangers); ++seed) {
     const Hazard hazard = random_program(seed);
     const Trial plain = try_to_train(hazard, nullptr);
-    if (!plain.facts.has_value()) continue;  // the program wrote to a tensor that autograd saved
+    // Skipped, because the program overwrote a tensor that autograd saved.
+    if (!plain.facts.has_value()) continue;
     ++num_plain;
     const std::int64_t before = cpu_bytes();
     try_to_train(hazard, nullptr);

@@ -1,5 +1,5 @@
-// Tests recordings that follow each other, overlap or fail half-way, and every form of backward
-// that autograd has.
+// Tests recordings that follow each other, overlap or fail half-way, with every form of autograd's
+// backward.
 #include <ATen/Functions.h>
 #include <ATen/SavedTensorHooks.h>
 #include <ATen/TensorOperators.h>
@@ -106,8 +106,8 @@ TEST_CASE("backward works after the recording has ended, and on another thread")
   }
 }
 
-// LibTorch gives worker threads only to the engine that runs the first backward of a process.
-// Backward must still run in that engine if a recording begins later.
+// LibTorch gives worker threads only to the engine that runs the first backward of a process. A
+// recording that begins later must still run backward in that engine.
 TEST_CASE("nested backward beyond one thread's depth works after recordings") {
   constexpr int kDepth = 100;
   const NamedNetwork reentrant = reentrant_network(kDepth);
@@ -132,7 +132,7 @@ TEST_CASE("consecutive and simultaneous recordings are independent") {
   seed_generator();
   const Network second_network = f.named.make();
   {
-    Recording second(mixed);  // the recording is active until this object is destroyed
+    Recording second(mixed);  // active until it is destroyed at the end of this block
     const at::Tensor second_loss = loss_of(forward_with_scopes(second_network));
     first_loss.backward();
     second_loss.backward();
@@ -141,7 +141,7 @@ TEST_CASE("consecutive and simultaneous recordings are independent") {
   CHECK(first_difference(expected, outcome_of(first_network, first_loss)) == "");
   seed_generator();
   const Network third_network = f.named.make();
-  // The recording `second` has ended, so `first` records this pass.
+  // The recording `second` was destroyed, so this pass belongs to the recording `first`.
   const at::Tensor third_loss = loss_of(forward_with_scopes(third_network));
   third_loss.backward();
   CHECK(first_difference(expected, outcome_of(third_network, third_loss)) == "");
@@ -195,7 +195,7 @@ TEST_CASE("an exception in backward leaves no state behind") {
   const std::int64_t before = cpu_bytes();
   CHECK_THROWS_WITH(run_engine(failing, second_only, Schedule::kOnDemand),
                     Catch::Contains("backward failed"));
-  // A failed pass leaves objects in autograd's queue until the thread's next pass.
+  // A failed backward leaves objects in autograd's queue until the thread's next backward.
   CHECK(first_difference(run_plain(good), run_engine(good, plan, Schedule::kOnDemand)) == "");
   CHECK(cpu_bytes() == before);
 }
@@ -262,7 +262,7 @@ TEST_CASE("a saved tensor can be read outside backward") {
   Recording recording(strict(f.full, Schedule::kOnDemand));
   const at::Tensor loss = loss_of(forward_with_scopes(network));
   const Outcome expected = run_plain(f.named);
-  // Runs backward inside forward. The saved tensors of the inner graph belong to an open region.
+  // The recording has not finished, so this backward runs inside forward.
   loss.backward();
   CHECK(first_difference(expected, outcome_of(network, loss)) == "");
 }

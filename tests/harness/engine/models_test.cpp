@@ -1,5 +1,5 @@
-// Uses real models of reduced size. Compares every policy of the catalogue under both schedules
-// with no checkpointing, and whole_region with the closure oracle around the blocks.
+// Runs real models of reduced size. Compares every policy of the catalogue, under both schedules,
+// with no checkpointing. Compares whole_region with a closure oracle that repeats whole blocks.
 #include <random>
 
 #include "tests/support/catch.h"

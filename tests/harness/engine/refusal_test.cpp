@@ -1,4 +1,5 @@
-// Tests what the engine refuses, and with which message. Errors of plain autograd must stay errors.
+// Tests which steps the engine refuses, and with which messages. What is an error without the
+// engine must remain an error.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -142,7 +143,7 @@ TEST_CASE("an op that differs from the plan is refused under a strict checkpoint
   CHECK_THROWS_WITH(run({{.name = "aten::no_such_op"}}), Contains("aten::no_such_op"));
 }
 
-// Collects warnings. LibTorch's own handler prints them.
+// Stores warnings, which LibTorch's own handler would print.
 struct CollectedWarnings final : c10::WarningHandler {
   void process(const c10::Warning& warning) override { messages.push_back(warning.msg()); }
   std::vector<std::string> messages;
@@ -188,7 +189,7 @@ TEST_CASE("an op that differs from the plan is followed, counted and reported on
 TEST_CASE("an op matches the plan under either of its two names") {
   const NamedNetwork network = network_of([](const at::Tensor& x, const at::Tensor& w) {
     return at::sin(at::reshape(at::mm(x, w).slice(1, 0, 2),
-                               {2, 2, 2}));  // the slice has gaps between its rows
+                               {2, 2, 2}));  // rows of this slice are not contiguous
   });
   const Trace trace = trace_of(network);
   const auto alias = std::find_if(trace.ops.begin(), trace.ops.end(), [](const TracedOp& op) {
@@ -225,7 +226,7 @@ TEST_CASE("inference mode in a region and a recording in an open region are refu
   Recording recording(strict(plan, Schedule::kOnDemand));
   {
     const c10::InferenceMode inference;
-    const at::AutoGradMode grad(true);  // without grad mode, ops of the region are not recorded
+    const at::AutoGradMode grad(true);  // the engine does not record ops that run without grad mode
     CHECK_THROWS_WITH(Scope("blocks", 1), Contains("region blocks.1 runs in inference mode"));
   }
   {

@@ -1,5 +1,5 @@
-// Checks relations between policies on the running engine, such as which policy executes more ops
-// or peaks higher.
+// Compares policies that run on the engine. For example, one policy must execute more ops than
+// another, or have a higher peak.
 #include <algorithm>
 #include <functional>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kLayers = 8;
 
-// Each block has two attentions.
+// A model with two attentions per block.
 const ModelCase kWan = {"wan_small",
                         {{"layers", kLayers},
                          {"dim", 48},
@@ -59,7 +59,8 @@ TEST_CASE("full and attn_only differ only in attention forward") {
   }
 }
 
-// K of L layers are checkpointed and run attention twice per step.
+// Each of K checkpointed layers runs attention twice per step, and each of the other L - K layers
+// once.
 TEST_CASE("n steps with K of L layers checkpointed run attention forward n (L + K) times") {
   const EightLayers f;
   constexpr int kSteps = 3;
@@ -95,9 +96,9 @@ std::int64_t dead_bytes(const Plan& plan) {
   return bytes;
 }
 
-// The peak is in the recompute of one block. Under on_demand, attn_only peaks lower than full:
-// because attention's result is kept, the ops before attention are recomputed only when backward
-// reaches them.
+// The peak occurs while one block is recomputed. Under on_demand, attn_only has a lower peak than
+// full. It keeps the result of attention, so the ops before attention are recomputed only when
+// backward reaches them.
 TEST_CASE("full peaks no higher than attn_only under whole_region, but higher under on_demand") {
   const EightLayers f;
   const std::int64_t none = f.run("none").peak_bytes;
@@ -110,8 +111,8 @@ TEST_CASE("full peaks no higher than attn_only under whole_region, but higher un
   CHECK(f.run("attn_only").peak_bytes < f.run("full").peak_bytes);
 }
 
-// A save list can hold more bytes than policy none only because of dead saves: values that the list
-// keeps and backward does not read.
+// A dead save is a value that a save list keeps although backward does not read it. Without dead
+// saves, a save list never holds more bytes than policy none.
 TEST_CASE("keeping all costly ops holds fewer bytes than policy none, except for dead saves") {
   for (const bool is_llama : {false, true}) {
     const ModelCase& which = is_llama ? kLlama : kWan;
@@ -123,7 +124,8 @@ TEST_CASE("keeping all costly ops holds fewer bytes than policy none, except for
       CAPTURE(which.preset, policy);
       const std::int64_t dead = dead_bytes(plan_for(policy, trace));
       CHECK(after(policy) - dead < after("none"));
-      // Llama only adds w2's result, so backward does not read it. Wan multiplies it by a gate.
+      // Llama adds the result of w2, so backward does not read it. Wan multiplies it by a gate, so
+      // backward does.
       CHECK((dead > 0) == is_llama);
     }
   }
@@ -148,7 +150,7 @@ TEST_CASE(
   }
 }
 
-// Returns the ops of each block after the last tensor that backward needs. Early stop skips these
+// For each block, counts the ops after the last tensor that backward needs. Early stop skips these
 // ops.
 std::map<std::string, int> tails(const Trace& trace) {
   std::map<std::string, int> ops;
@@ -175,8 +177,8 @@ TEST_CASE("without early stop only the ops at the end of each region run in addi
   CHECK(f.run("full_nostop", Schedule::kWholeRegion).ops == expected);
 }
 
-// Each block that is not checkpointed adds the same bytes, whatever its position. The input of the
-// first checkpointed block adds no bytes, because it is the embedding, which is always alive.
+// Each block without checkpointing adds the same number of bytes, wherever it is. The input of the
+// first checkpointed block adds none, because it is the embedding, which is always alive.
 TEST_CASE("bytes after forward are linear in the number of blocks without checkpointing") {
   const EightLayers f;
   const auto after = [&](const std::string& policy) { return f.run(policy).after_forward_bytes; };
@@ -188,14 +190,15 @@ TEST_CASE("bytes after forward are linear in the number of blocks without checkp
   CHECK(after("nth_first(2)") == full + 4 * per_block);
   CHECK(after("skip_nth(4)") == full + 2 * per_block);
   CHECK(after("first_n(3)") == full + 5 * per_block);
-  // Recompute reads the modulation, which is computed from the diffusion time. Policy none has no
-  // regions, so nothing keeps the modulation alive.
+  // Checkpointed blocks keep the modulation alive, because recompute reads it. With policy none, no
+  // region keeps it alive.
   const std::int64_t modulation = 2 * 6 * 48 * 4;  // batch, tables, width, bytes of a float32
   CHECK(after("none") == full + 8 * per_block - modulation);
 }
 
-// Backward starts with the last block and recomputes it at once. Checkpointing this block therefore
-// saves memory only during the backward of the head, and only a small part of the block's memory.
+// Backward begins with the last block and recomputes it at once. So checkpointing this block saves
+// memory only until the backward of the head ends, and this is only a small part of the block's
+// memory.
 TEST_CASE("checkpointing the last block saves almost nothing at the peak") {
   const EightLayers f;
   CHECK(f.run("full").peak_bytes == f.run("first_n(7)").peak_bytes);

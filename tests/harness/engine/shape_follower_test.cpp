@@ -67,7 +67,8 @@ std::vector<std::string> ops_of_first_region(const Plan& shape) {
   return ops;
 }
 
-// Returns whether the ops distinguish both shapes before the first region of either shape ends.
+// Returns whether the executed ops show which shape is running before the first region of either
+// shape ends.
 bool differ_at_once(const std::vector<Plan>& shapes) {
   const std::vector<std::string> a = ops_of_first_region(shapes[0]);
   const std::vector<std::string> b = ops_of_first_region(shapes[1]);
@@ -84,7 +85,7 @@ struct Tally {
   std::int64_t passes = 0;
 };
 
-// Runs one step of each shape, and then all steps of the sequence. Some steps of the sequence have
+// Runs one step of each shape, and then the given sequence of steps. Some of these steps have
 // neither shape.
 void check_two_shapes(const Hazard& hazard, const Trial& plain, int num_steps,
                       const std::vector<int>& steps, const std::vector<Trace>& traces,
@@ -132,8 +133,9 @@ bool have_the_same_ops(const Trace& a, const Trace& b) {
                     [](const TracedOp& x, const TracedOp& y) { return x.name == y.name; });
 }
 
-// Returns the first step that runs different ops than step 0, preferably in its first layer.
-// Returns nullopt if all steps run the same ops.
+// Returns a step that runs other ops than step 0: preferably the first step whose first layer
+// differs, else the first step that differs anywhere. Returns nullopt if all steps run the same
+// ops.
 std::optional<int> step_of_other_shape(const Hazard& hazard, const Trace& first) {
   std::optional<int> found;
   for (int step = 1; step < kVaryingSteps; ++step) {
@@ -183,7 +185,8 @@ TEST_CASE("random programs under plans of two shapes are bitwise equal to the pl
   for (std::uint32_t seed = 0; seed < num_seeds(kPairs); ++seed) {
     const Hazard hazard = alternating(random_program(seed), random_program(seed + 1000));
     const Trial plain = try_to_train(hazard, nullptr);
-    if (!plain.facts.has_value()) continue;  // the program wrote to a tensor that autograd saved
+    // Skipped, because the program overwrote a tensor that autograd saved.
+    if (!plain.facts.has_value()) continue;
     const std::int64_t before = cpu_bytes();
     try_to_train(hazard, nullptr);
     const std::int64_t left_by_plain = cpu_bytes() - before;
@@ -282,8 +285,8 @@ std::vector<Plan> plans_for(const Trace& trace) {
   return plans;
 }
 
-// Once the ops distinguish the shapes, the engine drops values that only the plan of the other
-// shape keeps. Bytes therefore equal the bytes under a plan of one shape.
+// As soon as the executed ops show which shape is running, the engine drops values that only the
+// plan of the other shape keeps. So the bytes equal the bytes under a plan for one shape.
 TEST_CASE("bytes and counts equal the prediction for the shape that runs") {
   prepare_process();
   const std::vector<NamedNetwork> networks = {unpadded(), padded()};
@@ -334,7 +337,7 @@ TEST_CASE("passes are counted by shape, and a pass of neither shape leaves the p
   CHECK_THROWS_AS(measured(other_activation(), refusing), StreamMismatch);
 }
 
-// Each pass begins with the ops that both shapes share.
+// Each pass begins with ops that are the same for both shapes.
 TEST_CASE("each forward pass in a recording has its own shape") {
   prepare_process();
   const std::vector<NamedNetwork> networks = {unpadded(), padded()};
@@ -354,7 +357,7 @@ TEST_CASE("each forward pass in a recording has its own shape") {
   }
 }
 
-// The second shape differs from the first only in layer 1, inside a region of the first shape.
+// The two shapes differ only in layer 1, which is inside a region of the first shape.
 TEST_CASE("a region can change to the other shape after its first layer") {
   prepare_process();
   const auto network = [](bool is_masked) {

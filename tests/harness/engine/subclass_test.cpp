@@ -1,6 +1,6 @@
-// Tests recompute of ops on tensor subclasses that are defined in Python. Two C++ kernels stand for
-// Python's fallbacks. The kernel at the topmost dispatch key sets a flag of the thread. The kernel
-// at the key below autograd requires this flag.
+// Tests recompute of ops on tensor subclasses that are defined in Python. Instead of Python, two
+// C++ kernels handle these ops. The kernel of the topmost dispatch key sets a thread-local flag,
+// and the kernel of the key below autograd requires that flag.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <torch/library.h>
@@ -57,7 +57,7 @@ at::Tensor call_scaled(const at::Tensor& of_subclass, const at::Tensor& x) {
   return op.call(of_subclass, x);
 }
 
-// Each layer passes a parameter of a subclass to an op whose result backward needs.
+// In each layer, an op reads a parameter that is a subclass, and backward needs the op's result.
 NamedNetwork network() {
   return {"subclass", [] {
             Network network;
@@ -82,7 +82,8 @@ TEST_CASE("a recorded op of a subclass is recomputed through the whole dispatche
   for (const Schedule schedule : kSchedules) {
     const int before = num_scaled;
     CHECK(first_difference(expected, run_engine(network(), full, schedule)) == "");
-    CHECK(num_scaled - before == 4);  // two layers, in forward and in recompute
+    // Once in forward and once in recompute, in each of two layers.
+    CHECK(num_scaled - before == 4);
   }
 }
 

@@ -1,7 +1,7 @@
-// Repeats torchtitan's own test of its policy (tests/unit_tests/test_activation_checkpoint.py).
-// torchtitan's test has three linears on 512 rows: gate 512 -> 512, wq 512 -> 512, output 512 ->
-// 1024. Its figures are backward's flops in units of 2 x 512^3, and the bytes held after forward in
-// units of 2^20.
+// Repeats torchtitan's own test of its policy (tests/unit_tests/test_activation_checkpoint.py). The
+// model has three linears on 512 rows: gate 512 -> 512, wq 512 -> 512, output 512 -> 1024. The
+// test's figures are the flops of backward, in units of 2 x 512^3, and the bytes held after
+// forward, in units of 2^20.
 #include <ATen/Functions.h>
 
 #include "harness/engine/record/op_facts.h"
@@ -49,8 +49,7 @@ struct Toy {
   }
 };
 
-// Counts a forward product as one unit for every 512 columns of its result, because all rows have
-// 512 elements.
+// Counts recomputed matmuls in units: one unit for every 512 columns of the result.
 class RecomputedUnits final : public OpObserver {
  public:
   void executed(const c10::OperatorHandle& op, Phase phase,
@@ -94,8 +93,9 @@ ToyStep run(const std::string& policy, Schedule schedule) {
   for (const at::Tensor* leaf : {&toy.input, &toy.gate, &toy.wq, &toy.output}) {
     step.outcome.gradients.push_back(leaf->grad());
   }
-  CHECK(units.backward_products ==
-        6);  // backward runs two products per linear, each as large as forward's product: 8 units
+  // Backward runs two matmuls for each of three linears. Each is as large as the linear's matmul in
+  // forward, so they take 8 units.
+  CHECK(units.backward_products == 6);
   step.backward_units = 8 + units.recomputed;
   return step;
 }
@@ -106,7 +106,7 @@ TEST_CASE("policies on torchtitan's toy model give the published flops and bytes
     std::int64_t units;
     double megabytes;
   };
-  // sac_titan excludes the gate, and with it wq, which has the same shape.
+  // sac_titan excludes the gate. It thereby also excludes wq, because wq has the same shape.
   const Row rows[] = {{"none", 8, 2.0},
                       {"sac_titan_excluding([])", 9, 3.0},
                       {"sac_titan", 10, 2.0},

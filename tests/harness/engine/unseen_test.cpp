@@ -80,14 +80,15 @@ TEST_CASE("a check by hashes accepts a tensor that did not change") {
   }
 }
 
-// Counts its calls in a tensor, but its schema does not mark this write. The engine has a list of
-// the LibTorch ops that do this (op_facts.h), but not of ops of other libraries.
+// Counts its calls in a tensor. Its schema does not say that it writes to this tensor. The engine
+// knows the LibTorch ops that do the same (op_facts.h), but no such ops of other libraries.
 at::Tensor counts_its_calls(const at::Tensor& x, const at::Tensor& calls) {
   const_cast<at::Tensor&>(calls).mutable_data_ptr<float>()[0] += 1.0F;
   return at::sin(x);
 }
 
-// Writes only if `is_counting`, like an op that did not write in the traced step.
+// Writes only if `is_counting`. In the traced step it is false, so the trace does not show the
+// write.
 bool is_counting = false;
 at::Tensor may_count_its_calls(const at::Tensor& x, const at::Tensor& calls) {
   return is_counting ? counts_its_calls(x, calls) : at::sin(x);
@@ -148,8 +149,8 @@ TEST_CASE("a trace finds an op that writes to a tensor that its schema does not 
   CHECK(calls.item<float>() == 2.0F);
 }
 
-// Compares a run under on_demand with the plain run. The cases below contain writes and draws that
-// the documentation lists as not detected, so no check stops them.
+// Compares a run under on_demand with the plain run. The engine does not detect the writes and
+// draws of the cases below, as documented, so the run does not fail.
 std::string difference_on_demand(const Case& given) {
   const Checkpoint checkpoint = strict(given.plan(), Schedule::kOnDemand);
   return first_difference(given.run_plain(), given.run_engine(checkpoint));
@@ -171,7 +172,7 @@ TEST_CASE(
   CHECK(difference_on_demand(drawing("rematch_outside_test::draws_untold")) != "");
 }
 
-// A plan can list effects that a trace in another process has found.
+// A plan can name ops whose hidden draws were found by a trace in another process.
 TEST_CASE("an op with hidden draws is kept if the plan names the op") {
   const Case given = drawing("rematch_outside_test::draws_planned");
   Plan plan = given.plan();
@@ -188,8 +189,8 @@ TEST_CASE("an op with a hidden write runs once if the plan names its argument") 
   const at::Tensor calls = at::zeros({1});
   const Case given = counting("rematch_outside_test::counts_as_planned", calls);
   Plan plan = given.plan();
-  CHECK(trace_of(given.named()).hidden == HiddenEffects());  // in the traced step the op wrote
-                                                             // nothing
+  CHECK(trace_of(given.named()).hidden == HiddenEffects());  // the op did not write in the traced
+                                                             // step
   plan.hidden.silent_writers = {{"rematch_outside_test::counts_as_planned", {1}}};
   is_counting = true;
   for (const Schedule schedule : kSchedules) {
@@ -226,8 +227,8 @@ TEST_CASE("a write through a raw pointer into a result of the region is not dete
   CHECK(difference_on_demand({[=](const at::Tensor& x, const at::Tensor& w) {
           return at::sin(written(at::mm(x, w)));
         }}) != "");
-  // The engine expects that a result of `empty` is filled through a pointer, so it handles this
-  // write.
+  // The engine handles this write, because it expects programs to fill results of `empty` through a
+  // pointer.
   CHECK(difference_on_demand({[=](const at::Tensor& x, const at::Tensor& w) {
           const at::Tensor ones = at::empty({4, 4});
           std::fill_n(ones.mutable_data_ptr<float>(), 16, 1.0F);

@@ -1,5 +1,5 @@
-// Tests steps that overwrite in forward what an earlier region has read. See Note [Watching
-// writes].
+// Tests steps in which forward overwrites a tensor that an earlier region has read. See Note
+// [Watching writes].
 #include "harness/engine/write_watch.h"
 
 #include <ATen/Functions.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kTableLayers = 3;
 
-// `table` is shared by all layers. Layers may overwrite it.
+// All layers share `table`, and a layer may overwrite it.
 using TableLayer =
     std::function<at::Tensor(const at::Tensor& x, const at::Tensor& w, const at::Tensor& table)>;
 
@@ -62,7 +62,8 @@ std::vector<NamedNetwork> networks_with_table() {
           with_table("lists of views", &write_through_list)};
 }
 
-// Keeps the ops whose index has this parity, 0 or 1. With parity -1, keeps no op.
+// Returns a plan that keeps the ops with an even index (parity 0) or an odd index (parity 1). With
+// parity -1 it keeps no op.
 Plan plan_keeping(const Trace& trace, int parity) {
   return plan_of_blocks(trace, [parity](int, int op) { return op % 2 == parity; });
 }
@@ -107,8 +108,8 @@ TEST_CASE("a plan whose trace has no late writes does not watch writes, and refu
         return at::sin(at::mm(x, w) + table);
       });
   CHECK_FALSE(plan_keeping(trace_of(only_reads), -1).watches_writes);
-  // Here each layer reads the table before it overwrites it. A region copies what its own ops
-  // overwrite, so no watch is needed.
+  // In this network each layer reads the table and then overwrites it. A region copies tensors that
+  // its own ops overwrite, so the plan need not watch for writes.
   const NamedNetwork reads_first = with_table(
       "read first", [](const at::Tensor& x, const at::Tensor& w, const at::Tensor& table) {
         const at::Tensor y = at::sin(at::mm(x, w) + table);

@@ -1,5 +1,5 @@
-// Tests the GPU monitor with an invented driver: a table of functions over one device, whose
-// answers the tests set.
+// Tests the GPU monitor with a made-up driver: a table of functions for one device. The tests set
+// the values that these functions return.
 #include "harness/measure/gpu_monitor.h"
 
 #include <cstdio>
@@ -24,9 +24,10 @@ struct Driver {
   unsigned active_links = 18;
   bool has_mig_mode = false;
   std::string known_uuid = "MIG-5f7a";
-  bool lists_whole_gpu =
-      true;  // whether the driver lists processes of the whole GPU, as it does for privileged users
-  std::vector<NvmlProcess> mig_processes;  // processes of all instances
+  // Whether the driver lists the processes of the whole GPU, which it does only for privileged
+  // users.
+  bool lists_whole_gpu = true;
+  std::vector<NvmlProcess> mig_processes;  // processes on all MIG instances
   int open_sessions = 0;
 };
 Driver driver;
@@ -167,9 +168,9 @@ TEST_CASE(
   open_monitor()->describe(environment);
   CHECK(environment.cpu_model == "Made-up CPU");
   CHECK(environment.pcie_generation == 5);
-  CHECK(environment.pcie_current_generation == std::nullopt);  // absent, because the driver rejects
-                                                               // the query
-  CHECK(environment.pcie_width == std::nullopt);               // absent, because an old driver
+  CHECK(environment.pcie_current_generation == std::nullopt);  // missing, because the driver
+                                                               // rejects the query
+  CHECK(environment.pcie_width == std::nullopt);               // missing, because an old driver
                                                                // lacks the function
   CHECK(environment.ecc == std::nullopt);
   CHECK(environment.power_limit_mw == 700000);
@@ -202,9 +203,10 @@ TEST_CASE("every process on the GPU except this one counts as another process") 
   const auto monitor = open_monitor();
   CHECK(monitor->read(GpuMonitor::OwnContext::kNo).other_processes == 3);
   CHECK(monitor->read(GpuMonitor::OwnContext::kYes).other_processes == 2);
-  driver.num_processes = 0;  // processes of another namespace are not listed
+  driver.num_processes = 0;  // the driver does not list processes of other PID namespaces
   CHECK(monitor->read(GpuMonitor::OwnContext::kYes).other_processes == 0);
-  // The table holds fewer processes, but the count is still reported.
+  // There are more processes than the monitor's array can hold, but the driver still returns their
+  // number.
   driver.num_processes = 300;
   driver.processes_result = kNvmlInsufficientSize;
   CHECK(monitor->read(GpuMonitor::OwnContext::kNo).other_processes == 300);
@@ -222,11 +224,11 @@ TEST_CASE("on a MIG instance, only processes of this instance count") {
   };
   CHECK(others(driver.known_uuid) == 0);
   driver.mig_processes.push_back(
-      {104, 0, kOwnInstance, 1});  // this process shares the instance's bandwidth
+      {104, 0, kOwnInstance, 1});  // another process on the same MIG instance
   CHECK(others(driver.known_uuid) == 1);
   driver.lists_whole_gpu = false;
   CHECK(others(driver.known_uuid) == 1);
-  CHECK(others("GPU-5f7a") == std::nullopt);  // the UUID of a whole GPU names no MIG instance
+  CHECK(others("GPU-5f7a") == std::nullopt);  // not a MIG instance but a whole GPU
   Environment environment;
   GpuMonitor::open(functions(), driver.known_device, driver.known_uuid)->describe(environment);
   CHECK(environment.mig == true);

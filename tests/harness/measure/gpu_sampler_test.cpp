@@ -1,4 +1,4 @@
-// Tests the GPU sampler with an invented driver, whose GPU is busy for as long as the test says.
+// Tests the GPU sampler with a made-up driver. The test decides how long its GPU is busy.
 #include "harness/measure/gpu_sampler.h"
 
 #include <atomic>
@@ -49,7 +49,8 @@ std::unique_ptr<GpuMonitor> open_busy_gpu() {
   return GpuMonitor::open(table, "00000000:17:00.0");
 }
 
-// Waits for an event instead of a time, so a busy machine only makes the test slower.
+// Waits for a number of readings, not for a time. So a busy machine makes the test slower, but does
+// not make it fail.
 void wait_for_readings(int count) {
   const int first = busy_gpu.num_readings;
   while (busy_gpu.num_readings < first + count) std::this_thread::sleep_for(milliseconds(1));
@@ -88,7 +89,7 @@ TEST_CASE("a step shorter than the interval has one reading") {
   CHECK(sampler.stop().size() >= 1);
 }
 
-// The waits take 1, 2, 4 and 8 ms, all shorter than the interval.
+// The sampler waits 1, 2, 4 and 8 ms before its first readings, although the interval is longer.
 TEST_CASE("a short step has several readings, whatever the interval") {
   reset_busy_gpu();
   const auto monitor = open_busy_gpu();
@@ -98,7 +99,7 @@ TEST_CASE("a short step has several readings, whatever the interval") {
   CHECK(sampler.stop().size() >= 4);
 }
 
-// The driver answers only when the test allows it.
+// The driver does not answer until the test allows it.
 TEST_CASE("a stop can be requested during a slow reading") {
   reset_busy_gpu();
   const auto monitor = open_busy_gpu();
@@ -106,7 +107,7 @@ TEST_CASE("a stop can be requested during a slow reading") {
   busy_gpu.blocks = true;
   sampler.start();
   while (!busy_gpu.is_blocked) std::this_thread::sleep_for(milliseconds(1));
-  sampler.request_stop();  // if stop waited for the answer, the test would hang here
+  sampler.request_stop();  // would hang if it waited for the answer
   busy_gpu.blocks = false;
   CHECK(sampler.stop().size() == 1);
 }

@@ -1,4 +1,5 @@
-// Reads a machine's memory, from invented proc and sys folders and from this machine's folders.
+// Tests how the memory of a machine is read, from made-up /proc and /sys folders and from the real
+// ones.
 #include "harness/measure/machine_memory.h"
 
 #include <filesystem>
@@ -36,8 +37,8 @@ TEST_CASE("without control groups the machine's own memory counts") {
   CHECK(machine.memory().oom_kills == 3);
 }
 
-// The job may use 8 GiB. It holds 5 GiB, of which 1 GiB is pages of files. The slice above the job
-// has 6 of 16 GiB left.
+// The job may use 8 GiB and uses 5 GiB, of which 1 GiB is page cache. The slice that contains the
+// job may use 16 GiB and has 6 GiB left.
 TEST_CASE("the lowest limit of a process's control groups applies") {
   const MadeUpMachine machine;
   machine.write("proc/self/cgroup", "0::/slice/job\n");
@@ -69,7 +70,7 @@ TEST_CASE("control groups of version 1 are read, even without a limit") {
   CHECK(machine.memory().available == Bytes{24 * kGiB});
 }
 
-// Tests files that contain no valid number, and a limit whose usage is unknown.
+// Some files contain no valid number, and one limit has no file with the current usage.
 TEST_CASE("unreadable limits and unreadable usage are ignored") {
   const MadeUpMachine machine;
   machine.write("proc/self/cgroup", "nonsense\n0::/job\n");

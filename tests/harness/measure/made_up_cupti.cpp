@@ -1,4 +1,5 @@
-// A CUPTI library that only knows its version. Tests load it like the real library.
+// A stand-in for the CUPTI library that implements only its version. Tests load it like the real
+// library.
 #include <cstdint>
 
 extern "C" int cuptiGetVersion(std::uint32_t* version) {

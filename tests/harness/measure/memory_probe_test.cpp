@@ -16,7 +16,7 @@
 namespace rematch {
 namespace {
 
-// Two blocks of `sin(x w)` on 8 x 8 floats: 256 bytes per tensor.
+// Two blocks that compute `sin(x w)` on 8 x 8 floats. Each tensor takes 256 bytes.
 struct TwoBlocks {
   explicit TwoBlocks(at::Device device)
       : x(at::ones({8, 8}, device)),
@@ -62,13 +62,15 @@ MemoryRecord run_step(at::Device device) {
 TEST_CASE("every byte of a step is accounted for") {
   const MemoryRecord record = run_step(at::kCPU);
   REQUIRE(record.parameter == Bytes{512});
-  // Each block saves the inputs of sin and mm. The inputs x and the weights exist before the step
-  // and do not count. So the first block keeps mm's output, and the second keeps mm's output and
-  // the first block's sin. `loss` holds 4 bytes.
+  // Autograd saves the inputs of mm and sin in each block. The first x and the weights are older
+  // than the step and do not count. So block 0 keeps the output of mm (256 bytes). Block 1 keeps
+  // its own output of mm, and its input, which is block 0's output of sin (512 bytes). The loss
+  // takes 4 bytes.
   const std::int64_t saved = 256 + 512;
   CHECK(record.after_forward->count - record.baseline->count == saved + 4);
-  // The peak is in block 1's backward. sin's backward is cos (256 bytes), then mul (256 bytes) of
-  // cos and the expanded gradient. ones_like(loss) takes 4 bytes. Everything saved is still alive.
+  // The peak is in the backward of block 1, while all saved tensors are still alive. The backward
+  // of sin computes cos (256 bytes), and multiplies it by the expanded gradient (256 bytes).
+  // ones_like(loss) takes 4 bytes.
   CHECK(record.peak_phase == Phase::kBackward);
   CHECK(record.peak_scope == "blocks.1");
   CHECK(record.peak_allocated->count - record.baseline->count >= saved + 512);
@@ -88,14 +90,14 @@ TEST_CASE(
   CHECK(line.phase.back() == Phase::kOptimizer);
   CHECK(line.bytes.at(Holder::kGradients).front() == 0);
   CHECK(line.bytes.at(Holder::kGradients).back() == 512);
-  // Only the loss remains, because the caller holds it.
+  // Only the loss is still alive, because the caller holds it.
   CHECK(line.bytes.at(Holder::kSavedActivations).back() == 4);
 }
 
 TEST_CASE("activations that outlive forward are saved activations; the others are temporaries") {
   const MemoryTimeline line = run_step(at::kCPU).timeline.value();
-  // The ops are mm, sin, mm, sin, sum. After the last sin, its output is alive until the loss is
-  // made.
+  // The ops are mm, sin, mm, sin, sum. The output of the last sin is a temporary, which is freed
+  // after sum.
   CHECK(line.bytes.at(Holder::kSavedActivations)[3] == 256 + 512);
   CHECK(line.bytes.at(Holder::kOther)[3] - line.bytes.at(Holder::kOther)[0] == 256);
 }
@@ -106,7 +108,8 @@ TEST_CASE("meta gives the bytes of the CPU at every op boundary") {
   CHECK(meta.timeline->op_index == cpu.timeline->op_index);
   auto meta_bytes = meta.timeline->bytes;
   auto cpu_bytes = cpu.timeline->bytes;
-  meta_bytes.erase(Holder::kOther);  // other tests leave bytes that differ between devices
+  // Not compared, because earlier tests leave bytes on one of the devices.
+  meta_bytes.erase(Holder::kOther);
   cpu_bytes.erase(Holder::kOther);
   CHECK((meta_bytes == cpu_bytes));
   CHECK(meta.peak_allocated->count - meta.baseline->count ==
@@ -114,7 +117,7 @@ TEST_CASE("meta gives the bytes of the CPU at every op boundary") {
   CHECK(meta.peak_scope == cpu.peak_scope);
 }
 
-// Frees the gradient, like an optimizer that steps in backward. Counts the calls.
+// Counts its calls. Frees the gradient, as an optimizer does that steps during backward.
 struct CountedHook final : torch::autograd::PostAccumulateGradHook {
   explicit CountedHook(int* calls) : num_calls(calls) {}
   void operator()(const torch::autograd::Variable& parameter) override {
@@ -177,13 +180,12 @@ TEST_CASE(
   second.backward();
   const MemoryTimeline line = probe.finish_step().timeline.value();
   const std::vector<std::int64_t>& saved = line.bytes.at(Holder::kSavedActivations);
-  const std::size_t num_ops =
-      line.op_index.size() / 2;               // number of ops of one forward and backward
-  CHECK(saved[3] == 256 + 512);               // the same bytes as in a step with one forward pass
-  CHECK(saved[num_ops + 3] == saved[3] + 4);  // the caller still holds the first loss
+  const std::size_t num_ops = line.op_index.size() / 2;  // ops of one forward and backward
+  CHECK(saved[3] == 256 + 512);                          // as in a step with one forward pass
+  CHECK(saved[num_ops + 3] == saved[3] + 4);             // the caller still holds the first loss
 }
 
-// The listener that was set before must also receive everything.
+// A listener that was installed earlier. It must still be called.
 struct CountingListener final : ScopeListener {
   int entered = 0;
   int left = 0;

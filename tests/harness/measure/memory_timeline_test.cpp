@@ -35,7 +35,7 @@ StepSamples two_blocks() {
 
 TEST_CASE("the peak names its phase, its block and its holders") {
   const MemoryRecord record = summarize(two_blocks());
-  CHECK(record.peak_allocated == Bytes{175});  // 100 + 50 + 25, in backward of block 1
+  CHECK(record.peak_allocated == Bytes{175});  // 100 + 50 + 25 bytes, in the backward of block 1
   CHECK(record.peak_phase == Phase::kBackward);
   CHECK(record.peak_scope == "blocks.1");
   CHECK(record.baseline == Bytes{100});
@@ -70,7 +70,7 @@ TEST_CASE("each part of the step has its own peak") {
 
 TEST_CASE("each phase's peak names its holders, whose bytes sum to the peak") {
   const MemoryRecord record = summarize(two_blocks());
-  // forward, loss and backward; single blocks have no entry
+  // The phases are forward, loss and backward. Single blocks are not listed.
   REQUIRE(record.holders_by_phase.size() == 3);
   for (const auto& [phase, holders] : record.holders_by_phase) {
     CAPTURE(phase);
@@ -111,7 +111,7 @@ TEST_CASE("a long timeline keeps only the op boundary with the most bytes of eac
   const auto peak = std::max_element(other.begin(), other.end());
   CHECK(*peak == 8);
   CHECK(record.timeline->op_index[peak - other.begin()] ==
-        778);  // number of ops executed up to each sample
+        778);  // number of ops that were executed before the sample
 }
 
 TEST_CASE("a step without ops has no peak") {

@@ -30,9 +30,8 @@ TEST_CASE("ops are counted by phase, exact name and class") {
   const CountsRecord record = counter.record(1);
   CHECK(record.counted_steps == 1);
   CHECK(count(record, Phase::kForward, "aten::mm") == 2);
-  // The gradient of x w w with respect to w. The outer mm needs two products, because its left
-  // input also needs a gradient. The inner mm needs one product, because its left input needs no
-  // gradient.
+  // Backward of (x w) w. The outer mm needs two matmuls, because both of its inputs need gradients.
+  // The inner mm needs one, because x needs no gradient.
   CHECK(count(record, Phase::kBackward, "aten::mm") == 3);
   const auto& classes = record.by_class[static_cast<std::size_t>(Phase::kBackward)];
   CHECK(classes.at(OpClass::kMatmul) == 3);

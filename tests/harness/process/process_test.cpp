@@ -60,7 +60,8 @@ TEST_CASE(
   CHECK_FALSE(killed.memory_was_short);
 }
 
-// The grandchild uses the same stderr. It would survive if only its parent were killed.
+// The child starts a grandchild, which would survive if only the child were killed. Both write to
+// the same stderr.
 TEST_CASE("a child that exceeds its time limit is ended with its process group") {
   const testing::ScratchFolder scratch;
   const std::string pid_file = scratch.file("pid");

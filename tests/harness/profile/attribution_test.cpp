@@ -10,7 +10,8 @@ using std::chrono::nanoseconds;
 constexpr const char* kFlashForward = "flash_fwd_kernel";
 constexpr const char* kGemm = "nvjet_tst_64x64";
 
-// Invented activity of consecutive steps. Launches get correlation ids as from a driver.
+// Made-up device activity of consecutive steps. Each launch gets a correlation id, as from a real
+// driver.
 class Device {
  public:
   void run(const char* symbol, std::uint64_t op_call, std::int64_t duration = 10) {
@@ -20,7 +21,7 @@ class Device {
     clock_ += duration + 1;
   }
 
-  // Adds a call that launches a kernel, but not the kernel.
+  // Adds a launch call without the kernel that it launches.
   std::uint32_t launch(std::uint64_t op_call) {
     ++correlation_;
     if (op_call != 0) activity.links.push_back({correlation_, op_call});
@@ -44,7 +45,8 @@ class Device {
   std::int64_t clock_ = 1000;
 };
 
-// One step. forward: mm, attention; recompute: attention; backward: mm.
+// Returns the op calls of one step: mm and attention in forward, attention in recompute, mm in
+// backward.
 std::vector<OpCall> calls_of_a_step(int step = 0) {
   return {{"aten::mm", OpClass::kMatmul, Phase::kForward, "blocks.0", step},
           {"rematch::attention", OpClass::kAttentionForward, Phase::kForward, "blocks.0", step},
@@ -87,7 +89,7 @@ TEST_CASE("executed ops are compared with the kernels that ran") {
   executed[2] = {{OpClass::kMatmul, 1}};
   CHECK_FALSE(disagreement(attribute(device_of_a_step().activity, calls), executed));
 
-  // The recomputed attention launches nothing.
+  // Here the recomputed attention launches no kernel.
   Device device;
   device.run(kGemm, 1);
   device.run(kFlashForward, 2);
@@ -99,7 +101,7 @@ TEST_CASE("executed ops are compared with the kernels that ran") {
         "attention_forward");
 }
 
-// Composed attention has no kernel of its own: each op runs two matmuls around a softmax.
+// Composed attention has no kernel of its own. It runs two matmuls with a softmax between them.
 TEST_CASE("an executed composed attention is compared with the matmuls that it launches") {
   const std::vector<OpCall> calls = {
       {"rematch::attention", OpClass::kAttentionForward, Phase::kForward, "blocks.0", 0},
@@ -119,7 +121,7 @@ TEST_CASE("an executed composed attention is compared with the matmuls that it l
         "forward executed 1 attention_forward ops, but 0 of them launched a kernel of class "
         "attention_forward");
 
-  // The check finds an op whose matmuls did not run, whether attention is fused or composed.
+  // The check must also find a missing matmul of composed attention.
   Device lacking;
   lacking.run(kGemm, 1);
   lacking.run("softmax_warp_backward", 2);
@@ -128,7 +130,7 @@ TEST_CASE("an executed composed attention is compared with the matmuls that it l
         "backward executed 1 attention_backward ops, but 0 of them launched a kernel of class "
         "matmul");
 
-  // If composed kernels are expected, fused kernels are an error.
+  // Fused kernels are an error if composed attention is expected.
   Device fused;
   fused.run(kFlashForward, 1);
   fused.run("flash_bwd_dq_dk_dv_loop", 2);
@@ -152,13 +154,14 @@ TEST_CASE(
 
   Device device = device_of_a_step();
   device.run(kGemm, 0);
-  device.run(kGemm, 99);  // no op call has this number
+  device.run(kGemm, 99);  // 99 is not the number of an op call
   use = attribute(device.activity, calls_of_a_step());
   CHECK(use.unattributed == 2);
   CHECK_THAT(use.invalid.value(), Catch::Contains("2 kernels were not launched by an op"));
 }
 
-// forward: mm, add. The class of add is not cross-checked.
+// The step runs mm and add in forward. Kernels of class elementwise are not compared with executed
+// ops.
 TEST_CASE("a lost kernel makes the pass invalid, whatever its class") {
   const std::vector<OpCall> calls = {
       {"aten::mm", OpClass::kMatmul, Phase::kForward, "blocks.0", 0},
@@ -176,7 +179,7 @@ TEST_CASE("a lost kernel makes the pass invalid, whatever its class") {
   Device complete;
   complete.run(kGemm, 1);
   complete.run("elementwise_kernel", 2);
-  complete.launch(0);  // no op call launched this kernel
+  complete.launch(0);  // a launch outside of all op calls
   complete.launch(kBatchOfStep);
   CHECK_FALSE(attribute(complete.activity, calls).invalid);
 }
@@ -192,7 +195,7 @@ TEST_CASE("a runtime launch and the driver launch inside it count as one launch"
   device.activity.links.push_back({999, 4});
   device.activity.launches.push_back(inner);
   CHECK(attribute(device.activity, calls_of_a_step()).lost == 0);
-  device.activity.kernels.back().correlation = 999;  // this kernel belongs to the inner call
+  device.activity.kernels.back().correlation = 999;  // the kernel of the inner launch call
   CHECK(attribute(device.activity, calls_of_a_step()).lost == 0);
   device.activity.launches.back().thread = 2;
   CHECK(attribute(device.activity, calls_of_a_step()).lost == 1);
@@ -206,8 +209,8 @@ TEST_CASE("unfinished kernels and copies make the pass invalid") {
   CHECK_THAT(use.invalid.value(), Catch::Contains("2 kernels or copies had not ended"));
 }
 
-// In step 1, the kernel, link and launch of one op are all lost, so only the comparison with step 0
-// reveals the loss.
+// In step 1, one op has lost its kernel, its link and its launch. Only a comparison with step 0
+// shows the loss.
 TEST_CASE(
     "a kernel that is lost with its launch makes the pass invalid, because the steps differ") {
   std::vector<OpCall> calls = calls_of_a_step(0);
@@ -241,8 +244,9 @@ TEST_CASE("copies of an offload are counted separately and unattributed copies a
   CHECK(use.note.value() == "2 copies or memsets of 128 bytes were not started by an op");
 }
 
-// Imitates a mixture of experts, which launches a matmul for each expert that gets a token. A
-// kernel that splits over keys varies in the same way.
+// Imitates a mixture of experts, which launches a matmul for each expert that gets tokens. The
+// number of launches therefore varies between steps. Attention kernels that split over keys can
+// vary too.
 TEST_CASE("kernels that vary with the data add a note, and the counts remain valid") {
   std::vector<OpCall> calls = calls_of_a_step(0);
   for (const OpCall& call : calls_of_a_step(1)) calls.push_back(call);

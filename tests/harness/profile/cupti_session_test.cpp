@@ -1,5 +1,5 @@
-// Tests CUPTI sessions with an invented CUPTI: a table of functions that return the records that a
-// test gave them.
+// Tests CUPTI sessions with a made-up CUPTI: a table of functions that return the records that a
+// test has prepared.
 #include "harness/profile/cupti_session.h"
 
 #include <dlfcn.h>
@@ -28,16 +28,16 @@ struct FakeCupti {
   CUptiResult enable_result = CUPTI_SUCCESS;
   bool broken_buffer = false;
   std::size_t dropped = 0;
-  std::vector<Record> pending;   // records that the next flush delivers
-  std::vector<Record> withheld;  // records whose buffer has an unfinished record, so that only a
-                                 // forced flush delivers them
-  // Runs once, on CUPTI's thread, while that thread reads a buffer.
+  std::vector<Record> pending;  // records that the next flush returns
+  // Records that only a forced flush returns, because their buffer has an unfinished record.
+  std::vector<Record> withheld;
+  // Called once, on CUPTI's thread, while this thread reads a buffer.
   std::function<void()> while_reading;
   int subscribers = 0;
   std::vector<CUpti_ActivityKind> enabled;
-  std::set<std::string> untraced;  // names of calls that were switched off
+  std::set<std::string> untraced;  // names of API calls whose tracing was disabled
   std::uint64_t clock = 1;
-  std::vector<std::uint64_t> pushed;  // the stack of external ids
+  std::vector<std::uint64_t> pushed;  // external ids that were pushed and not yet popped
   std::vector<std::uint64_t> ever_pushed;
   std::vector<std::uint32_t> flush_flags;
   CUpti_BuffersCallbackRequestFunc request = nullptr;
@@ -106,7 +106,7 @@ CUptiResult result_string(CUptiResult result, const char** text) {
 
 constexpr auto kLaunchOfCuda13 = CUPTI_RUNTIME_TRACE_CBID___cudaLaunchKernel_v13000;
 
-// Names the few calls, in both CUPTI domains, that matter in this test.
+// Returns names of runtime and driver calls. Knows only the calls that matter in these tests.
 CUptiResult call_name(CUpti_CallbackDomain domain, std::uint32_t call, const char** name) {
   if (domain == CUPTI_CB_DOMAIN_DRIVER_API) {
     *name =
@@ -127,15 +127,15 @@ CUptiResult call_name(CUpti_CallbackDomain domain, std::uint32_t call, const cha
       *name = "cudaLaunchHostFunc_v10000";
       break;
     case 7:
-      return CUPTI_ERROR_INVALID_PARAMETER;  // there is no call with this number
+      return CUPTI_ERROR_INVALID_PARAMETER;  // no call has this number
     default:
       *name = "cudaGetDevice_v3020";
   }
   return CUPTI_SUCCESS;
 }
 
-// Switches tracing for one call of a kind. The kind must be enabled before, because enabling it
-// later would trace all its calls.
+// Disables the tracing of one runtime or driver call. The activity kind must already be enabled,
+// because enabling it later would enable tracing for all its calls again.
 CUptiResult switch_call(CUpti_CallbackDomain domain, CUpti_CallbackId call, bool on) {
   const auto kind = domain == CUPTI_CB_DOMAIN_DRIVER_API ? CUPTI_ACTIVITY_KIND_DRIVER
                                                          : CUPTI_ACTIVITY_KIND_RUNTIME;
@@ -176,7 +176,7 @@ CuptiFunctions table_of_recording() {
   table.flush_all = &flush;
   table.next_record = &next_record;
   table.num_dropped = [](CUcontext, std::uint32_t, std::size_t* dropped) {
-    *dropped = std::exchange(fake.dropped, 0);  // number of records dropped since the last call
+    *dropped = std::exchange(fake.dropped, 0);  // records dropped since the last query
     return CUPTI_SUCCESS;
   };
   return table;
@@ -301,7 +301,8 @@ TEST_CASE("records of kernels, copies, memsets and correlations are read; launch
   check_nothing_is_left();
 }
 
-// LibTorch for CUDA 13 launches through __cudaLaunchKernel, and cuBLAS launches through the driver.
+// LibTorch for CUDA 13 launches kernels with __cudaLaunchKernel. cuBLAS launches them with calls of
+// the driver.
 TEST_CASE("every call that submits work to the device is traced, and no other call is") {
   fake = {};
   const CuptiFunctions functions = table();
@@ -324,7 +325,8 @@ TEST_CASE("a late record of the warm-up is recognized by its timestamp") {
   CHECK(activity.kernels[1].symbol == "lost_its_stamp");
 }
 
-// The forced flush comes second. If it came first, it would return records that could still end.
+// A normal flush must come before the forced flush. A forced flush also returns unfinished records,
+// and they might still end.
 TEST_CASE("a buffer withheld for an unfinished record is flushed by force") {
   fake = {};
   const CuptiFunctions functions = table();
@@ -347,8 +349,9 @@ TEST_CASE("a buffer withheld for an unfinished record is flushed by force") {
   CHECK(activity.unfinished == 2);
 }
 
-// CUPTI holds its own lock while it delivers records and while it answers calls. If a thread called
-// CUPTI while holding the session's lock, it could deadlock with a second thread that delivers.
+// CUPTI holds a lock of its own while it delivers records, and while it executes calls. So if a
+// thread called CUPTI while it holds the session's lock, it could deadlock with the thread to which
+// CUPTI delivers records.
 TEST_CASE("CUPTI is called without holding a lock") {
   fake = {};
   const CuptiFunctions functions = table();
@@ -407,7 +410,7 @@ TEST_CASE("the runtime and driver calls that launched a kernel are returned, and
     give(record);
   };
   const auto runtime = CUPTI_ACTIVITY_KIND_RUNTIME;
-  give_call(runtime, kLaunchOfCuda13, 900, 1, 0);  // this record belongs to the warm-up
+  give_call(runtime, kLaunchOfCuda13, 900, 1, 0);  // a launch of the warm-up, which must be ignored
   give_call(runtime, kLaunchOfCuda13, 1000, 2, 0);
   give_call(runtime, CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020, 1010, 3, 0);
   give_call(runtime, CUPTI_RUNTIME_TRACE_CBID_cudaLaunchHostFunc_v10000, 1020, 4, 0);
@@ -445,8 +448,8 @@ TEST_CASE("dropped records are counted, and discard() forgets earlier records") 
 }
 
 TEST_CASE("ids of op calls nest, and have another correlation kind than Kineto's ids") {
-  CHECK(kOpCallId == CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2);  // Kineto uses the kinds CUSTOM0 and
-                                                                // CUSTOM1
+  CHECK(kOpCallId == CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2);  // CUSTOM0 and CUSTOM1 are used by
+                                                                // Kineto
   fake = {};
   const CuptiFunctions functions = table();
   CuptiSession session(functions);
@@ -512,8 +515,8 @@ TEST_CASE("without CUPTI the error says that CUPTI is missing") {
   CHECK_THROWS_WITH(load_cupti("libc.so.6"), Catch::Contains("CUPTI lacks cuptiGetVersion"));
 }
 
-// Uses the real library, which also answers without a driver. On the dry device it records as with
-// a driver.
+// Uses the real CUPTI library, which returns its version even without a driver. On the dry device
+// it also records.
 TEST_CASE("LibTorch's own CUPTI has the version that this build reads") {
   const CuptiFunctions functions = load_cupti();
   CHECK_NOTHROW(require_cupti_version(functions));

@@ -1,5 +1,5 @@
-// Tests op times by events on the dry device. The dry device runs no kernels, so times mean nothing
-// there, but events and backward's own thread are real.
+// Tests on the dry device that op times are measured with CUDA events. Events and the thread of
+// backward are real there. The times mean nothing, because no kernels run.
 #include "harness/profile/device_op_timer.h"
 
 #include <ATen/ops/mm.h>
@@ -48,13 +48,13 @@ TEST_CASE("events time the ops of forward, and of backward on its own thread", "
     timer.set_list(&backward);
     y.backward(gradient);
     timer.set_list(nullptr);
-    at::relu(gradient);  // not timed, because the timer has no list to write to
+    at::relu(gradient);  // not timed, because the timer has no list to store times in
   }
   CHECK(names_of(forward) == std::vector<std::string>{"aten::mm", "aten::relu"});
   CHECK_FALSE(all_kernels_took_time(forward));
   timer.finish();
   CHECK(all_kernels_took_time(forward));
-  CHECK(backward.size() >= 3);  // the gradient of relu, and two matmuls
+  CHECK(backward.size() >= 3);  // backward of relu, and two matmuls
   CHECK(names_of(backward).front() == "aten::threshold_backward");
   CHECK(all_kernels_took_time(backward));
 }

@@ -18,9 +18,8 @@ struct Row {
   KernelClass expected;
 };
 
-// Names that no library contains as a symbol, because their kernels are compiled on use or come
-// from newer releases. The names are spelled as in published profiles and sources, not captured on
-// a device.
+// These names cannot be read from a library: their kernels are compiled on first use, or belong to
+// newer releases. They come from published profiles and sources, not from a device.
 TEST_CASE("each kernel name maps to its class") {
   const std::vector<Row> rows = {
       {"void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<128, 64, 64, 4, false, false, "
@@ -131,11 +130,11 @@ TEST_CASE("the demangled name of each kernel in LibTorch's libraries maps to its
     CHECK(to_string(kernel_class_of(demangled(name.symbol))) == name.expected);
     classes.insert(name.expected);
   }
-  // All classes except memory, which has no kernel names.
+  // All classes except memory, because no kernel has this class.
   CHECK(classes.size() == kWords<KernelClass>.size() - 1);
 }
 
-// A record describes a kernel only by its name.
+// A kernel record identifies a kernel only by its name.
 TEST_CASE("every kernel of this project has a descriptive name and a class") {
   const std::regex declaration(
       R"(__global__\s+void\s+(?:__launch_bounds__\([^()]*\)\s+)?(\w+)\s*\()");
@@ -168,15 +167,15 @@ TEST_CASE("every kernel of this project has a descriptive name and a class") {
                        {"rematch_add_partial_sums", "reduction"}});
 }
 
-// Matmuls of feed-forward and projections must not count as attention, whatever the model calls
-// them.
+// Only attention itself counts as attention: not matmuls of projections, even if their names
+// contain the word.
 TEST_CASE("a kernel that only resembles attention is not attention") {
   CHECK(kernel_class_of("nvjet_tst_attention_out_proj") == KernelClass::kMatmul);
   CHECK(kernel_class_of("void at::native::softmax_warp_forward_flash<...>") ==
         KernelClass::kSoftmaxLoss);
   CHECK(kernel_class_of("prefix_nvjet_hsh") == KernelClass::kUnknown);  // anchored
   CHECK(kernel_class_of("sdpa_sm_flash_fprop") ==
-        KernelClass::kUnknown);  // the pattern requires digits, and this name has none
+        KernelClass::kUnknown);  // the pattern requires digits after sm
 }
 
 TEST_CASE("a short name omits template arguments and parameters") {

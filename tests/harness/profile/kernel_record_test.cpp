@@ -78,7 +78,7 @@ TEST_CASE("transfers outside of ops are recorded; the field is absent if there a
   CHECK((record.unattributed_transfers == TransferRecord{1, Bytes{64}, nanoseconds(5)}));
 }
 
-// Two steps whose matmuls launched 300 ns of kernels: 150 ns each.
+// In two steps, matmuls took 300 ns in kernels, so one step takes 150 ns.
 TEST_CASE("times by op class are averaged per step") {
   KernelUse use;
   use.by_op_class[kForward][OpClass::kMatmul] = {4, nanoseconds(300)};

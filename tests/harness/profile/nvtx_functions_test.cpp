@@ -1,5 +1,5 @@
-// Tests calls of NVTX's own functions. A tool that is linked into the test observes them, as Nsight
-// Systems would.
+// Tests calls of NVTX's own functions. They are observed by a tool that is linked into the test, as
+// Nsight Systems would observe them.
 #include <string>
 #include <vector>
 
@@ -36,7 +36,8 @@ TEST_CASE("NVTX's ranges are observed by name, and nest") {
     marker.end();
     marker.end();
     marker.end_region();
-    marker.begin_phase("backward");  // ended by the destructor, as after a step that throws
+    // Only the destructor ends this phase, as after a step that throws.
+    marker.begin_phase("backward");
     marker.begin(3, "backward blocks.0 aten::mm");
     marker.end();
   }

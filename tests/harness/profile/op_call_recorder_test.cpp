@@ -1,4 +1,4 @@
-// Records ops of real steps on the CPU, with an invented device that runs one kernel for each op.
+// Records the ops of real steps on the CPU. A made-up device runs one kernel for each op.
 #include "harness/profile/op_call_recorder.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 namespace rematch {
 namespace {
 
-// Records which op call begins or ends, and on which thread.
+// Stores the ids and names of op calls that begin, and the threads that they begin on.
 struct Notes final : LaunchMarker {
   std::vector<std::uint64_t> ids;
   std::vector<std::string> names;
@@ -35,7 +35,7 @@ struct Notes final : LaunchMarker {
   void end() override { --open; }
 };
 
-// Two layers of a small Llama, both fully checkpointed.
+// Trains a small Llama with two layers, both fully checkpointed.
 std::unique_ptr<Training> checkpointed_training() {
   TrainingSettings settings;
   settings.model = std::get<ModelSpec>(make_spec(
@@ -89,9 +89,9 @@ TEST_CASE("every op is marked while it runs, by phase, block and name") {
   OpCallRecorder recorder({&notes});
   run_steps(*training, recorder, 1);
   CHECK(notes.open == 0);
-  CHECK(notes.most_open == 1);  // an op that runs inside another op is not recorded as a call
+  CHECK(notes.most_open == 1);  // no more than one, because an op inside another op is not recorded
   REQUIRE(notes.ids.size() == recorder.calls().size() + 1);
-  CHECK(notes.ids[0] == kBatchOfStep);  // the input is made before the first op
+  CHECK(notes.ids[0] == kBatchOfStep);  // the batch is made before the first op
   for (std::size_t index = 1; index < notes.ids.size(); ++index) CHECK(notes.ids[index] == index);
   const auto has = [&](const std::string& name) {
     return std::find(notes.names.begin(), notes.names.end(), name) != notes.names.end();
@@ -102,16 +102,16 @@ TEST_CASE("every op is marked while it runs, by phase, block and name") {
   CHECK(has("optimizer aten::_fused_adamw_"));
 }
 
-// NVTX's functions carry no user pointer, so these lists are globals. Steps on the CPU run on one
-// thread.
+// These lists are globals, because NVTX's functions take no user pointer. They need no lock,
+// because steps on the CPU run on one thread.
 struct NvtxRange {
   std::string name;
-  std::string inside;  // the enclosing range on the same thread
-  std::string phase;   // the open phase range of the process
+  std::string inside;  // name of the enclosing range on the same thread
+  std::string phase;   // name of the process's phase range that is open
 };
 std::vector<NvtxRange> nvtx_ranges;
 std::vector<std::string> nvtx_open;
-std::vector<std::string> nvtx_phases;  // phase ranges that have ended
+std::vector<std::string> nvtx_phases;  // names of phase ranges that have ended
 std::string nvtx_phase;
 
 constexpr NvtxFunctions kNotingNvtx = {
@@ -144,7 +144,7 @@ TEST_CASE("NVTX ranges name each op, inside its region and phase, and close") {
   CHECK(nvtx_phases == std::vector<std::string>{"forward", "backward", "optimizer"});
   const auto regions = std::stable_partition(nvtx_ranges.begin(), nvtx_ranges.end(), is_region);
   CHECK(regions - nvtx_ranges.begin() >=
-        4);  // two regions in forward, and their recomputed parts in backward
+        4);  // two regions in forward, and the same two in backward
   nvtx_ranges.erase(nvtx_ranges.begin(), regions);
   REQUIRE(nvtx_ranges.size() == recorder.calls().size() + 1);
   CHECK(nvtx_ranges[0].name == "batch");
@@ -165,7 +165,7 @@ TEST_CASE("NVTX ranges name each op, inside its region and phase, and close") {
 
 TEST_CASE("the op calls that launched kernels match the executed ops") {
   const auto training = checkpointed_training();
-  OpCallRecorder warm_up({});  // the first step allocates the optimizer's state
+  OpCallRecorder warm_up({});  // for the first step, which allocates the optimizer's state
   run_steps(*training, warm_up, 1);
   OpCallRecorder recorder({});
   run_steps(*training, recorder, 2);
@@ -184,7 +184,7 @@ TEST_CASE("the op calls that launched kernels match the executed ops") {
   }
   CHECK(record.count[kRecompute].at("attention_forward") == 4);
 
-  // One attention of the second step's recompute launched no kernel.
+  // Removes the kernel of one recomputed attention in the second step.
   Activity lacking = activity;
   for (std::size_t index = recorder.calls().size(); index-- > 0;) {
     const OpCall& call = recorder.calls()[index];
@@ -197,7 +197,7 @@ TEST_CASE("the op calls that launched kernels match the executed ops") {
              Catch::Contains("but 3 of them launched a kernel of class attention_forward"));
 }
 
-// Makes a profile from real steps. Op times can only be assigned if a step runs the ops of its
+// Makes a profile from real steps. This is possible only if a step runs exactly the ops of the
 // trace.
 TEST_CASE("recorded steps without a policy run the trace's ops, and give a profile") {
   TrainingSettings settings;

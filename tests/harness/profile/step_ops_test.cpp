@@ -1,4 +1,4 @@
-// Makes profiles from invented device activity of an invented model's steps.
+// Makes profiles from made-up device activity of a made-up model's steps.
 #include "harness/profile/step_ops.h"
 
 #include <stdexcept>
@@ -11,12 +11,13 @@ namespace {
 
 using Duration = Profile::Duration;
 
-// Steps without checkpointing. Each op launches the kernels that a test adds.
+// Recorded steps without checkpointing, in which each op launches a kernel.
 class RecordedSteps {
  public:
   explicit RecordedSteps(const Trace& trace) : trace_(trace) {}
 
-  // Each op of the step launches a kernel of `duration`. An optimizer op follows.
+  // Adds a step. Its forward ops launch kernels of `duration`, and its backward ops kernels of
+  // twice that. An op of the optimizer follows.
   void add_step(std::int64_t duration) {
     const int step = num_steps++;
     for (const std::string* name : forward_names(trace_)) {
@@ -53,7 +54,8 @@ class RecordedSteps {
   std::int64_t clock_ = 1000;
 };
 
-// Three steps take 5, 900 and 7 per kernel. The median is 7, and in backward twice that.
+// Kernels take 5, 900 and 7 in three steps, so the median is 7. In backward they take twice as
+// long.
 TEST_CASE("device activity of several steps becomes a profile's op times") {
   const Trace trace = testing::toy_llama({.layers = 2});
   RecordedSteps recorded(trace);
@@ -107,7 +109,7 @@ TEST_CASE("a step that differs from the trace is refused, and the error names th
                     Catch::Contains("op 2 of forward is aten::nonzero on the GPU and " +
                                     trace.ops.at(2).name + " in the model's trace"));
   recorded.calls[2].op = trace.ops.at(2).name;
-  recorded.calls.pop_back();  // drops the optimizer's op, which is not compared with the trace
+  recorded.calls.pop_back();  // removes the optimizer's op, which the trace lacks anyway
   recorded.activity.kernels.pop_back();
   CHECK_NOTHROW(recorded.times());
   recorded.calls.pop_back();

@@ -1,5 +1,5 @@
-// Measures the temporaries inside ops with the CPU's counting allocator, which counts temporaries
-// as a GPU's allocator does.
+// Tests the measurement of memory that ops use only while they run. The CPU's counting allocator
+// counts such temporaries, as a GPU's allocator does.
 #include "harness/profile/op_call_recorder.h"
 
 #include <ATen/ops/matmul.h>
@@ -16,7 +16,7 @@
 namespace rematch {
 namespace {
 
-// Two heads of 8 tokens of 16 floats.
+// Two heads with 8 tokens each, of width 16.
 at::Tensor heads() { return at::ones({1, 2, 8, 16}); }
 
 TEST_CASE("an op's temporaries are its peak bytes above the bytes at its end") {
@@ -28,9 +28,9 @@ TEST_CASE("an op's temporaries are its peak bytes above the bytes at its end") {
   std::vector<OpFigure<Bytes>> ops;
   {
     const OpObserverGuard observe(&recorder);
-    at::sin(x);  // not recorded, because the recorder has no list to write to
+    at::sin(x);  // not recorded, because no list is set
     recorder.set_list(&ops);
-    const at::Tensor y = at::sin(x);  // only the op's output remains, so there are no temporaries
+    const at::Tensor y = at::sin(x);  // has no temporaries, because it allocates only its output
     const testing::WithBackend math(AttentionBackend::kMath);
     attention(q, q, q, /*causal=*/false);
     recorder.set_list(nullptr);
@@ -39,7 +39,7 @@ TEST_CASE("an op's temporaries are its peak bytes above the bytes at its end") {
   REQUIRE(ops.size() == 2);
   CHECK(*ops[0].name == "aten::sin");
   CHECK(ops[0].figure == Bytes{0});
-  // Composed attention holds at least one set of 2 x 8 x 8 scores in float32 while it runs.
+  // While composed attention runs, it holds at least one tensor of 2 x 8 x 8 scores in float32.
   CHECK(*ops[1].name == "rematch::attention");
   CHECK(ops[1].figure >= Bytes{2 * 8 * 8 * 4});
 }

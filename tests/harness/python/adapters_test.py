@@ -1,4 +1,4 @@
-"""Tests models with PEFT's adapters: predictions, adapters that are switched off and on within a step, merged adapters,
+"""Tests models with PEFT adapters: predictions, adapters that are disabled and enabled within a step, merged adapters,
 and inputs that require gradients."""
 
 import importlib.util
@@ -8,8 +8,8 @@ import rematch
 import torch
 from beside_torch import SCHEDULES, BesideTorch
 
-# The scaling of an adapter is a Python number, which autograd saves as a tensor of 8 bytes. Hooks do not see such
-# tensors, so traces lack them.
+# The scaling of an adapter is a Python number. Autograd saves it as a tensor of 8 bytes that saved-tensor hooks do not
+# see, so traces do not contain it.
 NUMBER_BYTES = 8
 
 
@@ -61,7 +61,7 @@ class AdaptersTest(BesideTorch):
         self.check(use_dora=True)
 
     def preferences(self, around_reference):
-        """Returns the loss of DPO. The reference is the model without its adapters."""
+        """Returns a DPO loss. Its reference model is the same model with its adapters disabled."""
         with around_reference(), self.model.disable_adapter():
             reference = -self.loss().detach()
         return -torch.nn.functional.logsigmoid(-self.loss() - reference)
@@ -84,7 +84,7 @@ class AdaptersTest(BesideTorch):
         self.model_with()
         plans = self.plans_of(self.model, self.loss, ["full"])
         self.model.merge_adapter()
-        self.model.model.model.embed_tokens.requires_grad_(True)  # merged adapters have no gradients
+        self.model.model.model.embed_tokens.requires_grad_(True)  # needed because merged adapters get no gradients
         self.compare(self.model, self.train, plans, draws=True, leaves=True)
 
     def test_inputs_that_require_gradients_after_the_trace(self):

@@ -1,4 +1,5 @@
-"""Tests rematch.apply: a model that follows a plan wherever it is called, compared with the model without a plan."""
+"""Tests rematch.apply, which makes a model follow a plan wherever the model is called. Compares it with the model
+without a plan."""
 
 import contextlib
 import copy
@@ -26,7 +27,7 @@ SCHEDULES = ("whole_region", "on_demand")
 
 
 class Logits(Stack):
-    """Returns logits, so the caller computes the loss outside of the model."""
+    """A model that returns logits, so the loss is computed outside of it."""
 
     def forward(self, x):
         for layer in self.layers:
@@ -35,7 +36,7 @@ class Logits(Stack):
 
 
 class Wrapped(torch.nn.Module):
-    """Calls the forward of the wrapped module, as adapters do."""
+    """Wraps a module and calls its method forward() directly, as adapters do."""
 
     def __init__(self, inside):
         super().__init__()
@@ -46,7 +47,7 @@ class Wrapped(torch.nn.Module):
 
 
 class Nested(torch.nn.Module):
-    """In forward, calls its body and then once more the whole model."""
+    """A model whose forward calls its body, and then calls the whole model once more."""
 
     def __init__(self):
         super().__init__()
@@ -66,7 +67,7 @@ def plain_step(model, x):
 
 
 def train(model, step, num_steps=NUM_STEPS):
-    """Returns losses, parameters and the number of recomputed ops after steps of AdamW."""
+    """Trains with AdamW. Returns the losses, the parameters and the number of recomputed ops."""
     torch.manual_seed(1)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     losses = []
@@ -98,7 +99,7 @@ class Case(unittest.TestCase):
         self.assert_nothing_is_recorded()
 
     def assert_nothing_is_recorded(self):
-        """Functions that run their own steps are refused in a recorded step."""
+        """Functions of rematch that run steps themselves are refused inside a recorded step."""
         model = Model()
         rematch.trace(model, lambda: model(torch.ones(4, 32)))
 
@@ -123,8 +124,8 @@ class Case(unittest.TestCase):
         return [str(each.message) for each in caught]
 
     def assert_trains(self, step, model=None, per_step=1, around=contextlib.nullcontext):
-        """`step(model)` runs backward and returns the loss. Checks that the loss has the bits of the loss without a
-        plan, and that each step recomputes as many ops as `per_step` calls of the model under the plan."""
+        """`step(model)` runs backward and returns the loss. Checks that the plan does not change the loss's bits, and
+        that each step recomputes as many ops as `per_step` calls of the model under the plan."""
         model = model or self.model
         expected, none = train(copy.deepcopy(model), step)
         self.assertEqual(none, 0)
@@ -186,7 +187,7 @@ class StepTest(Case):
         self.assert_trains(lambda model: plain_step(model.body, self.x), Nested(), per_step=0.5)
 
     def test_a_wrapper_that_calls_forward(self):
-        """The wrapped model's own hooks do not run, but the hooks of its body do."""
+        """The wrapper bypasses the hooks of the model, but not the hooks of the model's body."""
         self.assert_trains(lambda model: plain_step(Wrapped(model), self.x), Nested())
 
     def test_a_gradient_scaler(self):
@@ -272,7 +273,7 @@ class StepTest(Case):
 
 
 class EndTest(Case):
-    """Forward passes that raise, are interrupted, or run no hooks."""
+    """Tests calls of forward that raise an error, are interrupted, or bypass hooks."""
 
     def assert_next_step_is_whole(self, expected):
         self.assertEqual(self.num_recomputed(lambda: plain_step(self.model, self.x)), expected)
@@ -335,7 +336,7 @@ class EndTest(Case):
 
 
 class PlanTest(Case):
-    """Tests each kind of plan that apply takes."""
+    """Tests each form in which apply() accepts a plan."""
 
     def plan(self):
         return rematch.resolve(rematch.trace(self.model, lambda: self.model(self.x)), "full")

@@ -33,7 +33,7 @@ KINDS = [PLAIN, {"mask": True}]
 
 
 class AddNoise(torch.autograd.Function):
-    """Returns its input. Its backward adds noise from its own counter, like kernels whose blocks race."""
+    """Returns its input. Its backward adds a different noise on each call, like kernels whose blocks race."""
 
     num_calls = 0
 
@@ -58,7 +58,8 @@ class Noisy(torch.nn.Module):
 
 @torch.library.custom_op("rematch_test::scale_by_count", mutates_args=())
 def scale_by_count(x: torch.Tensor) -> torch.Tensor:
-    """An op with hidden state. A step that begins with num_calls at 0 is repeatable, and a recomputation is not."""
+    """An op with hidden state. If num_calls is 0 when a step begins, the step can be repeated, but the op within it
+    cannot be recomputed."""
     Counting.num_calls += 1
     return x * (1 + 0.1 * Counting.num_calls)
 
@@ -138,7 +139,7 @@ class ProfileTest(Case):
         with self.assertRaisesRegex(rematch.RematchError, "aten::gelu") as error:
             rematch.profile(self.model, self.step, trace, num_steps=NUM_STEPS)
         self.assertNotIn("\n", str(error.exception))
-        self.step().backward()  # a later step must not be watched
+        self.step().backward()  # must not be watched any more
 
     def test_a_device_whose_ops_are_not_timed(self):
         with self.assertRaisesRegex(rematch.RematchError, "measured on the CPU or a GPU, but the model is on meta"):
@@ -149,7 +150,7 @@ LINKS = pathlib.Path(__file__).resolve().parents[2] / "reports" / "fixtures" / "
 
 
 class SearchOptionsTest(Case):
-    """Tests the options of `rematch search`, which have the same names here."""
+    """Tests the options of rematch.search, which have the names of the flags of `rematch search`."""
 
     def search(self, **options):
         return rematch.search(self.trace(), **{"device": "h100", "baselines": (), **options})
@@ -181,7 +182,8 @@ class SearchOptionsTest(Case):
         links = json.loads(LINKS.read_text(encoding="utf-8"))
         for given in (links, LINKS, str(LINKS)):
             self.assertIn("links of", self.search(offload=True, links=given)["host_link"]["source"])
-        self.assertEqual(self.search(links=links)["points"], self.search()["points"])  # the step has no collectives that would use the links
+        # The links change nothing, because the step has no collectives.
+        self.assertEqual(self.search(links=links)["points"], self.search()["points"])
 
     def test_options_that_conflict(self):
         for options, words in (({"link_rate": "1GB/s"}, "with offload=True"), ({"link_rate": "1GB", "offload": True}, "'25GB/s'"),
@@ -205,7 +207,7 @@ class SearchOptionsTest(Case):
 
 
 class SimpleTest(Case):
-    """Tests the best plan of a simple form."""
+    """Tests searches with simple=True, which also return the best plan of a simple form."""
 
     def search(self, trace, **options):
         return rematch.search(trace, device="h100", baselines=(), optimizer="none", simple=True, **options)
@@ -401,7 +403,7 @@ class PageTest(Case):
             self.assertIn(baseline["policy"], page)
 
 
-# Ten steps of two thirds of a second each. Progress is shown from the fourth step on.
+# Ten steps that take two thirds of a second each. Progress is printed from the fourth step on.
 SLOW_PROFILE = """
 import time, torch, rematch
 from rematch.selftest import Model
@@ -422,7 +424,7 @@ class ProgressTest(unittest.TestCase):
         with subprocess.Popen([sys.executable, "-c", SLOW_PROFILE], stderr=stderr, env=environment) as process:
             os.close(stderr)
             said = b""
-            with contextlib.suppress(OSError):  # reading fails after the child closes the terminal
+            with contextlib.suppress(OSError):  # os.read fails once the child has closed the terminal
                 while part := os.read(terminal, 4096):
                     said += part
         os.close(terminal)

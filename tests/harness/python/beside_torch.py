@@ -1,5 +1,5 @@
-"""Compares a training step with torch.utils.checkpoint. Under rematch the step must have the bits of the step without
-checkpointing, need no more memory than under torch.utils.checkpoint, and leave no byte behind."""
+"""Compares a training step with torch.utils.checkpoint. Under rematch the step must have the same bits as without
+checkpointing, must need no more memory than under torch.utils.checkpoint, and must not leak memory."""
 
 import contextlib
 import gc
@@ -19,15 +19,16 @@ NUM_GROWTH_RECORDINGS = 50
 
 
 class Step:
-    """A repeatable training step. `train(around)` runs each forward pass inside `with around():`, then backward, and returns
-    tensors. `reset()` restores all other state that the step changes, such as a cache of the model."""
+    """A training step that can be repeated. `train(around)` runs each forward pass inside `with around():`, then runs
+    backward, and returns tensors. `reset()` restores state that the step changes outside of parameters and buffers,
+    such as a cache of the model."""
 
     def __init__(self, models, train, reset):
         self._models, self._train, self._reset = models, train, reset
         self._start = [(tensor, tensor.detach().clone()) for model in models for tensor in (*model.parameters(), *model.buffers())]
 
     def run(self, around):
-        """Returns the step's results, gradients, buffers, and the generator's state."""
+        """Returns the tensors that the step returns, all gradients and buffers, and the generator's state."""
         self.begin()
         returned = self._train(around)
         found = [each.detach().clone() for each in (returned if isinstance(returned, (list, tuple)) else [returned])]
@@ -37,7 +38,7 @@ class Step:
         return [*found, torch.get_rng_state()]
 
     def watched(self, around):
-        """Returns the number of recomputed ops, and the bytes by which memory rose during the step."""
+        """Returns the number of recomputed ops, and the bytes that the step adds at its peak."""
         self.begin()
         gc.collect()
         with rematch.watch(self._models[0]) as figures:
@@ -46,7 +47,8 @@ class Step:
         return sum(figures["ops"].get("recompute", {}).values()), max(figures["peak_bytes"].values()) - figures["before_bytes"]
 
     def held_after(self, around, num_recordings):
-        """Returns the bytes of all tensors after at least `num_recordings` recordings."""
+        """Repeats the step until it has called `around` at least `num_recordings` times. Returns the bytes of all
+        tensors afterwards."""
         done = []
 
         def counted():
@@ -81,17 +83,16 @@ class BesideTorch(unittest.TestCase):
         """Compares a Step of one or several models with torch.utils.checkpoint, under each plan and in both schedules.
 
         `draws`: whether layers draw random numbers. `leaves`: whether layers leave the plan; None allows both.
-        `torch_runs`: False if torch.utils.checkpoint cannot run the step; the limit is then the memory of the step
-        without checkpointing. `torch_layers`: the layers that run under torch.utils.checkpoint; by default all layers.
+        `torch_runs`: False if torch.utils.checkpoint cannot run the step; memory is then compared with the step without
+        checkpointing. `torch_layers`: the layers that run under torch.utils.checkpoint; by default all layers.
         `recomputes`: False if no layer of the step is checkpointed. `prepare(checkpoint)` runs before scopes are set.
-        `beyond_bytes`: the bytes by which a peak exceeds the limit, for a reason that the caller states. No peak may
-        exceed the limit by more bytes, and one peak must exceed it by exactly this number. `kept_ratio`: bytes of a
-        kept result divided by its bytes in the plan. `num_growth_recordings`: after this many recordings, no more bytes
-        may be held than after one recording."""
+        `beyond_bytes`: by how many bytes the highest peak exceeds the memory that is allowed; the caller states the
+        reason. `kept_ratio`: bytes of a kept result divided by its bytes in the plan. `num_growth_recordings`: after
+        this many recordings, the process must hold no more bytes than after one recording."""
         models = model if isinstance(model, (list, tuple)) else [model]
         step = Step(models, train, reset)
         gc.collect()
-        gc.freeze()  # torch's many objects would make later garbage collections slow
+        gc.freeze()  # keeps torch's many objects out of later garbage collections, which they would slow down
         expected = step.run(contextlib.nullcontext)
         self.assert_equal(expected, step.run(contextlib.nullcontext))
         if torch_layers is None:
@@ -119,13 +120,13 @@ class BesideTorch(unittest.TestCase):
                     if is_by_layer(plan):
                         excesses.append(peak - limit - kept_bytes(recorded, report, kept_ratio))
                         self.assertLessEqual(excesses[-1], beyond_bytes)
-                    if name == list(plans)[-1]:  # for one plan only, because the steps take time
+                    if name == list(plans)[-1]:  # only for one plan, because the steps take time
                         self.assertEqual(step.held_after(around, 1), step.held_after(around, num_growth_recordings))
         if beyond_bytes:
             self.assertEqual(max(excesses), beyond_bytes)
 
     def assert_equal(self, expected, found):
-        """Expects equal bits, and None in the same places."""
+        """Requires that both lists have None at the same positions, and tensors with equal bits elsewhere."""
         self.assertEqual(len(expected), len(found))
         for index, (want, have) in enumerate(zip(expected, found, strict=True)):
             self.assertEqual(want is None, have is None, index)
@@ -151,12 +152,12 @@ def checkpointed_by_torch(layers, draws=False):
 
 
 def is_by_layer(plan):
-    """Returns whether each region is one layer, as under torch.utils.checkpoint."""
+    """Returns whether each region of the plan is a single layer, as with torch.utils.checkpoint."""
     return all(region["first_scope"] == region["last_scope"] for region in plan["regions"])
 
 
 def kept_bytes(recorded, report, kept_ratio=1):
-    """Returns the bytes that the plan keeps in the passes of a report, plus the bytes kept beyond the plan."""
+    """Returns the bytes that all passes of a report keep: the bytes that the plan keeps, and additional bytes."""
     total = 0
     for row in report:
         ops = recorded.shapes()[row["shape"]]["types"][row["type"]]["ops"]

@@ -1,4 +1,5 @@
-"""Tests which modules are chosen as the layers of models of many shapes, and that plans apply to them with equal bits."""
+"""Tests which modules rematch chooses as the layers of many different models, and that plans work on them with equal
+bits."""
 
 import contextlib
 import functools
@@ -20,11 +21,11 @@ DIM = 32
 
 
 class Mixer(Layer):
-    """Adds nothing to Layer, but is a different class."""
+    """A Layer with another class."""
 
 
 class Experts(Layer):
-    """A layer with a list of experts, which are not layers of the model."""
+    """A layer that contains a list of experts. The experts are not layers of the model."""
 
     def __init__(self, dim, num_experts=6):
         super().__init__(dim)
@@ -35,7 +36,7 @@ class Experts(Layer):
 
 
 class Stage(torch.nn.Module):
-    """An outer block of a U-Net, or a tower."""
+    """A large block that contains layers, such as a stage of a U-Net or a tower."""
 
     def __init__(self, *layers):
         super().__init__()
@@ -48,11 +49,11 @@ class Stage(torch.nn.Module):
 
 
 class OtherStage(Stage):
-    """Adds nothing to Stage, but is a different class."""
+    """A Stage with another class."""
 
 
 class Chain(torch.nn.Module):
-    """Runs the modules of `order(self)` one after the other."""
+    """Runs the modules that the function `order` returns, one after the other."""
 
     def __init__(self, order, **parts):
         super().__init__()
@@ -86,7 +87,7 @@ class Case(unittest.TestCase):
         self.x = torch.randn(16, DIM)
 
     def assert_governed(self, model, names, blocks=None):
-        """Checks that the layers of a plan for the model are `names`, in the trace's order, and that the plan runs as
+        """Checks that a full plan for the model has the layers `names`, in this order, and that the plan runs as
         predicted."""
         trace = rematch.trace(model, lambda: model(self.x), blocks=blocks)
         plan = rematch.resolve(trace, "full")
@@ -98,8 +99,8 @@ class Case(unittest.TestCase):
 
 class FoundTest(Case):
     def assert_found(self, model, expected, passed_over=(), names=None):
-        """`expected` maps the name of each list to its number of layers. `names` are the layers in the order of a full plan.
-        It is given only if this order differs from the order of the lists."""
+        """`expected` maps the name of each list to its number of layers. `names` lists the layers in the order in which
+        they run; it is only needed if the lists have another order."""
         taken, others = choose_blocks(model)
         self.assertEqual({name: len(modules) for name, modules in taken.items()}, expected)
         self.assertEqual(list(others), list(passed_over))
@@ -187,7 +188,7 @@ class NamedTest(Case):
 
 
 def jamba():
-    """Attention layers and state-space layers alternate, and every second layer has experts."""
+    """Makes a model in which attention layers and state-space layers alternate. Every second layer has experts."""
     from transformers import JambaConfig, JambaForCausalLM
 
     return JambaForCausalLM(JambaConfig(
@@ -205,7 +206,7 @@ def t5():
 
 
 def swin():
-    """Stages hold the blocks, and each stage halves the resolution."""
+    """Makes a model with several stages of blocks. Each stage halves the resolution."""
     from transformers import SwinConfig, SwinForImageClassification
 
     return SwinForImageClassification(SwinConfig(
@@ -222,7 +223,7 @@ def whisper():
 
 
 def nemotron_h():
-    """Each layer is one of three kinds."""
+    """Makes a model with three kinds of layers."""
     from transformers import NemotronHConfig, NemotronHForCausalLM
 
     return NemotronHForCausalLM(NemotronHConfig(
@@ -261,13 +262,13 @@ def autoencoder():
 
 
 class PackagesTest(BesideTorch):
-    """Tests models of other packages."""
+    """Tests models of transformers and diffusers."""
 
     def setUp(self):
         torch.manual_seed(0)
 
     def assert_found(self, make, expected, first_passed_over=None):
-        """`first_passed_over` is the first list of layers that choose_blocks() finds and does not choose."""
+        """`first_passed_over` names the first list of modules that choose_blocks() finds but does not choose."""
         package = "diffusers" if make in (conditional_u_net, autoencoder) else "transformers"
         if importlib.util.find_spec(package) is None:
             self.skipTest(f"{package} is not installed")
@@ -342,7 +343,7 @@ class WrappedTest(Case):
 
     def test_layers_that_are_wrapped_one_by_one(self):
         class Wrapper(torch.nn.Module):
-            """Holds its module like FullyShardedDataParallel, which needs a process group."""
+            """Wraps a module as FullyShardedDataParallel does, which itself would need a process group."""
 
             def __init__(self, module):
                 super().__init__()

@@ -1,5 +1,5 @@
-"""Tests compiled models under a budget: measured peaks, bits, and refused inputs. A measured peak is the peak of
-torch's allocator, between ops and inside kernels."""
+"""Tests compiled models under a budget: measured peaks, bits, and rejected inputs. Peaks are measured with torch's
+allocator, so they include memory that kernels allocate."""
 
 import contextlib
 import copy
@@ -35,7 +35,7 @@ def measured(model, backend, *ratios):
 
 
 def quietly_compiled(model, step, **keywords):
-    """Compiles under aot_eager. Returns the printed messages."""
+    """Compiles the model with aot_eager. Returns the messages that are printed."""
     said = io.StringIO()
     with contextlib.redirect_stderr(said):
         rematch.compile(model, step, backend="aot_eager", optimizer="none", **keywords)
@@ -44,18 +44,19 @@ def quietly_compiled(model, step, **keywords):
 
 class MeasuredPeaksTest(unittest.TestCase):
     def require_kept(self, rows, tolerance_bytes):
-        """The measured peak lacks the batch, which the budget counts."""
+        """Compares measured and predicted peaks. The budget includes the batch, but the measured peak does not."""
         before = 0
         for row in rows:
             predicted = row["predicted_peak_mib"] * MIB - tolerance_bytes
             self.assertTrue(row["bits"])
             self.assertLessEqual(row["measured_peak_bytes"], row["budget_bytes"])
             self.assertLess(abs(row["measured_peak_bytes"] - predicted), 0.01 * predicted)
-            self.assertGreaterEqual(row["measured_peak_bytes"], before)  # a lower budget must not have a higher peak
+            self.assertGreaterEqual(row["measured_peak_bytes"], before)  # rows are in the order of their budgets
             before = row["measured_peak_bytes"]
 
     def test_under_inductor(self):
-        """Predictions lie above measured peaks, because they allow for kernels that Inductor delays."""
+        """Predicted peaks are higher than measured peaks, because Inductor may delay kernels, and predictions allow for
+        that."""
         for row in measured("stack", "inductor", 0.6, 0.8):
             self.assertLessEqual(row["measured_peak_bytes"], row["budget_bytes"])
             self.assertLess(row["measured_peak_bytes"], row["predicted_peak_mib"] * MIB)
@@ -100,7 +101,7 @@ class BudgetTest(unittest.TestCase):
         self.assertRegex(said, r"compiled plan for 260.00 KiB: search\(\d+\) \(\d+ ops recomputed\)")
         for length in (16, 32):
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # no plan makes the larger batch fit
+                warnings.simplefilter("ignore")  # ignores the warning that no plan makes the larger batch fit
                 results = self.results_of(model, batch(length))
             for found, expected in zip(results, self.results_of(plain, batch(length)), strict=True):
                 self.assertTrue(torch.equal(found, expected))
@@ -140,15 +141,16 @@ def option(held, backward, time, forward=0, name="option"):
 
 class SequenceTest(unittest.TestCase):
     def test_a_graph_that_is_called_twice_holds_twice(self):
-        # Backward of the second call needs 25 bytes, while the first call still holds 10 bytes.
+        # The backward of the second call needs 25 bytes while the first call still holds 10 bytes.
         self.assertEqual(step_peak([option(10, 25, 0)] * 2), 35)
 
     def test_the_fastest_options_that_fit_are_chosen(self):
         large, small = option(10, 12, 0, name="large"), option(2, 15, 5, name="small")
         graphs = {"layer": [large, small], "head": [large, small]}
         calls = ["layer", "layer", "head"]
-        # If all options are large, the peak is 10 + 10 + 12 = 32. With a small head it is 10 + 10 + 15 = 35. With small
-        # layers and a large head, the head needs 2 + 2 + 12 = 16 and a layer needs 2 + 15 = 17.
+        # With only large options, the peak is 10 + 10 + 12 = 32. With large layers and a small head, it is 10 + 10 + 15
+        # = 35. With small layers and a large head, it is 17: the head needs 2 + 2 + 12 = 16, and a layer needs 2 + 15 =
+        # 17.
         for limit, expected in ((32, ["large", "large"]), (20, ["small", "large"]), (5, ["small", "large"])):
             chosen = fastest_within(graphs, calls, limit)
             self.assertEqual([chosen["layer"].name, chosen["head"].name], expected, limit)

@@ -1,5 +1,5 @@
-"""Tests exported joint graphs: the commands read them, a compiled model follows their plans, and the plans of eager and of
-compiled models are not mixed up."""
+"""Tests exported joint graphs. Commands of rematch must accept them, compiled models must follow plans made from them,
+and plans for eager models must not be accepted for compiled models."""
 
 import contextlib
 import copy

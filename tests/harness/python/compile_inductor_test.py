@@ -1,5 +1,5 @@
-"""Tests models that Inductor compiles for the CPU. Its kernels round differently from eager ones, so losses and gradients
-are close, not equal."""
+"""Tests models that Inductor compiles for the CPU. Inductor's kernels round differently from eager kernels, so losses
+and gradients are only compared approximately."""
 
 import copy
 import json

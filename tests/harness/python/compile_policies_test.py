@@ -1,5 +1,5 @@
-"""Tests compiled models under named policies. The graphs run op by op (aot_eager), so loss and gradients must have the
-bits of PyTorch's own partitioner."""
+"""Tests compiled models under named policies. Backend aot_eager runs graphs op by op, so loss and gradients must have
+the same bits as with PyTorch's own partitioner."""
 
 import contextlib
 import copy
@@ -39,7 +39,8 @@ def run_x(model):
 
 
 class WatchedBackend:
-    """The backend aot_eager with PyTorch's partitioner or a policy's partitioner. Records the ops of the graphs."""
+    """Backend aot_eager with PyTorch's partitioner, or with the partitioner for a policy. Stores the compiled
+    graphs."""
 
     def __init__(self, policy=None, planned_for="aot_eager"):
         self.partitioner = rematch.partitioner(policy, backend=planned_for) if policy else None
@@ -56,7 +57,7 @@ class WatchedBackend:
         return forward, backward
 
     def recomputed(self, graph=0):
-        """Returns the names of the ops that both graphs run."""
+        """Returns the names of the ops that forward and backward both run."""
         names = {node.name for node in self.forward[graph]}
         return [op_name(node) for node in self.backward[graph] if node.name in names]
 
@@ -67,8 +68,8 @@ class PoliciesTest(unittest.TestCase):
         torch.manual_seed(0)
 
     def compare(self, model, call=run_x, policies=POLICIES, **keywords):
-        """Compares the bits under each policy with the bits of PyTorch's partitioner. Does this for the values that the
-        policy saves under aot_eager, and for those that it saves under Inductor. Returns the backends by policy."""
+        """Requires that each policy gives the same bits as PyTorch's partitioner. A policy saves other values for
+        Inductor than for aot_eager; checks both choices. Returns the backends by policy."""
         found = {}
         expected = None
         for policy, planned_for in ((None, None), *itertools.product(policies, ("inductor", "aot_eager"))):
@@ -85,7 +86,7 @@ class PoliciesTest(unittest.TestCase):
         found = self.compare(Stack(num_layers=NUM_LAYERS))
         matmuls = {policy: watched.recomputed().count("aten::addmm") for policy, watched in found.items()}
         attention = {policy: watched.recomputed().count(ATTENTION) for policy, watched in found.items()}
-        # A layer has four matmuls. No op of the layer's backward reads the result of the last matmul.
+        # A layer has four matmuls. Three are recomputed, because backward does not need the result of the last one.
         self.assertEqual(matmuls, {None: 0, "none": 0, "full": 12, "attn_only": 12, "save_mm": 0, "nth_first(2)": 6})
         self.assertEqual(attention, {None: 0, "none": 0, "full": 4, "attn_only": 0, "save_mm": 4, "nth_first(2)": 2})
 
@@ -142,7 +143,8 @@ class PoliciesTest(unittest.TestCase):
         for layer in model.layers:
             layer.compile(backend=backend)
         self.assertTrue(all(map(torch.equal, results_of(model, run_x), expected)))
-        self.assertEqual(len(watched.backward), 2)  # the first layer's input needs no gradient
+        # The first layer has a graph of its own, because its input needs no gradient. The other layers share a graph.
+        self.assertEqual(len(watched.backward), 2)
         self.assertEqual(watched.recomputed().count("aten::addmm"), 3)
 
     def test_a_written_buffer(self):

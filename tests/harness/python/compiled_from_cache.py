@@ -1,5 +1,5 @@
-"""Compiles a model under a budget, with Inductor's caches, and prints the plan's hash and the counts of the caches as
-JSON. Inductor's kernels for the CPU are left out, as in compiled_peaks.py.
+"""Compiles a model under a budget, with Inductor's caches. Prints the plan's hash and the hits and misses of the caches
+as JSON. Inductor's CPU kernels are not compiled; see compiled_peaks.py.
 
     compiled_from_cache.py BUDGET"""
 

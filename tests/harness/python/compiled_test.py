@@ -1,5 +1,6 @@
-"""Tests functions and modules of torch.compile in a recorded step. In a layer, each call of a function is one opaque
-op. Outside layers, functions run as usual. Loss and gradients must equal those of the step without a plan."""
+"""Tests functions and modules of torch.compile in a recorded step. Inside a layer, each call of a compiled function is
+one opaque op. Outside of layers, compiled functions run as usual. Loss and gradients must equal those of a step without
+a plan."""
 
 import contextlib
 import gc
@@ -110,7 +111,8 @@ def equal(found, expected):
 
 
 class BesideTorchTest(BesideTorch):
-    """Compiled functions inside layers are left out, because the tensors that they save are always kept."""
+    """Tests only compiled functions outside of layers. Inside layers, tensors that compiled functions save are always
+    kept."""
 
     def test_compiled_functions_outside_of_layers(self):
         torch.compiler.reset()

@@ -1,5 +1,5 @@
-"""Tests copies of checkpoints, of models that hold a checkpoint, and of models with scopes: by copy, deepcopy, pickle,
-torch.save and spawn."""
+"""Tests copies of checkpoints, of models that hold a checkpoint, and of models with scopes, made by copy, deepcopy,
+pickle, torch.save and spawn."""
 
 import copy
 import io
@@ -16,7 +16,7 @@ rematch.count_memory()  # replaces allocators, so it must precede the first tens
 import torch  # noqa: E402
 from rematch.selftest import Model  # noqa: E402
 
-# Runs in a separate process, because a handle that is freed twice ends the process.
+# Runs in a separate process, because freeing a handle twice would crash the process.
 COPY_AND_DROP = """
 import copy, gc, pickle, sys
 import rematch, torch
@@ -60,7 +60,7 @@ def loss_and_gradients(model, x):
 
 
 def recorded_step(model, checkpoint, x):
-    """Returns the number of recomputed ops, the loss and the gradients of a step with the checkpoint."""
+    """Runs a step with the checkpoint. Returns the number of recomputed ops, the loss and the gradients."""
     model.zero_grad(set_to_none=True)
     torch.manual_seed(1)
     with rematch.watch() as figures:
@@ -146,7 +146,7 @@ class CopiesTest(unittest.TestCase):
         self.assertEqual(called, ["before", "after"])
         self.assert_runs(self.model, self.checkpoint)
         rematch.remove_scopes(self.model)
-        scopes.remove()  # the scopes are already gone, so this must have no effect
+        scopes.remove()  # has no effect, because the scopes are already gone
 
     def test_a_copy_made_while_the_model_runs(self):
         copies = []

@@ -1,4 +1,4 @@
-"""Tests that errors reach Python in their own class from forward, from backward and from other threads."""
+"""Tests that errors reach Python as the right exception class, from forward, from backward and from other threads."""
 
 import threading
 import unittest
@@ -61,7 +61,7 @@ class ErrorsTest(unittest.TestCase):
         self.model.layers[1].feed_forward_norm.register_forward_hook(refill)
         rematch.apply(self.model, self.plan)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the model runs different ops than planned
+            warnings.simplefilter("ignore")  # ignores the warning that the model runs other ops than planned
             self.assert_raises(rematch.Refused, "region layers.1: .* was given different data", lambda: self.model(self.x))
 
     def test_other_ops_than_the_plan_has(self):
@@ -74,7 +74,8 @@ class ErrorsTest(unittest.TestCase):
                 self.model(self.x)
 
         self.assert_raises(rematch.PlanError, "region layers.1, op", step)
-        self.model.layers[1].feed_forward.forward = lambda x: x  # fewer ops: found at the end of the layer
+        # Fewer ops than planned. This is noticed at the end of the layer.
+        self.model.layers[1].feed_forward.forward = lambda x: x
         self.assert_raises(rematch.PlanError, "region layers.1", step)
 
     def test_plans(self):

@@ -1,5 +1,5 @@
-"""Checks that harness/examples/own_model.py runs unchanged, within its budget and with equal bits, and that it prints what
-the README beside it shows. The plan follows from measured times, so the figures of its row may differ."""
+"""Checks that harness/examples/own_model.py runs unchanged, within its budget and with equal bits, and that it prints
+what its README shows. The plan depends on measured times, so the line about the plan may differ."""
 
 import os
 import pathlib
@@ -30,14 +30,14 @@ class OwnModelTest(unittest.TestCase):
         peak = re.search(r"predicted: peak ([\d.]+) MiB instead of ([\d.]+) MiB", done.stderr)
         budget = re.search(r'budget="(\d+)MiB"', EXAMPLE.read_text(encoding="utf-8"))
         self.assertLessEqual(float(peak[1]), float(budget[1]))
-        self.assertGreater(float(peak[2]), float(budget[1]))  # otherwise the budget would be no constraint
+        self.assertGreater(float(peak[2]), float(budget[1]))  # otherwise the plan would have nothing to do
         losses, shown_losses = (
             [float(loss) for loss in re.findall(r"^step \d: loss ([\d.]+)$", text, re.MULTILINE)] for text in (done.stdout, SHOWN))
         self.assertEqual(len(losses), 3)
-        if torch.__version__.startswith("2.15."):  # other versions may run other ops
+        if torch.__version__.startswith("2.15."):  # other versions of torch may run other ops
             self.assertIn(SHOWN[:SHOWN.index("| with the plan")], done.stdout)
             for loss, shown in zip(losses, shown_losses, strict=True):
-                self.assertAlmostEqual(loss, shown, delta=0.001)  # processors round differently
+                self.assertAlmostEqual(loss, shown, delta=0.001)  # processors may round differently
         self.assertEqual(losses, sorted(losses, reverse=True))
 
 

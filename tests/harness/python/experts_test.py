@@ -1,5 +1,5 @@
-"""Tests mixtures of experts of transformers. The ops of such a model depend on the routing, so each batch runs
-different ops."""
+"""Tests mixtures of experts of transformers. Which ops such a model runs depends on the routing, so each batch runs
+other ops."""
 
 import importlib.util
 import unittest
@@ -30,9 +30,8 @@ class ExpertsTest(BesideTorch):
     def check(self, name, experts, leaves):
         model = self.model_of(name, experts)
         batches = [torch.randint(0, 64, (2, 16)) for _ in range(NUM_BATCHES)]
-        batches += [torch.randint(0, 64, (1, 4)), torch.zeros(2, 16, dtype=torch.long)]  # the first batch uses few
-                                                                                         # experts; in the second all
-                                                                                         # tokens are equal
+        # Adds a batch that uses few experts, and a batch whose tokens are all equal.
+        batches += [torch.randint(0, 64, (1, 4)), torch.zeros(2, 16, dtype=torch.long)]
 
         def train(around):
             losses = []

@@ -1,6 +1,7 @@
-"""Tests the lines that `rematch export` prints for trainers. A stand-in for the trainer applies them to a model. Bits must
-equal the bits without checkpointing, and recomputed ops and the peak must be as predicted. Needs torch and the binary
-that REMATCH_BINARY names."""
+"""Tests the lines that `rematch export` prints for trainers. Stand-ins for the trainers apply these lines to a model.
+Bits must be the same as without checkpointing, and recomputed ops and the peak must be as predicted.
+
+Needs torch and the binary that REMATCH_BINARY names."""
 
 import importlib.util
 import json
@@ -26,7 +27,8 @@ from torch_alone.trace_file import record_trace  # noqa: E402
 from torch_alone.watched_step import NOT_COUNTED  # noqa: E402
 from zoo import llama  # noqa: E402
 
-# torch holds a dead save to the end of its region. The engine holds it to its last reader.
+# A dead save is a value that is kept but never read. torch holds it until its region ends, the engine only until its
+# last reader, so peaks may differ from the prediction.
 PEAK_TOLERANCE = 0.03
 VIEWS = {"aten::as_strided", "aten::t", "aten::transpose.int", "aten::view", "aten::slice.Tensor", "aten::unsqueeze",
          "aten::expand", "aten::split.Tensor", "aten::_unsafe_view"}
@@ -49,7 +51,7 @@ def decoder(**options):
 
 
 def blocks_of(lines):
-    """Splits printed lines into blocks (comment, lines). There is one block for each version of the trainer."""
+    """Splits the printed lines into blocks (comment, lines). Each block is for one version of the trainer."""
     blocks = []
     for line in lines.splitlines():
         if not line.startswith("#"):
@@ -77,8 +79,8 @@ class ExportedLinesTest(unittest.TestCase):
                                     "--optimizer", "none", "--json"))[0]
 
     def check_modes(self, target, model_and_step, modes, apply, wanted=".*"):
-        """Exports each mode, and applies each printed block to a model. `wanted` is a pattern for the comments of
-        blocks whose trainer version the stand-in imitates."""
+        """Exports each mode, and applies each printed block to a model. Skips blocks whose comment does not match
+        `wanted`, because the stand-in imitates only one version of the trainer."""
         model, step = model_and_step
         step()
         self.trace_file.write_text(json.dumps(record_trace(model, step)))
@@ -146,7 +148,8 @@ class ExportedLinesTest(unittest.TestCase):
                  "titan:ActivationRematConfig(save_regions=[feed_forward.w2.linear])",
                  "titan:ActivationRematConfig(save_regions=[*],recompute_regions=[feed_forward.w13.*])",
                  "titan:SelectiveActivationRematConfig")
-        # torch_remat runs views of its own, and puts recomputed data into the tensors that backward reads.
+        # These ops are not counted: torch_remat runs additional views, and moves recomputed data into the tensors that
+        # backward reads.
         self.not_counted = {*NOT_COUNTED, *VIEWS, "aten::set_.source_Storage_storage_offset"}
         self.check_modes("torchtitan", decoder(), modes, stand_ins.torchtitan_on_remat, wanted="since July 2026")
 
@@ -205,7 +208,7 @@ class ExportedLinesTest(unittest.TestCase):
         modes = (f"megatron({full}=uniform,recompute_num_layers=2)", f"megatron({full}=uniform,recompute_num_layers=3)",
                  f"megatron({full}=block,recompute_num_layers=3)", f"megatron({selective}=[mlp])",
                  f"megatron({selective}=[core_attn,mlp])", "megatron(recompute_granularity=selective)")
-        # The backward inside a reentrant checkpoint sums gradients in place, and views the result.
+        # Inside a reentrant checkpoint, backward sums gradients in place and makes a view of the result.
         self.other_names, self.not_counted = {"aten::add_.Tensor": "aten::add.Tensor"}, {*NOT_COUNTED, "aten::view"}
         self.check_modes("megatron", decoder(), modes, stand_ins.megatron)
 
@@ -220,12 +223,12 @@ class ExportedLinesTest(unittest.TestCase):
 
     def test_outputs_of_norms_of_megatron(self):
         modes = ("megatron(recompute_granularity=selective,recompute_modules=[layernorm])",)
-        # Uses LayerNorm, because it is a single op. With several ops, autograd would sum gradients in another order,
-        # because Megatron makes the norm one function. Megatron fills the freed storage by a copy, and does not run
-        # views again.
+        # LayerNorm is used because it is a single op. Megatron turns the norm into one autograd function; with several
+        # ops, autograd would then sum gradients in another order. Megatron copies recomputed data into the freed
+        # storage, and does not repeat views.
         self.not_counted = {*NOT_COUNTED, *VIEWS, "aten::copy_", "aten::set_.source_Storage"}
-        # A watched step sees when a tensor is freed, but not when its storage shrinks. So it counts 2 outputs of each
-        # of 4 layers that Megatron has freed.
+        # The watched step does not see that Megatron shrinks a storage, only that a tensor is freed. So it still counts
+        # 2 outputs of each of 4 layers that Megatron has freed.
         self.unseen_bytes = 2 * 4 * (4 * 32 * 32) * 4
         self.check_modes("megatron", decoder(norm=torch.nn.LayerNorm), modes, stand_ins.megatron)
 

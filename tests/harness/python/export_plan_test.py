@@ -1,6 +1,7 @@
-"""Tests files of `rematch export --to torch` under models of torch and transformers. Bits must equal the bits without
-checkpointing, and recomputed ops and the peak must be as predicted. Needs torch and the binary that REMATCH_BINARY
-names."""
+"""Tests files of `rematch export --to torch` on models of torch and transformers. Bits must be the same as without
+checkpointing, and recomputed ops and the peak must be as predicted.
+
+Needs torch and the binary that REMATCH_BINARY names."""
 
 import contextlib
 import importlib.util
@@ -27,14 +28,15 @@ from torch_alone.trace_file import record_trace  # noqa: E402
 from torch_alone.watched_step import NOT_COUNTED  # noqa: E402
 from zoo import llama, wan  # noqa: E402
 
-MLP_POLICY = "mlp.json"  # the feed-forward of every layer is a region
+MLP_POLICY = "mlp.json"  # makes the feed-forward of every layer a region
 POLICIES = ("full", "save_mm", "nth_first(2)", MLP_POLICY)
-# torch holds a dead save to the end of its region. The engine holds it to its last reader.
+# A dead save is a value that is kept but never read. torch holds it until its region ends, the engine only until its
+# last reader, so peaks may differ from the prediction.
 PEAK_TOLERANCE = 0.03
 
 
 class Layer(torch.nn.Module):
-    """A layer with two dropouts, biases, and an attention whose heads are not contiguous."""
+    """A layer with biases, two dropouts, and an attention with heads that are not contiguous in memory."""
 
     def __init__(self, dim, heads):
         super().__init__()
@@ -131,7 +133,7 @@ class ExportedPlanTest(unittest.TestCase):
         self.check_policies(*wan(), policies=("full", "save_mm", "nth_first(2)"))
 
     def check_lines(self, model, step, target, take_back, policies):
-        """Runs the lines that export prints for a trainer under that trainer's own model."""
+        """Runs the lines that `rematch export` prints for a trainer, on a model of that trainer."""
         self.record(model, step)
         for policy in policies:
             with self.subTest(policy=policy):
@@ -213,7 +215,8 @@ class ExportedPlanTest(unittest.TestCase):
     def test_an_existing_file_is_read(self):
         path = self.folder / "exported.py"
         with unittest.mock.patch.object(sys, "dont_write_bytecode", False):
-            for name in ("one", "two"):  # equal size and time hide from Python that bytecode is stale
+            # Both files have the same size and time, so Python would wrongly reuse the bytecode of the first.
+            for name in ("one", "two"):
                 path.write_text(f"NAME = '{name}'\n\ndef apply(model):\n    pass\n")
                 os.utime(path, (1, 1))
                 self.assertEqual(load_exported(path).NAME, name)

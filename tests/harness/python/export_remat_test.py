@@ -1,6 +1,7 @@
-"""Tests files of `rematch export --to remat` under models of torch and transformers. Bits must equal the bits without
-checkpointing, and recomputed ops and the peak must be as predicted. Needs torch, torch_remat and the binary that
-REMATCH_BINARY names."""
+"""Tests files of `rematch export --to remat` on models of torch and transformers. Bits must be the same as without
+checkpointing, and recomputed ops and the peak must be as predicted.
+
+Needs torch, torch_remat and the binary that REMATCH_BINARY names."""
 
 import importlib.util
 import json
@@ -23,13 +24,14 @@ from torch_alone.trace_file import record_trace  # noqa: E402
 from torch_alone.watched_step import NOT_COUNTED  # noqa: E402
 from zoo import llama  # noqa: E402
 
-# Views cost nothing. torch_remat runs views of its own, and a prediction runs views in saved regions again.
+# Views are not compared, because they cost nothing. torch_remat runs additional views, and predictions assume that
+# views in saved regions run again.
 VIEWS = ("aten::as_strided", "aten::t", "aten::transpose.int", "aten::view", "aten::slice.Tensor", "aten::unsqueeze",
          "aten::expand", "aten::split.Tensor", "aten::_unsafe_view")
-# The prediction is made for the engine. torch_remat holds more, for two reasons:
-# - torch_remat holds all arguments of a layer. Llama's layers get position ids, which none of their ops reads.
+# Predictions are made for the engine. torch_remat holds more memory, for two reasons:
+# - torch_remat holds all arguments of a layer. Llama's layers get position ids, although none of their ops reads them.
 POSITION_ID_BYTES = 128 * 8
-# - In a saved region, autograd holds saved tensors until it has summed the gradient of a Linear's bias.
+# - In a saved region, autograd holds saved tensors until it has computed the gradient of a Linear's bias.
 BIAS_BYTES = 32 * 4
 
 
@@ -96,7 +98,7 @@ class ExportedRegionsTest(unittest.TestCase):
         return load_exported(path)
 
     def check_policies(self, model, step, policies, extra_bytes=0):
-        """Requires that torch_remat's peak is `extra_bytes` above the prediction."""
+        """Requires that the peak under torch_remat is exactly `extra_bytes` higher than predicted."""
         step()
         self.trace_file.write_text(json.dumps(record_trace(model, step)))
         for policy in policies:

@@ -1,5 +1,5 @@
-"""Tests that scripts/export_trace.py, which needs only torch, makes the same trace as the library's tracer: the same
-ops and scopes, and bytes that give the same peaks."""
+"""Tests that scripts/export_trace.py, which needs only torch, makes the same trace as the library's tracer. Ops and
+scopes must be the same, and bytes must lead to the same peaks."""
 
 import ctypes
 import importlib.util
@@ -38,7 +38,8 @@ def small_model():
 
 
 def model_with_dead_branches():
-    """If no backward reaches a result, autograd drops the tensors saved for it while forward still runs."""
+    """Returns a model with results that backward never reaches. Autograd frees the tensors saved for them during
+    forward."""
     torch.manual_seed(0)
     model, x = Model(), torch.randn(64, 32)
 
@@ -103,7 +104,7 @@ class ExportTraceTest(unittest.TestCase):
                                      rematch.predict(alone, plans[1], schedule))
 
     def check_file(self, *traces):
-        """Compares ops, scopes, saved tensors, lifetimes and backward in the files of both traces."""
+        """Requires that both traces have the same ops, scopes, saved tensors, lifetimes and backward."""
         with tempfile.TemporaryDirectory() as folder:
             files = [pathlib.Path(folder) / name for name in ("library.json", "alone.json")]
             for file, trace in zip(files, traces):
@@ -166,8 +167,8 @@ class ExportTraceTest(unittest.TestCase):
         self.assertFalse(real.pop("recorded")["fake"])
         self.assertEqual(real, fake)
 
-    # transformers builds an explicit attention mask for fake tensors. as_with_data() hides from transformers that the
-    # tensors are fake.
+    # For fake tensors, transformers would build an explicit attention mask. as_with_data() hides that the tensors are
+    # fake.
     def test_fake_llama_has_the_peaks_of_the_real_one(self):
         if importlib.util.find_spec("transformers") is None:
             self.skipTest("transformers is not installed")

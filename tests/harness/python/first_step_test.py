@@ -1,4 +1,5 @@
-"""Tests state that is created in the first steps: counters, tables that grow, tensors that are None at first."""
+"""Tests state that a model creates in its first steps: counters, tables that grow, and tensors that are None at
+first."""
 
 import unittest
 
@@ -9,7 +10,7 @@ from torch import nn
 
 
 class Counting(Layer):
-    """Counts the load of a router. The counter is created in the first step, and later steps add to it in place."""
+    """A router that counts its load. It creates the counter in the first step, and later steps add to it in place."""
 
     load = None
 
@@ -21,7 +22,7 @@ class Counting(Layer):
 
 
 class Warming(Layer):
-    """Runs different ops from the fourth step on."""
+    """A layer that runs other ops from the fourth step on."""
 
     num_calls = 0
 
@@ -31,7 +32,7 @@ class Warming(Layer):
 
 
 class Initialized(Layer):
-    """Has a scale that the first batch sets, like ActNorm and codebooks."""
+    """A layer with a scale that is computed from the first batch, as in ActNorm and codebooks."""
 
     def __init__(self):
         super().__init__()
@@ -47,7 +48,7 @@ class Initialized(Layer):
 
 
 class Rotated(Layer):
-    """Has tables of cosines and sines, which are made again for a batch that is longer than all earlier batches."""
+    """A layer with tables of cosines and sines. It makes them again if a batch is longer than all earlier batches."""
 
     length = 0
 
@@ -72,7 +73,8 @@ class Masked(Layer):
 
 
 class Positioned(Layer):
-    """Adds a table of positions. The table is made in the first step, and multiplied by a copy of itself."""
+    """A layer that adds a table of positions. It makes the table in the first step, and then multiplies it by a copy of
+    itself."""
 
     table = None
 
@@ -85,7 +87,7 @@ class Positioned(Layer):
 
 
 class Cached(Layer):
-    """Attends to the previous batch, which is None at first."""
+    """A layer that also attends to the previous batch, which is None at first."""
 
     memory = None
 
@@ -103,7 +105,7 @@ class FirstStepTest(BesideTorch):
         torch.manual_seed(0)
 
     def check(self, kind, lengths=(8,) * 5, **options):
-        """Makes plans of a fresh model and of a model that has run. Uses each plan for steps of both models."""
+        """Makes plans from a model before and after its first steps. Uses each plan for steps of both models."""
         names = ("load", "num_calls", "length", "cos", "sin", "mask", "memory")
         self.model = model = Stack(kind, num_layers=2)
 
@@ -139,13 +141,15 @@ class FirstStepTest(BesideTorch):
         self.check(Counting)
 
     def test_a_counter_that_switches_a_branch(self):
-        self.check(Warming, torch_runs=False)  # The counter also sees layers that torch.utils.checkpoint recomputes.
+        # Under torch.utils.checkpoint, the counter also counts recomputed layers.
+        self.check(Warming, torch_runs=False)
 
     def test_a_scale_that_the_first_batch_sets(self):
         self.check(Initialized)
 
     def test_tables_that_inference_mode_made(self):
-        """Evaluation comes first, and its tables are longer than the batches of the step."""
+        """The model runs an evaluation before its first step. Its batch is longer, so the layers make longer tables
+        than the step needs."""
         torch.manual_seed(0)
         model = Stack(Positioned, num_layers=2)
 
@@ -172,8 +176,8 @@ class FirstStepTest(BesideTorch):
             with self.subTest(leaves=leaves):
                 self.compare(model, train, plans, reset=evaluate, leaves=leaves)
 
-    # Recompute makes a layer's table again, although the layer still holds it. torch.utils.checkpoint reuses that
-    # table.
+    # These peaks are higher than with torch.utils.checkpoint. rematch recomputes a table although its layer still holds
+    # it; torch.utils.checkpoint reuses the table.
 
     def test_tables_that_grow(self):
         self.check(Rotated, LENGTHS, beyond_bytes=2 * 4 * max(LENGTHS) * WIDTH // 2)
@@ -182,7 +186,7 @@ class FirstStepTest(BesideTorch):
         self.check(Masked, LENGTHS, beyond_bytes=max(LENGTHS)**2)
 
     def test_a_tensor_that_is_none_at_first(self):
-        # torch.utils.checkpoint runs a layer again after the layer has replaced its previous batch.
+        # torch.utils.checkpoint cannot run this: it repeats a layer after the layer has replaced its previous batch.
         self.check(Cached, torch_runs=False)
 
 

@@ -1,5 +1,7 @@
-"""Tests steps that run different ops than the plan was made for. Bits must equal those of the step without a plan.
-There must be one warning, and no byte may be left over. The steps run on a GPU if there is one."""
+"""Tests steps that run other ops than the step for which the plan was made. Bits must be the same as without a plan,
+there must be exactly one warning, and no memory may leak.
+
+The steps run on a GPU if there is one."""
 
 import gc
 import json
@@ -11,7 +13,7 @@ import warnings
 import rematch
 
 rematch.count_memory()  # replaces allocators, so it must precede the first tensor
-# cuBLAS repeats its bits only with a workspace of this size.
+# cuBLAS gives repeatable bits only with a workspace of this size.
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 import torch  # noqa: E402
@@ -42,7 +44,8 @@ class Layer(torch.nn.Module):
 
 
 class Steps(torch.nn.Module):
-    """Runs the kind `kinds[i % len(kinds)]` in step i. Plans are made for the first kind."""
+    """A model that runs different ops in each step: step i is of kind `kinds[i % len(kinds)]`. Plans are made for steps
+    of the first kind."""
 
     def __init__(self, kinds, num_layers=4, width=16):
         super().__init__()
@@ -231,7 +234,7 @@ class FollowTest(unittest.TestCase):
 
 class LateLibraryTest(unittest.TestCase):
     def test_an_op_that_is_registered_after_the_checkpoint_is_planned(self):
-        """A library may be imported after the plan was loaded."""
+        """A plan may name an op of a library that is imported only after the plan is loaded."""
         model, x = Model(), torch.randn(8, 32)
         plan = rematch.resolve(rematch.trace(model, lambda: model(x)), "save_mm")
         text = json.dumps(plan)

@@ -1,4 +1,4 @@
-"""Tests parameters whose content is freed and gathered again between forward and backward."""
+"""Tests parameters whose data is freed after forward and gathered again before backward."""
 
 import itertools
 import unittest
@@ -14,8 +14,8 @@ SCHEDULES = ("whole_region", "on_demand")
 
 
 class Swapped(torch.nn.Module):
-    """A layer for block swapping. Its weight is in `store`, and on the device only during the layer's forward and
-    backward."""
+    """A layer whose weight is swapped. The weight is stored in `store`, and is on the device only during the layer's
+    forward and backward."""
 
     def __init__(self, dim, learns):
         super().__init__()
@@ -34,7 +34,7 @@ class Swapped(torch.nn.Module):
 
 
 class At(torch.autograd.Function):
-    """Calls a function in backward."""
+    """Calls the function `in_backward` during backward."""
 
     @staticmethod
     def forward(context, x, in_backward):
@@ -153,7 +153,8 @@ class BesideTorchTest(BesideTorch):
 
 
 class Shared(Swapped):
-    """A layer whose weight is in a buffer that all layers share. The buffer holds the weight of the layer that runs."""
+    """A layer whose weight is in a buffer that all layers share. The buffer contains the weight of the layer that is
+    running."""
 
     buffer = torch.zeros(16, 16)
 

@@ -1,4 +1,4 @@
-"""Tests plans that are made in one process and used in another, for code with hidden effects."""
+"""Tests plans for code with hidden effects. The plans are made in one process and used in another."""
 
 import copy
 import json
@@ -57,7 +57,7 @@ print(json.dumps([hidden_model.differences(plan, mask) for mask in masks]))
 
 
 def python(program, folder, *arguments, on_warning="error"):
-    """Runs the program in the folder, and returns the last line that its process prints."""
+    """Runs the program in the folder in a new process, and returns the last line that it prints."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), *filter(None, sys.path)])}
     done = subprocess.run([sys.executable, "-W", on_warning, "-c", program, *arguments], cwd=folder, env=environment, text=True,
                           capture_output=True, check=False)
@@ -104,7 +104,7 @@ class ProcessesTest(unittest.TestCase):
 
 
 class NamesTest(unittest.TestCase):
-    """Compares a plan's names with the functions and ops that this process has."""
+    """Tests plans that name functions and ops that this process may not have."""
 
     def setUp(self):
         torch.manual_seed(0)
@@ -172,7 +172,7 @@ class NamesTest(unittest.TestCase):
 
 class LateTest(unittest.TestCase):
     def test_an_op_and_a_function_that_the_first_step_defines(self):
-        """Imitates a layer that imports a library when it runs."""
+        """Tests a layer that imports a library only when it runs."""
         model, x = Model(num_layers=2), torch.randn(4, 32)
         numbers = []
 
@@ -184,7 +184,7 @@ class LateTest(unittest.TestCase):
                 numbers.append(library)
 
                 class Doubled(torch.autograd.Function):
-                    """Counts its calls, which recompute must not repeat."""
+                    """Counts its calls. Recompute must not call it again."""
 
                     @staticmethod
                     def forward(_, x):
@@ -204,7 +204,7 @@ class LateTest(unittest.TestCase):
         for layer in model.layers:
             layer.feed_forward[1].forward = late
         with warnings.catch_warnings(), rematch.scopes(model, checkpoint):
-            warnings.simplefilter("ignore")  # hides the warning that layers leave their plan
+            warnings.simplefilter("ignore")  # ignores the warning that layers leave their plan
             with rematch.recording(checkpoint, verify_every=1):
                 loss = model(x)
             loss.backward()
@@ -240,7 +240,8 @@ class SubclassTest(unittest.TestCase):
 
 class MetaTest(unittest.TestCase):
     def test_a_trace_without_content_narrows_nothing(self):
-        """On meta a write cannot be detected, so a function of a known library may write to any argument."""
+        """On meta, writes cannot be detected. So a function of a known library is assumed to write to all its
+        arguments."""
         module = types.ModuleType("liger_kernel.ops.late")
         module.Rope = type("Rope", (torch.autograd.Function,), {
             "forward": staticmethod(lambda _, x: x.tanh()), "backward": staticmethod(lambda _, gradient: gradient),

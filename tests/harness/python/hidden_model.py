@@ -1,5 +1,5 @@
-"""A model with hidden effects: one autograd function and one op that write without telling torch, and an op that cannot
-be repeated. Processes of hidden_effects_test.py import it."""
+"""A model with hidden effects. It has an autograd function and an op that write without telling torch, and an op that
+cannot be repeated. Processes of hidden_effects_test.py import this file."""
 
 import ctypes
 
@@ -13,7 +13,7 @@ NUM_LAYERS = 3
 
 
 def scale_unseen(x, factor):
-    """The kernel of a library, which neither torch nor Python sees: it scales float32 numbers in memory."""
+    """Scales float32 numbers in memory. Stands for the kernel of a library, which neither torch nor Python sees."""
     address = torch._C._to_dlpack(x)
     capsule = ctypes.pythonapi.PyCapsule_GetPointer
     capsule.restype, capsule.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
@@ -36,18 +36,18 @@ class Rotary(torch.autograd.Function):
         return None, gradient * 0.5
 
 
-rotary = Rotary.apply  # binds `apply` once, as libraries do
+rotary = Rotary.apply  # stores `apply` once in a variable, as libraries do
 
 
 @torch.library.custom_op("rematch_hidden::scale", mutates_args=())
 def scale(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """Writes to y, which its schema does not mark."""
+    """Also writes to y, although its schema does not say so."""
     scale_unseen(y, 0.5)
     return x * y
 
 
 class Calls:
-    """The hidden state of the op `counted`."""
+    """Hidden state of the op `counted`: its number of calls."""
 
     number = 0
 
@@ -94,7 +94,7 @@ MASK = X > 1
 
 
 def step(mask=None):
-    """Runs forward on a fixed batch."""
+    """Runs forward on a fixed batch and returns the loss."""
     Calls.number = 0
     for table in MODEL.buffers():
         table.fill_(1)
@@ -114,7 +114,7 @@ def trained(checkpoint=None, mask=None):
 
 
 def differences(plan, mask=None):
-    """Returns the schedules under which a step with the plan differs from a step without it."""
+    """Returns the schedules under which the plan changes the results of a step."""
     expected = trained(mask=mask)
     found = {schedule: trained(rematch.Checkpoint(plan, schedule), mask) for schedule in ("whole_region", "on_demand")}
     return [schedule for schedule, tensors in found.items() if not all(map(torch.equal, tensors, expected))]

@@ -1,5 +1,6 @@
-"""Tests the program's saved-tensor hooks around a recorded step and inside it. Loss and gradients must equal those of
-the step without a plan. The step must use the plan's memory, and at most as much as torch.utils.checkpoint."""
+"""Tests steps in which the program itself uses saved-tensor hooks, around the recorded step or inside it. Loss and
+gradients must equal those of a step without a plan. The step must need the memory that the plan predicts, and at most
+as much as under torch.utils.checkpoint."""
 
 import contextlib
 import gc
@@ -26,7 +27,7 @@ saved_tensors_hooks = torch.autograd.graph.saved_tensors_hooks
 
 
 class Layer(torch.nn.Module):
-    """Also saves transposed and sliced tensors, whose layout hooks may change."""
+    """A layer that also saves transposed and sliced tensors, because hooks may change their layout."""
 
     hooks_inside = staticmethod(contextlib.nullcontext)
 
@@ -56,8 +57,8 @@ class Model(torch.nn.Module):
 
 
 class Offloader:
-    """Stores what autograd saves and returns numbers for it, like the offloaders of trainers. Backward returns every
-    number once, and the last number empties the store."""
+    """Imitates an offloader of a trainer: stores each tensor that autograd saves, and gives autograd a number instead.
+    Backward returns each number once. After the last one, the store is empty."""
 
     def __init__(self):
         self.held = {}
@@ -160,19 +161,19 @@ class HooksAroundTest(unittest.TestCase):
                 forward = type(layer).forward.__get__(layer)
                 layer.forward = lambda x, forward=forward: torch.utils.checkpoint.checkpoint(forward, x, use_reentrant=False)
 
-        self.x = torch.randn(8, 32, 16)  # large enough that the peak is in the layers, not among the gradients
+        self.x = torch.randn(8, 32, 16)  # so large that the peak is in the layers, not in the gradients
         for name, around in HOOKS.items():
             with self.subTest(hooks=name):
                 checkpoint = rematch.Checkpoint(rematch.resolve(self.trace, "full"))
                 with rematch.scopes(self.model, checkpoint):
-                    self.step(around, checkpoint)  # the first step only tests whether the hooks change bits
+                    self.step(around, checkpoint)  # the first step also tests whether hooks change bits
                     found = self.rise(around, checkpoint)
                 checkpointed()
                 bar = self.rise(around)
                 for layer in self.model.layers:
                     del layer.forward
                 self.assertLessEqual(found, bar)
-                if name != "an offloader":  # the offloader's memory is not counted
+                if name != "an offloader":  # not checked for an offloader, whose memory is not counted
                     self.assertLess(found, 0.8 * self.rise(around))
 
     def test_no_bytes_remain(self):
@@ -230,11 +231,12 @@ class HooksAroundTest(unittest.TestCase):
             def forward(self, x):
                 return x + torch.utils.checkpoint.checkpoint(super().forward, x, use_reentrant=self.use_reentrant)
 
-        self.x.requires_grad_()  # a reentrant checkpoint needs an input with a gradient
+        self.x.requires_grad_()  # only a reentrant checkpoint needs this gradient
         checkpoint = rematch.Checkpoint(rematch.resolve(self.trace, "save_mm"))
         for use_reentrant in (False, True):
             with self.subTest(use_reentrant=use_reentrant), warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # The layer that leaves its plan warns, and so does the checkpoint.
+                # Both the layer that leaves its plan and the checkpoint inside it warn.
+                warnings.simplefilter("ignore")
                 Checkpointed.use_reentrant = use_reentrant
                 model = made(Checkpointed)
                 expected = self.step(contextlib.nullcontext, model=model)
@@ -250,7 +252,7 @@ class HooksAroundTest(unittest.TestCase):
 
 
 class HooksThatDecideTest(unittest.TestCase):
-    """Tests hooks that cannot be combined with a plan. Each process must warn about them once."""
+    """Tests hooks that cannot be combined with a plan. There must be one warning per process."""
 
     SCRIPT = """
         import sys, torch, hooks_around_test as here, rematch

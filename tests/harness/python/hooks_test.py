@@ -1,4 +1,4 @@
-"""Tests hooks, parametrizations and adapters that a program adds to modules inside layers after the trace."""
+"""Tests hooks, parametrizations and adapters that a program adds to modules of layers after the trace was made."""
 
 import contextlib
 import unittest
@@ -23,7 +23,8 @@ class Adapted(torch.nn.Module):
 
 class HooksTest(BesideTorch):
     def check(self, change, leaves):
-        """`change(model)` may return a context that is entered around the steps."""
+        """`change(model)` changes the model after the trace. If it returns a context manager, the steps run inside
+        it."""
         torch.manual_seed(0)
         model = Stack(num_layers=3)
         plans = self.plans_of(model, lambda: model(batch().requires_grad_()))
@@ -39,7 +40,7 @@ class HooksTest(BesideTorch):
             self.compare(model, train, plans, leaves=leaves)
 
     def test_hooks_of_backward(self):
-        """Hooks of backward wrap the module's inputs and results in views."""
+        """Backward hooks of a module pass its inputs and results through views."""
         hooks = {"full backward": lambda module: module.register_full_backward_hook(lambda *_: None),
                  "full backward pre": lambda module: module.register_full_backward_pre_hook(lambda *_: None)}
         for name, register in hooks.items():

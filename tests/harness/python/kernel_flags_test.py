@@ -1,5 +1,5 @@
-"""Tests flags that choose kernels, or change what kernels compute. A layer sets the flags. They are reset before
-backward recomputes the layer."""
+"""Tests flags that choose kernels or change what kernels compute. A layer sets a flag in forward, and the flag is reset
+before backward recomputes the layer."""
 
 import contextlib
 import unittest
@@ -46,7 +46,7 @@ class InDouble(Flagged):
 
 
 class Deterministic(Flagged):
-    """In deterministic mode torch.empty is filled with NaN."""
+    """A layer that calls torch.empty in deterministic mode, which fills the result with NaN."""
 
     def flagged(self, x):
         with set_for_a_while(torch.use_deterministic_algorithms, True, False):
@@ -55,7 +55,7 @@ class Deterministic(Flagged):
 
 
 class OnTwoThreads(Flagged):
-    """The order in which many numbers are summed depends on the number of threads."""
+    """A layer that sums many numbers. The order of the summation depends on the number of threads."""
 
     def flagged(self, x):
         with set_for_a_while(torch.set_num_threads, 2, 1):
@@ -85,7 +85,7 @@ class KernelFlagsTest(BesideTorch):
         self.check(InDouble)
 
     def test_deterministic_algorithms(self):
-        unset = 3 * 32 * WIDTH * 4  # bytes of three layers; every plan keeps the result of torch.empty
+        unset = 3 * 32 * WIDTH * 4  # bytes of the results of torch.empty in three layers; every plan keeps them
         self.check(Deterministic, beyond_bytes=unset)
 
     def test_the_number_of_threads(self):

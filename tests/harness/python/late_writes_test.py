@@ -1,5 +1,5 @@
-"""Tests steps that overwrite in forward what an earlier layer has read. Without a plan such steps are correct, because
-autograd saved copies. Recompute would read the new content, so the plan keeps the old one."""
+"""Tests steps in which forward overwrites a tensor that an earlier layer has read. Without a plan such steps are
+correct, because autograd saved copies. Recompute would read the new content, so the plan must keep the old content."""
 
 import unittest
 
@@ -16,7 +16,7 @@ SCHEDULES = ("whole_region", "on_demand")
 
 
 class TableReader(nn.Module):
-    """Overwrites a table of all layers, and then reads the table."""
+    """A layer that overwrites a table of all layers, and then reads the table."""
 
     def __init__(self, table):
         super().__init__()
@@ -46,11 +46,11 @@ class Converted(nn.Module):
         self.linear = nn.Linear(WIDTH, WIDTH, dtype=torch.float64)
 
     def forward(self, x):
-        return self.linear(torch.tanh(x.double())).float()  # autograd does not save x
+        return self.linear(torch.tanh(x.double())).float()  # x is not saved by autograd
 
 
 class ResidualInPlace(nn.Module):
-    """The model adds the result of each layer to the layer's input, in place and outside of the layer."""
+    """A model that adds the result of each layer to the layer's input in place."""
 
     def __init__(self):
         super().__init__()

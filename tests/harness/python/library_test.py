@@ -1,5 +1,5 @@
-"""Tests which library the package loads: the library for the imported torch. Without such a library, an error of one
-line says what to do."""
+"""Tests which library the package loads: the one that was built for the imported torch. If there is none, the error
+says in one line what to do."""
 
 import os
 import pathlib
@@ -24,7 +24,7 @@ def built_library():
 
 
 class LibraryTest(unittest.TestCase):
-    """A copy of the package without a library, in a process of its own."""
+    """Runs a copy of the package that has no library, in a separate process."""
 
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="rematch_library_"))

@@ -1,4 +1,4 @@
-"""Tests ops with more arguments and results than 15 and 16 bits can count."""
+"""Tests ops with so many arguments and results that 15 or 16 bits cannot count them."""
 
 import unittest
 
@@ -6,14 +6,14 @@ import torch
 from beside_torch import BesideTorch
 from stack import Layer, Stack, batch
 
-# Maps the number of items to the number of recordings over which memory must not grow. A step with many items takes a
-# second, so it is recorded less often.
+# Maps a number of arguments to a number of recordings. Over so many recordings, memory must not grow. A step with many
+# arguments takes a second, so it is recorded only twice.
 NUMBERS_OF_ITEMS = {1000: 50, 2**16 + 1: 2}
 
 
 class ManyItems(Layer):
-    """Makes one tensor of each number of a long vector, and stacks them. The vector needs no gradient, because torch's
-    backward of such a stack takes seconds."""
+    """A layer that splits a long vector into one tensor per number, and stacks these tensors. The vector needs no
+    gradient, because torch's backward of such a stack takes seconds."""
 
     num_items = 0
 

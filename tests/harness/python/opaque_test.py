@@ -1,4 +1,5 @@
-"""Tests calls that are one op of the record: opaque functions, modules, and the autograd functions of known libraries."""
+"""Tests calls that the engine records as a single op: opaque functions, modules, and the autograd functions of known
+libraries."""
 
 import copy
 import ctypes
@@ -17,7 +18,7 @@ SCHEDULES = ("whole_region", "on_demand")
 
 
 def scale_unseen(x, factor):
-    """Scales float32 numbers in memory, like a library's kernel that neither torch nor Python sees."""
+    """Scales float32 numbers in memory. Stands for the kernel of a library, which neither torch nor Python sees."""
     address = torch._C._to_dlpack(x)
     capsule = ctypes.pythonapi.PyCapsule_GetPointer
     capsule.restype, capsule.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
@@ -28,7 +29,7 @@ def scale_unseen(x, factor):
 
 
 class ScaleInPlace(torch.autograd.Function):
-    """Scales its argument in place and returns it, without telling torch about the write."""
+    """Scales its argument in place and returns it. torch does not see this write."""
 
     @staticmethod
     def forward(_, x):
@@ -41,7 +42,7 @@ class ScaleInPlace(torch.autograd.Function):
 
 
 def rotated(q, k):
-    """A fake rotary kernel: writes to k in place, and returns a new result and views of its arguments."""
+    """A stand-in for a rotary kernel: overwrites k, and returns a new result and views of its arguments."""
     scale_unseen(k.detach(), 0.25)
     halves = (q * k.detach()).sin()
     return halves, k.view(-1, k.shape[-1]), halves[..., ::2], {"none": None, "q": q}
@@ -69,7 +70,7 @@ class Stack(torch.nn.Module):
 
 
 class Counting(torch.nn.Module):
-    """A module with state that no op sees."""
+    """A module with state that ops do not see."""
 
     num_calls = 0
 
@@ -88,7 +89,7 @@ class Case(unittest.TestCase):
         self.x = torch.randn(4, 8, 8)
 
     def check(self, call, policies=("full", "save_mm")):
-        """Checks bits, counts and peaks under named plans. Returns the trace."""
+        """Checks bits, counts and peaks under several policies. Returns the trace."""
         model = call if isinstance(call, torch.nn.Module) and hasattr(call, "layers") else Stack(call)
 
         def step():
@@ -162,7 +163,7 @@ class FunctionTest(Case):
         with rematch.scopes(model, checkpoint):
             with self.assertRaisesRegex(KeyError, "second"), rematch.recording(checkpoint):
                 model(self.x)
-            with rematch.recording(checkpoint):  # the failed call must leave nothing behind
+            with rematch.recording(checkpoint):  # works, because the failed call has left nothing behind
                 model(self.x).backward()
 
     def test_unknown_arguments_are_refused(self):
@@ -211,7 +212,7 @@ class KnownLibraryTest(Case):
 
 @torch.library.custom_op("rematch_test::scale_silently", mutates_args=())
 def scale_silently(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """Writes to y, which the op's schema does not mark."""
+    """Also writes to y, although the op's schema does not say so."""
     scale_unseen(y, 0.5)
     return x * y
 
@@ -233,7 +234,8 @@ class SilentWriterTest(Case):
         self.assertIn("rematch::opaque", self.ops_of(trace))
         name = f"{__name__}:{Rotate.__qualname__}"
         self.assertEqual(trace["opaque_functions"], [{"name": name, "overwrites": [0]}])
-        self.assertTrue(torch.equal(Rotate.apply(torch.ones(2)), torch.full((2,), 0.5)))  # outside recorded steps the function runs as usual
+        # Outside of recorded steps, the function runs as usual.
+        self.assertTrue(torch.equal(Rotate.apply(torch.ones(2)), torch.full((2,), 0.5)))
 
     def test_an_autograd_function_that_writes_nothing_is_recomputed(self):
         class Twice(torch.autograd.Function):
@@ -270,7 +272,7 @@ class SilentWriterTest(Case):
 
 class PeakTest(Case):
     def test_peaks_are_predicted(self):
-        """In a deep model, the predicted peak includes the results of opaque calls."""
+        """The results of opaque calls must be included in the predicted peak of a deep model."""
         model = Model()
         self.x = torch.randn(256, 32)
         for layer in model.layers:

@@ -1,5 +1,5 @@
-"""Tests recordings that do not end like a `with` block in a plain function: they end in another order, on another
-thread, or by an interruption."""
+"""Tests recordings that do not end like a `with` block in a plain function. They end in another order, on another
+thread, or because of an interruption."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ from rematch._in_torch import is_in_recorded_step  # noqa: E402
 from rematch._library import LIBRARY  # noqa: E402
 from rematch.selftest import Model  # noqa: E402
 
-# Runs in a separate process, because use of a freed listener ends the process.
+# Runs in a separate process, because using a freed listener would crash the process.
 CHILD = """
 import sys, unittest
 sys.path.insert(0, sys.argv[1])
@@ -26,7 +26,8 @@ print("ran")
 
 
 class Steps:
-    """A model with scopes, and generators that hold a recorded step open."""
+    """A model with scopes. Steps are recorded inside generators, so a recording stays open while its generator is
+    suspended."""
 
     def __init__(self):
         torch.manual_seed(0)
@@ -57,7 +58,7 @@ class Steps:
         return sum(figures["ops"]["recompute"].values())
 
     def assert_sound(self):
-        """Checks that nothing is open, and that a step runs with its plan."""
+        """Checks that no recording or scope is open, and that a plan has an effect only in a recorded step."""
         assert not is_in_recorded_step()
         assert LIBRARY.rematch_is_in_scope() == 0
         assert self.num_recomputed(recorded=True) > 0
@@ -69,7 +70,7 @@ def close_in_another_order():
     first, second, third = steps.open_step(), steps.open_step(), steps.open_step()
     second.close()
     first.close()
-    assert steps.num_recomputed(recorded=False) > 0  # the third recording is still open
+    assert steps.num_recomputed(recorded=False) > 0  # not 0, because the third recording is still open
     third.close()
     steps.assert_sound()
 
@@ -80,7 +81,7 @@ def close_on_another_thread():
     thread = threading.Thread(target=opened.close)
     thread.start()
     thread.join()
-    steps.num_recomputed(recorded=True)  # frees the objects that the other thread could not free
+    steps.num_recomputed(recorded=True)  # this step frees what the other thread could not free
     steps.assert_sound()
 
 
@@ -100,7 +101,7 @@ def finish_on_another_thread():
     thread.start()
     thread.join()
     assert len(errors) == 1 and "left on a different thread" in errors[0], errors
-    steps.num_recomputed(recorded=True)  # frees the objects that the other thread could not free
+    steps.num_recomputed(recorded=True)  # this step frees what the other thread could not free
     steps.assert_sound()
 
 

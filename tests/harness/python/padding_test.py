@@ -1,5 +1,5 @@
-"""Tests batches of transformers with padding, with one row or with one token. A plan made for an ordinary batch must
-work for these batches, and a plan made for one of these batches must work for ordinary batches."""
+"""Tests transformers with unusual batches: batches with padding, with a single row or with a single token. A plan made
+for an ordinary batch must work for unusual batches, and the other way round."""
 
 import importlib.util
 import unittest

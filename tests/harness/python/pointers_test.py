@@ -1,4 +1,5 @@
-"""Tests kernels that write through raw pointers into results of a region, which no op and no version counter shows."""
+"""Tests kernels that write through raw pointers into results of a region. Neither an op nor a version counter shows
+these writes."""
 
 import ctypes
 import sys
@@ -20,7 +21,7 @@ NUM_ELEMENTS = 16 * 128
 
 
 def halve_at(address, num_elements=NUM_ELEMENTS):
-    """Halves float32 numbers through a raw pointer, as the kernel of an external library might."""
+    """Halves float32 numbers through a raw pointer, as a kernel of an external library may do."""
     numbers = (ctypes.c_float * num_elements).from_address(address)
     for index in range(num_elements):
         numbers[index] *= 0.5
@@ -53,7 +54,7 @@ def halve_by_dlpack_protocol(x):
 
 
 def halve_as_triton(x):
-    """Asks each argument for its address, like a launcher of Triton."""
+    """Asks each argument for its address, as Triton's launcher does."""
     sys.modules["triton.runtime.jit"].JITFunction().run(x, grid=(1,), warmup=False)
 
 
@@ -199,7 +200,8 @@ class WriteTest(Case):
 
 
 class Rotate(torch.autograd.Function):
-    """Rotates its first argument in place and returns it, without telling torch, like rotary kernels."""
+    """Rotates its first argument in place and returns it. Like rotary kernels, it does not tell torch about this
+    write."""
 
     @staticmethod
     def forward(context, x, cos, sin):
@@ -218,7 +220,7 @@ class Rotate(torch.autograd.Function):
 
 
 class HalveAndTell(torch.autograd.Function):
-    """Halves its argument in place, and tells torch so by mark_dirty()."""
+    """Halves its argument in place, and calls mark_dirty() to tell torch."""
 
     @staticmethod
     def forward(context, x):
@@ -231,13 +233,13 @@ class HalveAndTell(torch.autograd.Function):
         return gradient * 0.5
 
 
-BATCH_SIZE, LENGTH = 32, 8  # large enough that the peak is in the last layer, not among the gradients
+BATCH_SIZE, LENGTH = 32, 8  # so large that the peak is in the last layer, not in the gradients
 NUM_TOKENS = BATCH_SIZE * LENGTH
 
 
 class Writing(Layer):
-    """`rotated(q)` and `activated(h)` may write to their arguments. The functions take pointers to results, so these
-    results are kept. `kept_bytes` are their bytes."""
+    """A layer whose functions `rotated(q)` and `activated(h)` take pointers to their arguments, and may write to them.
+    These arguments are results of the layer, so the plan keeps them. They take `kept_bytes`."""
 
     def __init__(self):
         super().__init__()
@@ -305,7 +307,7 @@ class MarksDirty(Writing):
 
 
 class IncrementsVersion(Writing):
-    """Uses torch.autograd.graph.increment_version() as its documentation says."""
+    """Calls torch.autograd.graph.increment_version() after a write, as its documentation requires."""
 
     kept_bytes = 4 * NUM_TOKENS * 4 * WIDTH
 

@@ -1,4 +1,4 @@
-"""Tests precisions that differ between the trace and the step, between passes of a step, and between forward and
+"""Tests steps whose precision varies: between the trace and the step, between passes of a step, or between forward and
 backward."""
 
 import copy
@@ -18,7 +18,8 @@ def autocast(**options):
 class Case(BesideTorch):
     def setUp(self):
         torch.manual_seed(0)
-        self.model, self.x = Stack(num_layers=3), batch(size=16)  # so that the peak is in the last layer, not among the gradients
+        # So large that the peak is in the last layer, not in the gradients.
+        self.model, self.x = Stack(num_layers=3), batch(size=16)
 
     def loss(self, **options):
         with autocast(**options):
@@ -29,20 +30,21 @@ class Case(BesideTorch):
 
 
 def cast_bytes(layers, min_dimensions=1):
-    """Returns the bytes in bfloat16 of the parameters that autocast casts: the parameters of linear layers. With
-    `min_dimensions` 2, biases are left out, because autograd does not save their casts."""
+    """Returns the size of the copies in bfloat16 that autocast makes of the parameters of linear layers. With
+    `min_dimensions` 2, biases are left out, because autograd does not save their copies."""
     linears = [each for layer in layers for each in layer.modules() if isinstance(each, nn.Linear)]
     return sum(2 * each.numel() for linear in linears for each in linear.parameters() if each.dim() >= min_dimensions)
 
 
 class CachedCastTest(Case):
-    """Autocast casts a weight once and caches the cast, so a second pass runs different ops. The cast is an input of the second
-    pass, so the pass's record holds it. torch.utils.checkpoint casts the weight again."""
+    """Tests autocast's cache. Autocast casts a weight once and caches the result, so a second pass runs other ops than
+    the first. To the second pass, the cached tensor is an input, which its record must hold. torch.utils.checkpoint
+    casts the weight again."""
 
     def beyond_bytes(self, parts=None):
-        """At the peak, in the last layer, the records hold the casts of all layers. torch.utils.checkpoint holds the
-        tensors that it saved when it ran the last layer again. If autocast casts only some parts of a layer, `parts`
-        lists these."""
+        """Returns by how many bytes the peak exceeds that of torch.utils.checkpoint. At the peak, in the last layer,
+        records hold the cast parameters of all layers. torch.utils.checkpoint holds only those that it has saved in the
+        last layer. If autocast casts only some modules of the layers, `parts` lists these modules."""
         parts = parts or list(self.model.layers)
         return cast_bytes(parts) - cast_bytes(parts[-1:], min_dimensions=2)
 
@@ -186,8 +188,8 @@ class OtherPrecisionTest(Case):
             with autocast():
                 return self.train(around)
 
-        # If autocast also surrounds backward, its cache holds one cast, and recompute makes another. Autograd saves the second
-        # cast.
+        # If backward runs under autocast too, autocast's cache holds the cast weight. Recompute casts the weight again,
+        # and autograd saves this second copy.
         beyond_bytes = cast_bytes(self.model.layers[-1:], min_dimensions=2)
         self.compare(self.model, train, plans, leaves=True, beyond_bytes=beyond_bytes)
 
@@ -202,7 +204,8 @@ class OtherPrecisionTest(Case):
     def test_a_float32_model_after_a_trace_in_bfloat16(self):
         model = copy.deepcopy(self.model).bfloat16()
         plans = self.plans_of(model, lambda: model(self.x.bfloat16()))
-        self.compare(self.model, self.train, plans, leaves=False, kept_ratio=2)  # float32 has 4 bytes per number, bfloat16 has 2
+        # float32 takes 4 bytes per number and bfloat16 takes 2.
+        self.compare(self.model, self.train, plans, leaves=False, kept_ratio=2)
 
     def test_float16_with_a_scaler(self):
         def forward():
@@ -213,7 +216,7 @@ class OtherPrecisionTest(Case):
             optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-2)
             scaler = torch.amp.GradScaler("cpu", init_scale=2.0**20, growth_interval=1)
             scales = []
-            for _ in range(8):  # the scaler skips steps whose gradients overflow
+            for _ in range(8):  # the scaler skips the optimizer's step if gradients overflow
                 optimizer.zero_grad(set_to_none=True)
                 with around():
                     loss = forward()
@@ -228,7 +231,7 @@ class OtherPrecisionTest(Case):
 
 
 class Convolutions(nn.Module):
-    """Runs in float32, whatever the surrounding precision."""
+    """A layer that always runs in float32."""
 
     def __init__(self):
         super().__init__()
@@ -243,7 +246,7 @@ class Convolutions(nn.Module):
 
 
 class Distances(Layer):
-    """Uses cdist, whose kernel calls other ops that autocast may cast."""
+    """A layer with cdist. The kernel of cdist calls other ops, and autocast may cast them."""
 
     repeats = 1
 
@@ -254,7 +257,7 @@ class Distances(Layer):
 
 
 class ManyDistances(Distances):
-    """Has so many rows that cdist multiplies matrices."""
+    """A layer with so many rows that cdist uses matmuls."""
 
     repeats = 4
 
@@ -271,7 +274,7 @@ class Recurrent(nn.Module):
 
 
 class BackwardTest(Case):
-    """Runs backward under a different autocast than forward."""
+    """Tests backward under another autocast setting than forward."""
 
     def check(self, make_layer):
         self.model = Stack(make_layer, num_layers=2)

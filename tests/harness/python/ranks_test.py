@@ -1,5 +1,5 @@
-"""Tests layers that are replicated, sharded or split over two ranks. Loss and gradients must have the bits of the step
-without a plan, and no byte may be left over."""
+"""Tests layers that are replicated, sharded or split over two ranks. Loss and gradients must have the same bits as
+without a plan, and no memory may leak."""
 
 import contextlib
 import gc
@@ -21,12 +21,14 @@ from rematch.selftest import Model  # noqa: E402
 
 NUM_RANKS = 2
 NUM_LEAK_STEPS = 20
-NUM_PEAKS = 5  # number of steps; the smallest peak counts, because Gloo's threads release bytes at arbitrary times
+# Number of steps. The lowest of their peaks counts, because Gloo's threads free tensors at arbitrary times.
+NUM_PEAKS = 5
 SCHEDULES = ("whole_region", "on_demand")
 PEAK_TOLERANCE = 1e-4
-# Gloo's two threads release sent and received tensors at arbitrary times, in the traced step and in the measured step.
+# Bytes of tensors that Gloo's two threads may still hold after sending or receiving them, in the traced step and in the
+# measured step.
 MOST_HELD_BY_GLOO = 2 * 2 * 64 * 32 * 4
-LEAST_SAVING = 0.9  # the peak must be below this fraction of the peak without checkpointing
+LEAST_SAVING = 0.9  # the peak must be lower than this fraction of the peak without checkpointing
 
 
 def replicated(model):
@@ -57,13 +59,14 @@ def split(model):
 
     mesh = init_device_mesh("cpu", (NUM_RANKS,), mesh_dim_names=("tensor",))
     for layer in model.layers:
-        layer.feed_forward[2].p = 0.0  # no dropout, because each rank would draw its own mask
+        layer.feed_forward[2].p = 0.0  # no dropout, because each rank would draw another mask
         parallelize_module(layer, mesh, {"feed_forward.0": ColwiseParallel(), "feed_forward.3": RowwiseParallel()})
     return model
 
 
 def split_with_sequence(model):
-    """Runs each norm on a part of the tokens. The tokens are gathered for the linear layers and scattered after them."""
+    """Splits layers with sequence parallelism. Norms run on each rank's own tokens; linear layers gather the tokens
+    before and scatter them after."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import Shard
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, SequenceParallel, parallelize_module
@@ -103,7 +106,7 @@ def assert_tracing_warns_of_sharding(model, x):
 
 
 def compare_bytes(model, x, trace, plan):
-    """Checks that the peak of each schedule equals the predicted peak and is below the peak without checkpointing."""
+    """Checks that the peak under each schedule equals the predicted peak, and is lower than without checkpointing."""
     for schedule in SCHEDULES:
         predicted = rematch.predict(trace, plan, schedule)
         found = rematch.check(model, lambda: model(x), rematch.Checkpoint(plan, schedule))
@@ -116,7 +119,7 @@ def compare_bytes(model, x, trace, plan):
 
 
 def recompute_collectives(plan):
-    """Changes the plan so that it recomputes collectives, which named policies keep."""
+    """Changes the plan so that it recomputes collectives, because plans of named policies keep them."""
     for region_type in plan["types"]:
         for op in region_type["ops"]:
             if op["name"].startswith("_c10d_functional::"):
@@ -136,7 +139,8 @@ def compare_on_one_rank(rank, distribute, policy):
     torch.manual_seed(0)
     model = Model()
     x = torch.randn(64, 32) + (0 if distribute in TENSOR_PARALLEL else rank)
-    if distribute in TENSOR_PARALLEL:  # split layers run different ops; replicated and sharded layers run the same ops
+    # Split layers run other ops than the plain model. Replicated and sharded layers run the same ops.
+    if distribute in TENSOR_PARALLEL:
         model = distribute(model)
         trace = rematch.trace(model, lambda: model(x))
         plan = rematch.resolve(trace, policy)
@@ -157,7 +161,8 @@ def compare_on_one_rank(rank, distribute, policy):
 
 
 def compare_with_torch(model, x, plan):
-    """Checks that no schedule needs more bytes than torch.utils.checkpoint plus the bytes that the plan keeps."""
+    """Checks that each schedule needs at most as many bytes as torch.utils.checkpoint, plus the bytes that the plan
+    keeps."""
     def rise(around):
         peaks = []
         for _ in range(NUM_PEAKS):
@@ -183,7 +188,8 @@ def compare_with_torch(model, x, plan):
 
 
 def assert_refused_before_the_step(rank, distribute, policy):
-    """Checks regions in several units of fully_shard. The model is sharded before or after it has scopes."""
+    """Tests a model that fully_shard has split into several units. The model is sharded before or after it gets
+    scopes."""
     x = torch.randn(64, 32) + rank
     traced = Model()
     plan = rematch.resolve(rematch.trace(traced, lambda: traced(x)), policy)
@@ -230,8 +236,8 @@ def compare_steps(model, x, plan, recomputes_collectives):
 
 
 def leave_the_plan_on_one_rank(rank, distribute, policy):
-    """Runs one more op in each layer on the last rank, as if this rank had a padded batch. Collectives must still
-    match."""
+    """On the last rank, each layer runs an additional op, as if this rank had a padded batch. The collectives of both
+    ranks must still match."""
     torch.manual_seed(0)
     model = distribute(Model())
     x = torch.randn(64, 32)
@@ -262,7 +268,7 @@ def leave_the_plan_on_one_rank(rank, distribute, policy):
 
 
 def apply_on_one_rank(rank, distribute, policy):
-    """rematch.apply before and after the model is wrapped or sharded."""
+    """Tests rematch.apply before and after a model is wrapped or sharded."""
     x = torch.randn(64, 32, generator=torch.Generator().manual_seed(rank))
     traced = Model()
     plan = rematch.resolve(rematch.trace(traced, lambda: traced(x)), policy)
@@ -272,7 +278,7 @@ def apply_on_one_rank(rank, distribute, policy):
         model = prepare(Model())
         torch.manual_seed(1)
         with rematch.watch() as figures:
-            for _ in range(3):  # the gradients of these passes add up
+            for _ in range(3):  # gradients of these passes are accumulated
                 loss = model(x)
                 loss.backward()
         return bits_of(model, loss), sum(figures["ops"]["recompute"].values())
@@ -291,7 +297,7 @@ def apply_on_one_rank(rank, distribute, policy):
 
 
 class Exchange(torch.nn.Module):
-    """Adds the other rank's message after a linear layer."""
+    """A linear layer that exchanges its result with the other rank, and adds what it receives."""
 
     def __init__(self, linear):
         super().__init__()
@@ -334,11 +340,13 @@ def by_a_sum(mine, _):
     return total
 
 
-BUFFERS = itertools.cycle([torch.zeros(128) for _ in range(16)])  # so many that no layer of a model reuses a buffer
+# So many buffers that all layers of a model use different ones.
+BUFFERS = itertools.cycle([torch.zeros(128) for _ in range(16)])
 
 
 def by_a_sum_of_a_buffer(mine, _):
-    """Reads the buffer before and after the sum. No schema shows that the sum is a write."""
+    """Reads a buffer before and after it is summed over the ranks. The schema of all_reduce does not say that it writes
+    to the buffer."""
     buffer = next(BUFFERS)
     buffer.copy_(torch.linspace(0, 1, 128))
     before = torch.sin(mine * buffer.clone())
@@ -347,8 +355,8 @@ def by_a_sum_of_a_buffer(mine, _):
 
 
 def exchange_between_layers(rank, exchange, policy):
-    """A plan of a step with messages inside layers must be rejected by name. A layer that leaves its plan must send them
-    once."""
+    """Plans must be rejected by name if a step sends messages inside layers. A layer that leaves its plan must send its
+    messages only once."""
     torch.manual_seed(rank)
     model, x = Model(), torch.randn(64, 32)
     for layer in model.layers:
@@ -387,10 +395,10 @@ def run_rank(rank, port, on_one_rank, distribute, policy):
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     torch.distributed.init_process_group("gloo", rank=rank, world_size=NUM_RANKS)
     on_one_rank(rank, distribute, policy)
-    torch.distributed.barrier()  # a rank that ends earlier would break connections that the other rank still uses
+    torch.distributed.barrier()  # both ranks must end together, because they share connections
     torch.distributed.destroy_process_group()
-    # DTensor's caches hold the group, so Gloo's threads still run. A thread that frees a tensor while Python ends would
-    # abort the process.
+    # DTensor's caches still hold the group, so Gloo's threads are still running. If such a thread freed a tensor while
+    # Python exits, the process would abort. So this skips Python's exit.
     os._exit(0)
 
 

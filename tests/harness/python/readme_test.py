@@ -1,5 +1,5 @@
-"""Runs the programs of harness/python/README.md unchanged, and its shell commands for a Python without the library.
-Their output must equal the output that the README shows, except figures that depend on measured times."""
+"""Runs the programs of harness/python/README.md unchanged, and its shell commands in a Python that lacks the library.
+The output must equal the README, except figures that depend on measured times."""
 
 import importlib.metadata
 import importlib.util
@@ -23,7 +23,8 @@ import readme_shell  # noqa: E402
 
 
 def programs():
-    """Returns (program, output that the README shows or None) for each program that begins with its imports."""
+    """Finds the programs of the README, which begin with their imports. Returns (program, output that the README shows,
+    or None)."""
     found, blocks = [], readme_blocks.blocks(README)
     for block, after in zip(blocks, blocks[1:]):
         if block.language == "python" and block.body.startswith("import rematch"):
@@ -42,12 +43,13 @@ class ReadmeTest(unittest.TestCase):
                 self.skipTest(f"{package} is not installed")
 
     def has_versions_of_the_readme(self, *packages):
-        """Other versions may run other ops."""
+        """Returns whether the installed packages have the versions of scripts/python.txt. Other versions may run other
+        ops."""
         pins = dict(re.findall(r"^(\w+)==(\S+)$", (ROOT / "scripts" / "python.txt").read_text(encoding="utf-8"), re.MULTILINE))
         return all(importlib.metadata.version(package).split("+")[0] == pins[package] for package in ("torch", *packages))
 
     def done_after(self, program):
-        """Runs the program to its end. The program must have written the pages that it renders."""
+        """Runs the program, and checks that it writes the pages that it renders."""
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, filter(None, os.environ.get(
             "PYTHONPATH", "").split(os.pathsep))))}
         with tempfile.TemporaryDirectory() as folder:
@@ -59,8 +61,8 @@ class ReadmeTest(unittest.TestCase):
         return done
 
     def run_program(self, package):
-        """The row of the step with the plan depends on measured times. The row without a plan and every other count do
-        not."""
+        """In the table, only the row `with the plan` depends on measured times. Everything else must equal the
+        README."""
         self.need(package)
         ((program, shown),) = [each for each in programs() if f"from {package} import" in each[0]]
         done = self.done_after(program)
@@ -88,7 +90,8 @@ class ReadmeTest(unittest.TestCase):
         self.assertEqual(len(re.findall("'eval_loss'", done.stdout + done.stderr)), 2)
         row = re.compile(r"^\| (\d) \| \d+ \| (\d+) \| (\d+) \|", re.MULTILINE)
         self.assertEqual({left for _, _, left in row.findall(done.stdout)}, {"0"})
-        # The plan decides how many regions a shape has. The program decides how often each shape runs.
+        # The plan depends on measured times, and decides how many regions a shape has. How often each shape runs
+        # depends only on the program.
         self.assertIn(shown[:shown.index("\n| 0 ")], done.stdout)
         steps = dict(re.findall(r"shape (\d) ran in (\d+) of the 16 batches", " ".join(README.split())))
         self.assertEqual(sum(map(int, steps.values())), 16)

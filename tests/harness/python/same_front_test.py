@@ -1,5 +1,6 @@
-"""Tests that a search from Python gives the front of `rematch search --trace`. Needs torch, transformers, diffusers and
-the binary that REMATCH_BINARY names."""
+"""Tests that rematch.search gives the same front as `rematch search --trace`.
+
+Needs torch, transformers, diffusers and the binary that REMATCH_BINARY names."""
 
 import importlib.util
 import json
@@ -17,7 +18,7 @@ from rematch._step import run_first_step
 ROOT = pathlib.Path(__file__).parents[3]
 BINARY = os.environ.get("REMATCH_BINARY", str(ROOT / "build" / "dev" / "harness" / "cli" / "lite" / "rematch"))
 MODELS = (zoo.llama, zoo.qwen3, zoo.mixtral, zoo.gpt2, zoo.bert, zoo.vit, zoo.wan, zoo.flux, zoo.ltx, zoo.sd3)
-NOT_COMPARED = ("date", "git_commit", "git_dirty", "reproduce")  # these fields say where and when the search ran
+NOT_COMPARED = ("date", "git_commit", "git_dirty", "reproduce")  # fields that say where and when the search ran
 POINTS = 6
 
 

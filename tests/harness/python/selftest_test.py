@@ -25,15 +25,15 @@ class LibraryTest(unittest.TestCase):
 
 class SelfTestTest(unittest.TestCase):
     def test_the_self_test_passes_without_numpy(self):
-        """A bare virtual environment with torch has no numpy."""
+        """The self-test must run without numpy, because a new virtual environment with torch does not have it."""
         script = "import sys; sys.modules['numpy'] = None; from rematch.selftest import main; sys.exit(main())"
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual([line[:3] for line in done.stdout.splitlines()], ["ok:"] * 6)
 
     def test_a_trace_does_not_depend_on_memory_counting(self):
-        """In training, torch's own allocators are active. A trace must still count backward's bytes, and restore the
-        allocators."""
+        """In training, memory is not counted, and torch's own allocators are active. A trace must still contain the
+        bytes of backward, and afterwards torch's allocators must be active again."""
         script = """
 import json, sys, rematch
 if sys.argv[1] == "counted":

@@ -32,7 +32,7 @@ def steps_of(model):
 
 
 def combined(kinds, policies):
-    """Returns the plan, and the traces that it was made for."""
+    """Makes one plan for several shapes. Returns the plan, and the trace of each shape."""
     model = made(kinds)
     traces = rematch.trace(model, steps_of(model))
     return rematch.combine(traces, [rematch.resolve(trace, policy) for trace, policy in zip(traces, policies, strict=True)]), traces
@@ -195,7 +195,7 @@ class ShapesTest(unittest.TestCase):
 
 @unittest.skipUnless(importlib.util.find_spec("transformers"), "transformers is not installed")
 class LlamaTest(unittest.TestCase):
-    """Attention of Llama takes another path if a batch is padded."""
+    """Tests Llama, whose attention runs other ops if a batch is padded."""
 
     def setUp(self):
         from transformers import LlamaConfig, LlamaForCausalLM

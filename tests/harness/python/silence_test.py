@@ -1,5 +1,5 @@
-"""Tests steps in which a plan has no effect. Evaluation must be silent, and each fault of the program must be reported
-once."""
+"""Tests steps in which a plan has no effect. During evaluation rematch must print nothing. A mistake of the program
+must be reported once."""
 
 import contextlib
 import unittest
@@ -14,7 +14,7 @@ from rematch.selftest import Model  # noqa: E402
 
 
 class DirectModel(Model):
-    """Calls the forward of some layers directly, which runs no hooks."""
+    """Calls the method forward() of some layers directly, which bypasses their hooks."""
 
     direct = (1, 3)
 
@@ -50,7 +50,7 @@ class Case(unittest.TestCase):
         self.assertEqual(self.warnings_of(run), [])
 
     def assert_said_once(self, run, *words):
-        """Repeats a fault three times and expects one warning of one line."""
+        """Makes the same mistake three times, and requires a single warning of one line."""
         found = self.warnings_of(lambda: [run() for _ in range(3)])
         self.assertEqual(len(found), 1, found)
         self.assertTrue(found[0].startswith("rematch: "), found)
@@ -165,7 +165,7 @@ class FaultTest(Case):
 
 
 class TwoModelsTest(unittest.TestCase):
-    """Uses two models in one step. Their layers have the same names but run different ops."""
+    """Tests two models in one step. Their layers have the same names, but run other ops."""
 
     def setUp(self):
         torch.manual_seed(0)
@@ -237,7 +237,7 @@ class TwoModelsTest(unittest.TestCase):
 
 
 class EvaluationTest(Case):
-    """Without grad mode there is nothing to checkpoint and nothing to report."""
+    """Tests recordings without grad mode, in which there is nothing to checkpoint and nothing to report."""
 
     def bare_evaluation(self, around):
         with around(), rematch.recording(self.checkpoint):
@@ -256,7 +256,7 @@ class EvaluationTest(Case):
 
     def test_before_scopes_are_set(self):
         self.assert_silent(lambda: self.bare_evaluation(torch.no_grad))
-        self.assertEqual(len(self.warnings_of(self.step)), 1)  # training still gets the warning
+        self.assertEqual(len(self.warnings_of(self.step)), 1)  # a later training step must still warn
 
     def test_grad_mode_off_inside_the_recording(self):
         def generate():

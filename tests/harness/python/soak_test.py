@@ -1,7 +1,8 @@
-"""Trains a mixture of experts for many steps: padded and unpadded batches, an evaluation every 50 steps, autocast and
-gradient accumulation, under one plan of two shapes. Every loss and the final parameters must have the bits of the run
-without a plan, and no step may leave a byte behind. Runs 1,000 steps under REMATCH_SEEDS=3000 or more, which scripts/test
---deep sets, and 100 otherwise."""
+"""Trains a mixture of experts for many steps under one plan of two shapes: with padded and unpadded batches, autocast,
+gradient accumulation, and an evaluation every 50 steps. Every loss and the final parameters must have the same bits as
+in a run without a plan, and no step may leak memory.
+
+Runs 100 steps, or 1,000 steps if REMATCH_SEEDS is at least 3000, as in scripts/test --deep."""
 
 import contextlib
 import gc
@@ -22,7 +23,7 @@ BATCH, TOKENS, WIDTH, EXPERTS, LAYERS, VOCABULARY = 4, 12, 16, 4, 3, 32
 
 
 class Experts(torch.nn.Module):
-    """Sends each token to one expert. An expert without tokens runs no op."""
+    """Experts of a layer. Each token goes to one expert. An expert without tokens runs no ops."""
 
     def __init__(self):
         super().__init__()
@@ -91,7 +92,7 @@ def made():
 
 
 class Run:
-    """A training run, one step at a time."""
+    """A training run. The caller runs it one step at a time."""
 
     def __init__(self, checkpoint=None):
         self.model = made()
@@ -132,7 +133,7 @@ class SoakTest(unittest.TestCase):
         plain, checkpointed = Run(), Run(checkpoint)
         held = []
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the routes of tokens vary, and so do the ops
+            warnings.simplefilter("ignore")  # ignores warnings that ops vary; they depend on the routes of tokens
             for number in range(NUM_STEPS):
                 expected, found = plain.step(number), checkpointed.step(number)
                 self.assertTrue(all(map(torch.equal, expected, found)), f"a loss of step {number}")

@@ -29,7 +29,7 @@ class FeedForward(torch.nn.Module):
 
 
 class Layer(torch.nn.Module):
-    """Pre-norm attention, then a feed-forward part."""
+    """A layer with attention and a feed-forward part, each after a norm."""
 
     def __init__(self, width=WIDTH, dropout=0.0):
         super().__init__()
@@ -43,7 +43,7 @@ class Layer(torch.nn.Module):
 
 
 class Stack(torch.nn.Module):
-    """Returns a loss. Calls `make_layer` once for each layer."""
+    """A model that returns a loss. It calls `make_layer` once for each of its layers."""
 
     def __init__(self, make_layer=Layer, num_layers=4, width=WIDTH):
         super().__init__()

@@ -1,6 +1,6 @@
-"""Stand-ins for trainers that are not installed, and a model for them. A stand-in reads the configuration of its
-trainer and wraps the layers that the trainer would wrap, in the way of the trainer's own code. Each one takes the
-configuration and the model, and returns a function that undoes the wrapping."""
+"""Stand-ins for trainers that are not installed, and a model for them. A stand-in reads the trainer's configuration and
+wraps the same layers in the same way as the trainer's own code. It takes the configuration and the model; if the
+trainer offloads, also a Host. It returns a function that undoes the wrapping."""
 
 import fnmatch
 import functools
@@ -15,7 +15,7 @@ from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selectiv
 aten = torch.ops.aten
 
 GPU_ATTENTION = aten._scaled_dot_product_flash_attention.default, aten._scaled_dot_product_efficient_attention.default
-# Trainers list the fused attention kernels of GPUs. Here the CPU's kernel takes their place.
+# Trainers list attention kernels of GPUs. The tests run on a CPU, so its kernel is added to the list.
 ATTENTION = *GPU_ATTENTION, aten._scaled_dot_product_flash_attention_for_cpu.default
 
 
@@ -33,7 +33,8 @@ class Projections(torch.nn.Module):
 
 
 class Core(torch.nn.Module):
-    """The attention kernel between the projections. Takes and returns [batch, tokens, dim]."""
+    """Runs the attention kernel on the results of the projections. Takes and returns tensors of [batch, tokens,
+    dim]."""
 
     def forward(self, q, k, v):
         q, k, v = (part.unflatten(-1, (2, -1)).transpose(1, 2) for part in (q, k, v))
@@ -82,7 +83,7 @@ class Layer(torch.nn.Module):
 
 
 class Decoder(torch.nn.Module):
-    """Layers in the container that the trainer expects: a list, or a dictionary if `keyed`."""
+    """A model that stores its layers as the trainer expects: in a list, or in a dictionary if `keyed`."""
 
     def __init__(self, dim=32, num_layers=4, vocabulary=64, keyed=False, norm=torch.nn.RMSNorm, rotary=False):
         super().__init__()
@@ -105,13 +106,14 @@ def layers_of(model):
 
 
 def replaced(module, name, function):
-    """Replaces a method of one module. Returns a function that restores the method."""
+    """Replaces a method of one module. Returns a function that undoes this."""
     setattr(module, name, function)
     return functools.partial(delattr, module, name)
 
 
 def wrapped(module, **options):
-    """Wraps a module as torch's checkpoint_wrapper does, without its generator."""
+    """Wraps a module in torch.utils.checkpoint. Unlike torch's checkpoint_wrapper, does not restore the state of random
+    generators by default."""
     options = {"use_reentrant": False, "preserve_rng_state": False, **options}
     return replaced(module, "forward", functools.partial(checkpoint, module.forward, **options))
 
@@ -130,8 +132,8 @@ def wrap_all_moving(modules, host, **options):
 
 
 def saving(saved, halved=()):
-    """Returns a context_fn that saves the results of ops. Of the ops in `halved`, it saves every second one: the first,
-    the third, and so on. Forward and recompute count them separately."""
+    """Returns a context_fn that saves the results of the ops in `saved`. Of the ops in `halved`, it saves only the
+    first, the third, and so on, counted separately in forward and in recompute."""
     def contexts():
         num_halved = {False: 0, True: 0}
 
@@ -200,8 +202,8 @@ def transformers(lines, model, host):
 
 
 def torchtitan(config, model):
-    """Imitates torchtitan before it used torch_remat: mode and selective_ac_option of the job's TOML. Recompute runs to
-    the end of each region."""
+    """Imitates torchtitan before it used torch_remat. It was configured by mode and selective_ac_option in the job's
+    TOML. It recomputes each region to its end."""
     config = config["activation_checkpoint"]
     layers, option = layers_of(model), config.get("selective_ac_option", "2")
     if config["mode"] == "selective" and option == "op":
@@ -222,8 +224,8 @@ REMAT_CONFIGS = {"ActivationRematConfig": remat_config, "FullActivationRematConf
 
 
 def torchtitan_on_remat(lines, model):
-    """Imitates torchtitan on torch_remat: the model declares regions, and the config says which regions are saved.
-    Every linear, the attention kernel and every add is a region. The add that ends a block is always saved."""
+    """Imitates torchtitan based on torch_remat. There, the model declares regions: every linear, the attention kernel
+    and every add. The configuration says which regions are saved. The last add of a block is always saved."""
     import torch_remat
 
     (config,) = eval(f"dict({lines})", dict(REMAT_CONFIGS)).values()
@@ -278,7 +280,7 @@ def torchtune(config, model, host=None):
 
 
 def modalities(config, model):
-    """Imitates modalities, which keeps the layers in a dictionary."""
+    """Imitates modalities, which stores its layers in a dictionary."""
     variant, parameters = config["ac_variant"], config["ac_fun_params"]
     layers = list(model.layers.values())
     if variant == "full_activation_checkpointing":
@@ -294,7 +296,7 @@ def modalities(config, model):
 
 
 def axolotl(config, model, host=None):
-    """Imitates axolotl, which passes keywords from the run's YAML to a method of transformers' models."""
+    """Imitates axolotl, which passes arguments from the run's YAML to a method of transformers' models."""
     keywords = dict(config.get("gradient_checkpointing_kwargs", {"use_reentrant": True}))
     if config.get("selective_checkpointing"):
         keywords = {"use_reentrant": False, "context_fn": saving(ATTENTION)}
@@ -307,11 +309,12 @@ def axolotl(config, model, host=None):
 
 
 def apply_activation_checkpointing(model, checkpointing_type, n_layer=1):
-    """Imitates FastVideo's function of this name. `model` is the transformer."""
+    """Imitates the function of this name in FastVideo. `model` is its transformer."""
     layers = layers_of(model)
     if checkpointing_type == "block_skip":
         layers = layers[::n_layer]
-    if checkpointing_type == "ops":  # one region for the whole model; saves attention only on GPUs
+    # The whole model is one region. FastVideo names only attention kernels of GPUs, so attention on a CPU is not saved.
+    if checkpointing_type == "ops":
         mm = aten.mm.default
         return wrapped(model, context_fn=saving((mm, *GPU_ATTENTION), halved=(mm,)))
     if checkpointing_type == "attn_only":
@@ -320,7 +323,7 @@ def apply_activation_checkpointing(model, checkpointing_type, n_layer=1):
 
 
 def flags_of(lines):
-    """Returns the values of each flag on a command line."""
+    """Parses a command line. Maps each flag to the list of its values."""
     flags = {}
     for word in shlex.split(lines):
         if word.startswith("--"):
@@ -331,7 +334,8 @@ def flags_of(lines):
 
 
 def fastvideo_1716(lines, model):
-    """Imitates FastVideo's pull request 1716, in which type `ops` makes a region of each layer and keeps attention."""
+    """Imitates FastVideo's pull request 1716. With it, type `ops` makes each layer a region and keeps the results of
+    attention."""
     assert flags_of(lines) == {"--enable-gradient-checkpointing-type": ["ops"]}
     return wrap_all(layers_of(model), context_fn=saving(ATTENTION))
 
@@ -341,13 +345,14 @@ def fastvideo(lines, model):
 
 
 class CheckpointWithoutOutput(torch.autograd.Function):
-    """Imitates Megatron's function of this name. After the next module has read the output, the caller frees the
-    output's storage. Before the backward of that module, a hook runs the function again and fills the storage."""
+    """Imitates the function of this name in Megatron. It computes an output. As soon as the next module has read the
+    output, the caller frees the output's storage. Before the backward of that module, a hook computes the output again
+    and fills the storage."""
 
     @staticmethod
     def forward(ctx, function, hold, x):
         ctx.hold = hold
-        with torch.enable_grad():  # without grad mode, torch would choose another kernel for a norm
+        with torch.enable_grad():  # a norm would use another kernel without grad mode
             output = function(x.detach()).detach()
         hold.update(function=function, x=x.detach(), output=output)
         return hold["output"]
@@ -374,7 +379,8 @@ class CheckpointWithoutOutput(torch.autograd.Function):
 
 
 def without_outputs_of_norms(layer):
-    """Frees the outputs of the layer's norms after use, as Megatron does. Returns a function that undoes this."""
+    """Frees the outputs of the layer's norms after they are read, as Megatron does. Returns a function that undoes the
+    wrapping."""
     def without_output(norm, module, x):
         hold = {}
         result = module(CheckpointWithoutOutput.apply(norm, hold, x))
@@ -401,8 +407,8 @@ def offloading_megatron(modules, layers, host):
 
 
 def megatron(lines, model, host=None):
-    """Imitates Megatron, which recomputes groups of layers, the first layers, or modules of every layer. Recompute runs
-    to the end of each region."""
+    """Imitates Megatron. It can recompute groups of layers, the first layers, or some modules of every layer. It
+    recomputes each region to its end."""
     flags = flags_of(lines)
     layers = layers_of(model)
     if "--fine-grained-activation-offloading" in flags:

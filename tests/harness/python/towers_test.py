@@ -1,4 +1,4 @@
-"""Tests parts of a model that only some batches run, such as a vision tower next to a text model."""
+"""Tests models of which a part runs only for some batches, such as the vision tower of a text model."""
 
 import unittest
 import warnings
@@ -34,7 +34,7 @@ class TowersTest(BesideTorch):
         self.text, self.image = batch(8), batch(16)
 
     def train_with(self, *batches):
-        """Returns one step that accumulates gradients over all batches."""
+        """Returns a function for compare() that runs all batches and accumulates their gradients."""
         def train(around):
             losses = []
             for arguments in batches:
@@ -54,7 +54,8 @@ class TowersTest(BesideTorch):
         self.compare_batches(self.plans_of(self.model, lambda: self.model(self.text, self.image)))
 
     def test_a_plan_of_a_batch_without_an_image(self):
-        plans = self.plans_of(self.model, lambda: self.model(self.text), ["full"])  # a batch with an image keeps more
+        # Tests only policy full. With other policies, a batch with an image keeps more than the plan says.
+        plans = self.plans_of(self.model, lambda: self.model(self.text), ["full"])
         self.assertEqual({region["first_scope"].split(".")[0] for region in plans["full"]["regions"]}, {"text"})
         self.compare_batches(plans, torch_layers=self.model.text)
 

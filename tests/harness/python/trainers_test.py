@@ -1,5 +1,5 @@
-"""Tests training loops of other packages with rematch.recording around their forward. After some steps, parameters must
-have the bits of the loop without rematch, and no byte may be left over."""
+"""Tests training loops of other packages whose forward runs inside rematch.recording. After some steps, parameters must
+have the same bits as without rematch, and no memory may leak."""
 
 import functools
 import gc
@@ -51,8 +51,8 @@ class LoopTest(unittest.TestCase):
         return rematch.resolve(rematch.trace(model, lambda: model(input_ids=ids, labels=ids).loss), "full")
 
     def check(self, train):
-        """`train(model, num_steps, checkpoint)` trains the model, without a plan if checkpoint is None. The peak must
-        not exceed the peak of the training with each layer under torch.utils.checkpoint."""
+        """`train(model, num_steps, checkpoint)` trains the model; without a plan if `checkpoint` is None. Training
+        under a plan must have at most the peak of training with torch.utils.checkpoint around each layer."""
         expected, under_torch = small_llama(), small_llama()
         train(expected, 3, None)
         with checkpointed_by_torch(under_torch.model.layers, draws=True):
@@ -70,7 +70,7 @@ class LoopTest(unittest.TestCase):
                 self.assert_no_leak(train, checkpoint)
 
     def watched(self, run):
-        """Returns the bytes by which memory rose, and the number of recomputed ops."""
+        """Returns the bytes that `run` adds at its peak, and the number of recomputed ops."""
         gc.collect()
         with rematch.watch() as figures:
             run()
@@ -98,7 +98,7 @@ class LoopTest(unittest.TestCase):
             self.check(train)
 
     def test_an_applied_model(self):
-        """The trainer does not know that the model follows a plan."""
+        """Tests rematch.apply. It is called on the model before training, so the trainer needs no changes."""
         def applied(train, **options):
             def run(model, num_steps, checkpoint):
                 train(model if checkpoint is None else rematch.apply(model, checkpoint), num_steps, None, **options)
@@ -116,13 +116,14 @@ class LoopTest(unittest.TestCase):
         options = {self.trained_by_hugging_face: {"bf16": True}, self.trained_by_accelerate: {"mixed_precision": "bf16"}}
         for train, precision in options.items():
             with self.subTest(train=train.__name__), unittest.mock.patch.dict(os.environ), warnings.catch_warnings():
-                AcceleratorState._reset_state(reset_partial_state=True)  # accelerate keeps the precision in global state
+                # accelerate stores the precision in global state, so this state is reset.
+                AcceleratorState._reset_state(reset_partial_state=True)
                 self.addCleanup(AcceleratorState._reset_state, reset_partial_state=True)
                 warnings.filterwarnings("ignore", message="rematch: region .* left its plan")
                 self.check(functools.partial(train, **precision))
 
     def test_generating_inside_a_recording(self):
-        model = small_llama().eval()  # dropout draws different numbers each time
+        model = small_llama().eval()  # without dropout, so that both runs give the same result
         ids = torch.stack([row["input_ids"] for row in texts(BATCH_SIZE)])
         checkpoint = rematch.Checkpoint(self.plan())
         expected = model.generate(ids, max_new_tokens=4, do_sample=False)
@@ -142,7 +143,7 @@ class LoopTest(unittest.TestCase):
 
     @unittest.skipUnless(has_package("peft"), "peft is not installed")
     def test_adapters_around_an_applied_model(self):
-        """PEFT calls the forward of the module that it wraps."""
+        """Tests rematch.apply with PEFT, which calls forward() of the wrapped module directly."""
         import peft
 
         ids = torch.stack([row["input_ids"] for row in texts(BATCH_SIZE)])

@@ -1,5 +1,5 @@
-"""Tests the engine under common ways of training in PyTorch. Loss and every gradient must have the bits of the step without
-the engine, and nothing may be left behind."""
+"""Tests the engine with common ways to train in PyTorch. Loss and all gradients must have the same bits as without the
+engine, and no memory or state may be left over."""
 
 import contextlib
 import copy
@@ -26,7 +26,7 @@ def gradients_of(model):
 
 
 class Case(unittest.TestCase):
-    """A model with dropout and its trace, run from the same seed with and without a plan."""
+    """Runs a model with dropout from the same seed, with and without a plan."""
 
     def setUp(self):
         torch.manual_seed(0)
@@ -48,7 +48,8 @@ class Case(unittest.TestCase):
                 self.assertEqual(want, have)
 
     def check(self, train, step=None, policy="full"):
-        """`train(recorded)` calls recorded(forward) for each forward pass, and returns a tensor."""
+        """Compares training with and without a plan. `train(recorded)` calls recorded(forward) for each forward pass,
+        and returns a tensor."""
         expected = self.run_from_seed(lambda: train(lambda forward: forward()))
         trace = rematch.trace(self.model, step or (lambda: self.model(self.x)))
         plan = rematch.resolve(trace, policy)
@@ -264,7 +265,7 @@ class TrainingTest(Case):
             optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-2)
             scaler = torch.amp.GradScaler("cpu", init_scale=2.0**127, growth_interval=1)
             scales = []
-            for _ in range(4):  # the first steps overflow and are skipped
+            for _ in range(4):  # in the first steps gradients overflow, so the scaler skips them
                 optimizer.zero_grad(set_to_none=True)
                 scaler.scale(recorded(forward)).backward()
                 scaler.step(optimizer)
@@ -337,7 +338,8 @@ class ScopesTest(Case):
             ends = {region[end] for region in plan["regions"] for end in ("first_scope", "last_scope")}
             with rematch.scopes(self.model, rematch.Checkpoint(plan)):
                 self.assertEqual(self.hooked(), sorted(ends))
-            found = rematch.check(self.model, lambda: self.model(self.x), rematch.Checkpoint(plan))  # the scopes are still active
+            # The scopes of the model are still active, so check() must work with them.
+            found = rematch.check(self.model, lambda: self.model(self.x), rematch.Checkpoint(plan))
             self.assertTrue(found["bits_equal"])
             self.assertEqual(found["checkpointed"]["executed_ops"]["recompute"],
                              rematch.predict(trace, plan)["recomputed_ops"])
@@ -359,8 +361,8 @@ class RefusalTest(Case):
             return self.model(self.x)
 
     def assert_refused(self, run, words, kind=RuntimeError):
-        """Expects an error of one line. No byte, gradient, scope or hook may be left behind, and a sound model must still
-        step."""
+        """Requires an error of one line. Afterwards no bytes, gradients, scopes or hooks may be left over, and a step
+        of another model must work."""
         gc.collect()
         before = rematch.allocated_bytes()
         with self.assertRaisesRegex(kind, words) as error:
@@ -389,7 +391,7 @@ class RefusalTest(Case):
         compiled = torch.compile(lambda x: self.model(x) * 2, backend="eager")
         with self.assertWarnsRegex(UserWarning, "runs in a function of torch.compile|called no module that the plan governs"), \
                 rematch.scopes(self.model), rematch.recording(rematch.Checkpoint(self.plan)):
-            torch.manual_seed(5)  # dropout draws from this generator
+            torch.manual_seed(5)  # seeds the generator from which dropout draws
             found = compiled(self.x)
         torch.manual_seed(5)
         self.assertTrue(torch.equal(found, self.model(self.x) * 2))
@@ -534,7 +536,7 @@ class RefusalTest(Case):
 
 
 class WatchTest(Case):
-    """Tests what a watched step executed and held, by phase and holder."""
+    """Tests the figures of rematch.watch: executed ops by phase, and held bytes by holder."""
 
     def step_with_optimizer(self, recorded=contextlib.nullcontext):
         optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-3)
@@ -585,7 +587,7 @@ class WatchTest(Case):
 
     def test_parameters_count_as_other_without_a_model(self):
         with rematch.watch(self.model):
-            pass  # the next watch must not know this watch's model
+            pass  # the next watch must not use the model of this watch
         with rematch.watch() as figures:
             self.model(self.x).backward()
         self.assertEqual(figures["holders_at_peak_bytes"]["parameters"], 0)
@@ -627,7 +629,7 @@ class WatchTest(Case):
 
 
 class LeftAsItWasTest(Case):
-    """Tests that the package's own steps leave a model with statistics and hooks as it was."""
+    """Tests that steps that rematch itself runs do not change a model that has statistics and hooks."""
 
     def setUp(self):
         super().setUp()
@@ -691,8 +693,8 @@ class PredictionTest(Case):
                     self.check_against_prediction(trace, plan, schedule)
 
     def test_plans_that_keep_one_op_of_layers_with_factories(self):
-        """If other code holds the result of its op, a factory such as torch.empty_like returns a different tensor
-        object."""
+        """A factory such as torch.empty_like returns another tensor object if other code holds the result of the
+        factory's op."""
         class Permuting(torch.nn.Module):
             def __init__(self):
                 super().__init__()

@@ -1,5 +1,4 @@
-"""Tests torch.func around a model with scopes, forward-mode gradients, and gradients of gradients, inside a recorded
-step."""
+"""Tests torch.func on a model with scopes, forward-mode gradients, and second derivatives, inside a recorded step."""
 
 import unittest
 
@@ -13,7 +12,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 class Case(BesideTorch):
     def setUp(self):
-        self.enterContext(sdpa_kernel(SDPBackend.MATH))  # the other backends have no second derivative
+        self.enterContext(sdpa_kernel(SDPBackend.MATH))  # other backends have no second derivative
         torch.manual_seed(0)
         self.model, self.x = Stack(num_layers=3), batch(length=8, size=3)
         self.plans = self.plans_of(self.model, lambda: self.model(self.x))
@@ -35,8 +34,8 @@ class FunctionalCallTest(Case):
         self.compare(self.model, train, self.plans, leaves=False)
 
     def test_other_parameters(self):
-        """torch.utils.checkpoint runs the layers again with the model's own parameters, so the other parameters get no
-        gradient."""
+        """Calls the model with other parameters than its own. torch.utils.checkpoint would recompute layers with the
+        model's own parameters, so the other parameters would get no gradients."""
         others = {name: (1.01 * each).requires_grad_() for name, each in self.values.items()}
 
         def train(around):
@@ -48,7 +47,7 @@ class FunctionalCallTest(Case):
 
 
 class TransformTest(Case):
-    """torch.func disables saved-tensor hooks, so layers inside its transforms are not checkpointed."""
+    """Tests transforms of torch.func. They disable saved-tensor hooks, so layers inside them are not checkpointed."""
 
     def compare_transform(self, train):
         self.compare(self.model, train, self.plans, torch_runs=False, recomputes=False)

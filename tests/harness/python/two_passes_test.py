@@ -1,4 +1,5 @@
-"""Tests backward in several passes: gradients of inputs first and of weights later, and steps inside hooks of backward."""
+"""Tests backward in several passes. Gradients of inputs are computed before gradients of weights, or a hook of backward
+runs whole steps."""
 
 import unittest
 
@@ -8,7 +9,8 @@ from stack import Stack, batch
 
 
 class InputsFirstTest(BesideTorch):
-    """Splits backward like pipelines that fill their bubbles with the gradients of weights."""
+    """Splits backward as pipeline parallelism does: gradients of weights are computed later, when the rank would
+    otherwise be idle."""
 
     def setUp(self):
         torch.manual_seed(0)
@@ -80,8 +82,9 @@ class Encoder(Stack):
 
 
 class HookTest(BesideTorch):
-    """Tests GradCache. It makes representations of all batches without grad mode. Inside a hook of the loss's backward it
-    then runs a step for each batch, with the gradients of its representations."""
+    """Tests GradCache. First it computes representations of all batches without grad mode, and the loss of all
+    representations. During the loss's backward, a hook runs a step for each batch, with the gradients of the batch's
+    representations."""
 
     def setUp(self):
         torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""Checks the package, and a user's program that imports it, with mypy."""
+"""Checks the types of the package, and of a user's program that imports the package, with mypy."""
 
 import importlib.util
 import pathlib
@@ -21,8 +21,8 @@ rematch.render(None, "page.html")
 @unittest.skipUnless(importlib.util.find_spec("mypy"), "mypy is not installed")
 class TypingTest(unittest.TestCase):
     def test_every_function_has_types(self):
-        """Checks everything that --strict checks, except two things that torch itself leaves untyped: backward(), and
-        the result of a module."""
+        """Runs mypy with all checks of --strict except two, because torch leaves backward() and the result of a module
+        untyped."""
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run(
                 [sys.executable, "-m", "mypy", "--strict", "--allow-untyped-calls", "--no-warn-return-any", "--no-error-summary",

@@ -1,4 +1,4 @@
-"""Tests the comparison of recomputed results with the results in forward."""
+"""Tests the option that compares results of recompute with results of forward."""
 
 import gc
 import subprocess
@@ -17,7 +17,7 @@ SCHEDULES = ("whole_region", "on_demand")
 
 
 class State:
-    """The hidden state of the ops below."""
+    """Hidden state of the ops below: their number of calls."""
 
     num_calls = 0
 
@@ -133,7 +133,7 @@ class TrainingTest(Case):
             self.assertNotIn("\n", said[0])
 
     def test_the_last_step_is_reported_too(self):
-        """report() warns. Otherwise the checkpoint warns when it is destroyed. Each op is named once."""
+        """Differences are reported by report(), or when the checkpoint is destroyed. Each op is named only once."""
         self.put(counted)
         for end in ("report", "death", "both"):
             checkpoint = self.checkpoint()
@@ -176,7 +176,7 @@ class TrainingTest(Case):
 
 
 def train_to_the_end():
-    """A program whose last step is verified. Its checkpoint lives until the program ends."""
+    """A program that verifies its last step. Its checkpoint is destroyed only when the program ends."""
     case = TrainingTest()
     case.setUp()
     case.put(counted)

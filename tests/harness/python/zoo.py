@@ -110,7 +110,7 @@ def rwkv():
     model = RwkvForCausalLM(RwkvConfig(
         hidden_size=32, attention_hidden_size=32, intermediate_size=64, num_hidden_layers=3, vocab_size=256,
         context_length=64, use_cache=False))
-    ids = torch.randint(0, 256, (2, 8))  # short, because each token runs about 30 ops in each layer
+    ids = torch.randint(0, 256, (2, 8))  # a short sequence, because each token runs about 30 ops per layer
     return model, lambda: model(input_ids=ids, labels=ids).loss
 
 
@@ -161,8 +161,8 @@ def cogvideox():
 
 
 def qwen_image():
-    """Makes a model that never reads the text output of the last layer. In its first step the model caches a table of
-    4,096 bytes."""
+    """Makes a model that never reads the text output of the last layer. The model caches a table of 4,096 bytes in its
+    first step."""
     from diffusers import QwenImageTransformer2DModel
     model = QwenImageTransformer2DModel(
         patch_size=2, in_channels=16, out_channels=4, num_layers=3, attention_head_dim=16, num_attention_heads=2,
@@ -174,7 +174,8 @@ def qwen_image():
 
 
 def unet():
-    """Makes a model that runs its lists of layers in a different order than it holds them: down, middle, up."""
+    """Makes a model that runs its lists of layers in the order down, middle, up. The model lists them in another
+    order."""
     from diffusers import UNet2DModel
     model = UNet2DModel(
         sample_size=16, in_channels=3, out_channels=3, layers_per_block=2, block_out_channels=(16, 32, 32),

@@ -7,7 +7,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Returns the states of ranks that have joined and are running.
+// Returns the states of `count` ranks, all joined and running.
 std::vector<RankState> running_ranks(int count) {
   std::vector<RankState> ranks(static_cast<std::size_t>(count));
   for (int rank = 0; rank < count; ++rank) {

@@ -39,8 +39,8 @@ std::string refusal_by_all(CollectiveLog& log, Ranks& ranks) {
   return {};
 }
 
-// Gathers of 4 x 12 floats into 8 x 12, and scatters from 8 x 12 into 4 x 12. The larger side has
-// 384 bytes each time.
+// All-gathers make 8 x 12 floats from 4 x 12, and reduce-scatters the reverse. Each is counted with
+// the bytes of its larger side, 384.
 TEST_CASE("collectives of a recomputed step are counted by kind, phase and group, with bytes") {
   const PretendedRanks ranks(0, {{kLogged, {0, 1}}});
   const NamedNetwork network = collective_networks(kLogged).at(1);
@@ -88,8 +88,8 @@ TEST_CASE("a collective is listed with group, type, shape, phase and origin of i
                 "reduce in 'all' of Double [4, 2] (made by aten::_to_copy, collectives since: 1)"});
 }
 
-// Rank 1 reduces the same two tensors in the other order, so Gloo adds tensors that do not belong
-// together.
+// Both ranks reduce the same two tensors, but in different orders. Gloo therefore adds tensors that
+// do not belong together.
 TEST_CASE("rank: a swap", "[.rank]") {
   Ranks ranks = this_rank({group_of_all(kLogged)});
   const at::Tensor x = at::ones({2, 3}).mul(1 + ranks.rank());
@@ -138,8 +138,8 @@ TEST_CASE("a collective that only one rank runs is found") {
   CHECK(failure_of_ranks(3, "rank: an additional collective on one rank") == "");
 }
 
-// Ranks may differ in the rows that they exchange, because of routing, and in the ops that they run
-// before a collective.
+// Two differences between ranks are allowed: how many rows they exchange, because of routing, and
+// which ops they run before a collective.
 TEST_CASE("rank: allowed differences", "[.rank]") {
   Ranks ranks = this_rank({group_of_all(kLogged)});
   CollectiveLog log;

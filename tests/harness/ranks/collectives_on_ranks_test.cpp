@@ -1,5 +1,5 @@
-// Tests functional collectives on real processes: correct values, and the same bits in every
-// repetition.
+// Tests functional collectives between real processes. Values must be correct, and every repetition
+// must give the same bits.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -21,7 +21,7 @@ namespace {
 constexpr const char* kGroup = "all";
 constexpr int kRepeats = 20;
 
-// The numbers differ on each rank and cannot be summed exactly in float32.
+// Returns numbers that are different on each rank, and whose sum in float32 must be rounded.
 at::Tensor numbers_of(int rank, std::int64_t rows) {
   return at::arange(rows * 3, at::kFloat).view({rows, 3}).mul(0.1).add(0.7 * rank).exp();
 }
@@ -93,7 +93,7 @@ TEST_CASE("gathers, exchanges and broadcasts over ranks give each rank its part"
   }
 }
 
-// Rank 0 sends all its rows to rank 1, which sends no rows.
+// Rank 0 sends all its rows to rank 1. Rank 1 sends no rows.
 TEST_CASE("rank: an uneven exchange", "[.rank]") {
   const Ranks ranks = this_rank({group_of_all(kGroup)});
   const at::Tensor mine = numbers_of(ranks.rank(), 3);
@@ -108,8 +108,8 @@ TEST_CASE("an exchange may be uneven, and some ranks may send nothing") {
   CHECK(failure_of_ranks(2, "rank: an uneven exchange") == "");
 }
 
-// Tensors of 256 KiB. Gloo's own threads would hold the tensors, and a copy, a little longer. The
-// log knows every storage but holds no storage.
+// Gloo's own threads would hold the tensors of 256 KiB, and a copy of them, for a while after a
+// collective. The log must remember every storage without keeping it alive.
 TEST_CASE("rank: bytes after a collective", "[.rank]") {
   install_counting_allocators();
   const Ranks ranks = this_rank({group_of_all(kGroup)});
@@ -145,7 +145,7 @@ TEST_CASE("two groups with the same name but different ranks are separate") {
   CHECK(failure_of_ranks(4, "rank: two groups with the same name") == "");
 }
 
-// A group that contains only rank 2 of 4.
+// Rank 2 of 4 is simulated. The other ranks do not exist.
 TEST_CASE("a simulated rank has outputs of the real shapes, filled from its own input") {
   const PretendedRanks ranks(2, {{kGroup, {0, 1, 2, 3}}});
   const at::Tensor mine = numbers_of(2, 4);

@@ -1,6 +1,6 @@
-// Tests ranks on c10d's own NCCL backend. Each rank is a process with its own dry card. The
-// stand-in for NCCL records what is launched, where and on which stream. It moves no data, so only
-// values that Gloo carries are checked.
+// Tests ranks that use c10d's own NCCL backend. Each rank is a process with its own dry card. A
+// stand-in for NCCL records which kernels are launched, on which card and stream. It moves no data,
+// so only values that Gloo transfers are checked.
 #include <ATen/Functions.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/cuda/CUDAStream.h>
@@ -23,7 +23,7 @@ namespace {
 
 using Transport = RanksOptions::Transport;
 
-// The variable must be set before the device is first used, in the ranks too.
+// Sets the variable before the device is first used, also in the processes of the ranks.
 const bool kTwoCards = setenv("DRY_CUDA_DEVICES", "2", 1) == 0;
 
 at::TensorOptions on_card() { return at::TensorOptions().device(at::kCUDA); }
@@ -36,8 +36,8 @@ std::vector<std::string> collective_kernels() {
   return names;
 }
 
-// A collective over many tensors is one kernel. So is an exchange, whether its parts are equal or
-// not.
+// A collective over several tensors must be one kernel. An exchange must also be one kernel, even
+// if its parts are unequal.
 TEST_CASE("rank: collectives on cards are NCCL's kernels", "[.rank]") {
   const Ranks ranks = this_rank({group_of_all("tp")}, Transport::kNccl);
   const at::Tensor x = at::empty({64, 32}, on_card());
@@ -79,7 +79,7 @@ TEST_CASE("rank: NCCL uses its card and stream", "[.rank]") {
   CHECK(collectives::all_reduce(beside, "tp").item<float>() == 3.0F);
 }
 
-// Rank 0 of two. The stand-in for NCCL needs no other rank.
+// Runs only rank 0 of two, because the stand-in for NCCL needs no other rank.
 TEST_CASE("NCCL's backend records each form of each collective once", "[device]") {
   const NotesOnBoard notes;
   GroupPlace place;

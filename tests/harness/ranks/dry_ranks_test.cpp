@@ -1,5 +1,4 @@
-// Tests that one simulated rank of many allocates and copies the same as the real rank, on the dry
-// device.
+// Tests on the dry device that one simulated rank allocates and copies as much as the real rank.
 #include <ATen/Functions.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/CachingDeviceAllocator.h>

@@ -1,5 +1,5 @@
-// Tests the engine with collectives that are really asynchronous: Gloo between processes. One
-// process is late for every collective.
+// Tests the engine with real asynchronous collectives, by Gloo between processes. One process
+// starts every collective late.
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include <chrono>
@@ -20,8 +20,8 @@ namespace rematch::testing {
 namespace {
 
 constexpr const char* kLate = "late";
-// If the other rank did not wait, it would read a value within this delay, before the value
-// arrives.
+// How late this rank starts a collective. If the other rank does not wait for the collective, it
+// reads its result before the value has arrived.
 constexpr std::chrono::milliseconds kDelay{1};
 
 class LateForCollectives final : public OpObserver {
@@ -37,7 +37,7 @@ class LateForCollectives final : public OpObserver {
   bool is_late_;
 };
 
-// Seed 0 recomputes everything. Any other seed treats each op at random.
+// With seed 0, recomputes all ops. With any other seed, chooses at random for each op.
 Plan plan_by_chance(const Trace& trace, std::uint32_t seed, bool early_stop) {
   return plan_of_blocks(
       trace,

@@ -1,4 +1,4 @@
-// Tests failures of ranks: each failure must be named and end the job soon.
+// Tests failures of ranks. Each failure must be named, and must end the job soon.
 #include "harness/ranks/launch.h"
 
 #include <ATen/Functions.h>
@@ -31,7 +31,7 @@ using End = LaunchResult::End;
 constexpr const char* kTraining = "all";
 constexpr int kLaunchSteps = 5;
 
-// Steps of two collectives each. `happens` is called between the two collectives.
+// Runs steps of two collectives each. Calls `happens` between the two collectives.
 template <class Happening>
 void train_on_this_rank(const Happening& happens) {
   Ranks ranks = this_rank({group_of_all(kTraining)});
@@ -83,7 +83,8 @@ TEST_CASE("a rank that fails on its own is named even if other ranks fail becaus
   CHECK_THAT(result.ranks[1].error_tail, Contains("no more ink"));
 }
 
-// Gloo may write to the connection of a rank that has ended.
+// A write to a closed connection must fail without killing the process, because Gloo may write to a
+// rank that has ended.
 TEST_CASE("rank: writes to a closed connection", "[.rank]") {
   const Ranks ranks = this_rank({});
   std::array<int, 2> ends{};
@@ -112,8 +113,8 @@ TEST_CASE("the message contains the last line of stderr of the rank that ended f
   CHECK(result.message == "rank 0 ended first, exit code 7: out of paper");
 }
 
-// Tries growing limits, because it is unknown how long ranks take to start. Each run ends at its
-// limit.
+// Runs the test case until it exceeds its time limit. It is unknown how long ranks take to start,
+// so this repeats with longer limits.
 LaunchResult run_until_told(int world, const std::string& test_case, const std::string& telling) {
   LaunchResult result;
   for (milliseconds limit = seconds(2); limit <= kLongForRanks; limit *= 4) {
@@ -173,7 +174,7 @@ TEST_CASE("the error for a missing program names the program") {
   CHECK_THAT(result.message, Contains("exit code 127: cannot start the child process"));
 }
 
-// This test needs its own process, because a process remembers a signal that has arrived.
+// Runs in a separate process, because a process never forgets a signal that has arrived.
 TEST_CASE("launcher: gets a signal", "[.rank]") {
   const InterruptGuard interrupts;
   kill(getpid(), SIGINT);
@@ -225,7 +226,7 @@ std::uint16_t free_port() {
   return c10d::TCPStore("127.0.0.1", options).getPort();
 }
 
-// Imitates two machines with one rank each, started by torchrun or srun.
+// Imitates a job of torchrun or srun on two machines with one rank each.
 std::vector<LaunchResult> launch_apart(const std::string& test_case) {
   const std::uint16_t port = free_port();
   std::vector<LaunchResult> results(2);

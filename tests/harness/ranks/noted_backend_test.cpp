@@ -14,7 +14,7 @@ using Tensors = std::vector<at::Tensor>;
 using TensorLists = std::vector<Tensors>;
 using StartedWork = c10::intrusive_ptr<c10d::Work>;
 
-// A backend that implements all forms of all collectives as functions that do nothing.
+// A backend in which all forms of all collectives do nothing.
 class IdleBackend : public c10d::Backend {
  public:
   IdleBackend() : c10d::Backend(/*rank=*/0, /*size=*/2) {}
@@ -27,7 +27,7 @@ class IdleBackend : public c10d::Backend {
   StartedWork allgather(TensorLists&, Tensors&, const c10d::AllgatherOptions&) override {
     return done();
   }
-  // Implements one form by calling another form, as Gloo does.
+  // Calls another form of the same collective, as Gloo does.
   StartedWork _allgather_base(at::Tensor& output, at::Tensor& input,
                               const c10d::AllgatherOptions& options) override {
     TensorLists outputs = {{output}};
@@ -87,8 +87,7 @@ class ListedWork final : public NotedBackend<IdleBackend> {
   }
 };
 
-// The quiet Gloo backend must wait for the outer and the inner work, because the inner work holds
-// tensors too.
+// The quiet Gloo backend must wait for the work objects of both forms, because both hold tensors.
 TEST_CASE("if one form calls another, the work objects of both forms are passed on") {
   const NotesOnBoard notes;
   ListedWork backend(notes.of_rank);
@@ -98,7 +97,7 @@ TEST_CASE("if one form calls another, the work objects of both forms are passed 
   CHECK(notes.calls() == 1);
 }
 
-// A backend that implements no form. The forms of its base class in c10d throw.
+// A backend without any collective. c10d's base class throws for each of them.
 class LackingBackend : public c10d::Backend {
  public:
   LackingBackend() : c10d::Backend(/*rank=*/0, /*size=*/2) {}

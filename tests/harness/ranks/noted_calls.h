@@ -1,5 +1,5 @@
-// Every form of every collective in c10d, to be called on one backend of two ranks, and the notes
-// that count them.
+// Calls of every form of every collective in c10d, on one backend of two ranks. Also the notes that
+// count these calls.
 #pragma once
 
 #include <ATen/Functions.h>
@@ -16,7 +16,7 @@
 
 namespace rematch::testing {
 
-// The notes of one rank in this process, and the launcher's view of them.
+// The notes that one rank in this process writes, as the launcher reads them.
 class NotesOnBoard {
  public:
   NotesOnBoard() : board_(1) {

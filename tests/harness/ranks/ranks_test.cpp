@@ -1,4 +1,4 @@
-// Tests agreement between ranks, and their errors if they disagree.
+// Tests how ranks agree with each other, and which errors they report if they do not.
 #include "harness/ranks/ranks.h"
 
 #include "tests/support/catch.h"

@@ -1,5 +1,5 @@
-// Tests the times of a real point's op classes: every executed class has a time, and no other class
-// does. Copies of offloaded values have times too.
+// Tests that a real point has a time for every executed op class and for no other class. Copies of
+// offloaded values must have times too.
 #include <set>
 
 #include "harness/measure/memory.h"
@@ -50,13 +50,13 @@ TEST_CASE("a timed point has the time of every class that its steps execute") {
     CHECK_FALSE(with_time.empty());
     CHECK((with_time == executed));
   }
-  // The samples and the op times come from different steps, so the lower bound is loose.
+  // The lower bound is loose, because step times and op times are measured in different steps.
   CHECK(sum < whole_run);
   CHECK(10 * sum > timed.time->samples.front().front());
   CHECK(timed.time->samples.front().size() == 2);
 }
 
-// On a CPU a copy is done when its call returns.
+// On the CPU, a copy has finished when its call returns.
 TEST_CASE("a point on the CPU waits for all its offload copies") {
   const PointRecord record = run_passes(class_request(Pass::kExact, "offload_inputs(full)"));
   REQUIRE(record.status == PointStatus::kOk);

@@ -1,4 +1,5 @@
-// Tests the parts of a comparison that run no step: parity, time summaries, device obstacles.
+// Tests the parts of a comparison that run no steps: bit equality, time summaries, and why a device
+// cannot be used.
 #include "harness/run/comparison.h"
 
 #include "harness/run/parity.h"
@@ -100,7 +101,7 @@ TEST_CASE("a time record keeps every sample and summarizes by round") {
   const TimeRecord time = summarize_rounds({round({10, 10, 10}), round({12, 12, 90})});
   CHECK(time.samples.size() == 2);
   CHECK(time.samples[1].size() == 3);
-  // The round medians are 10 and 12. The stall of 90 moves neither.
+  // The medians of the two rounds are 10 and 12. The stall of 90 affects neither.
   CHECK(time.step_median == std::chrono::milliseconds(11));
   CHECK(time.phases.at("forward") == std::chrono::milliseconds(11));
   CHECK(time.quality.has_value());
@@ -113,7 +114,8 @@ TEST_CASE("times by class are medians over the rounds") {
     rounds[round_index].classes[kForward][OpClass::kMatmul] =
         std::chrono::milliseconds(round_index == 0 ? 90 : 5 + round_index);
   }
-  // The median of 90, 6 and 7: the stall in the first round has no effect.
+  // The class times of the rounds are 90, 6 and 7, so the median is 7. The stall in the first round
+  // has no effect.
   const TimeRecord time = summarize_rounds(rounds);
   CHECK(time.classes[kForward].at(OpClass::kMatmul) == std::chrono::milliseconds(7));
   CHECK(time.classes[kForward].size() == 1);

@@ -1,5 +1,5 @@
-// Tests a point on CUDA: it executes the same ops as on the CPU, and its peak equals the peak in
-// the statistics of CUDA's allocator.
+// Tests points on CUDA. They must execute the same ops as on the CPU, and their peak must equal the
+// peak in the statistics of CUDA's allocator.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 
@@ -62,8 +62,8 @@ TEST_CASE("a point on CUDA executes the ops of the CPU, with equal bits and a kn
   CHECK(on_cuda[1].memory->peak_allocated < on_cuda[0].memory->peak_allocated);
 }
 
-// Each family of models with eager and fused ops in float32, and with eager ops in bfloat16, which
-// uses a different attention kernel.
+// Returns each family of models in three variants: eager ops in float32, fused ops in float32, and
+// eager ops in bfloat16, which uses another attention kernel.
 std::vector<testing::MatrixModel> models_to_compare() {
   std::vector<testing::MatrixModel> models = testing::matrix_models();
   for (std::size_t index = 0, num_models = models.size(); index < num_models; ++index) {
@@ -78,7 +78,8 @@ std::vector<testing::MatrixModel> models_to_compare() {
 void check_bits_of_every_policy(const testing::MatrixModel& model) {
   testing::PolicyMatrix matrix(model, kDevice);
   const testing::StepBits none = matrix.bits("none", Schedule::kOnDemand);
-  std::set<std::string> plans;  // skips repeated plans, because policies often make the same plan
+  // Plans that were already tested. Policies often make the same plan.
+  std::set<std::string> plans;
   for (const std::string& policy : testing::matrix_policies()) {
     for (const Schedule schedule : matrix.schedules(policy)) {
       if (!plans.insert(plan_sha256(*matrix.plan_of(policy)) + to_string(schedule).data()).second) {
@@ -93,8 +94,8 @@ void check_bits_of_every_policy(const testing::MatrixModel& model) {
   CHECK(plans.size() > 10);
 }
 
-// Each family has its own section, so that families can run in parallel: run_cuda_test NAME -c
-// llama_small.
+// Each family has its own section. To run families in parallel, start one process for each, such as
+// run_cuda_test NAME -c llama_small.
 TEST_CASE("on CUDA every policy of the catalogue has the bits of no checkpointing on every model",
           "[gpu]") {
   REMATCH_NEEDS_GPU();
@@ -115,7 +116,7 @@ TEST_CASE("a matmul is recorded as one kernel, linked to the op that launched it
   const auto options = at::TensorOptions().device(c10::Device(c10::kCUDA, 0));
   const at::Tensor a = at::empty({64, 64}, options);
   at::Tensor out = at::empty({64, 64}, options);
-  at::mm_out(out, a, a);  // a warm-up, because the first call loads kernels and libraries
+  at::mm_out(out, a, a);  // a warm-up, because the first matmul also loads kernels and libraries
   synchronize(a.device());
   const std::unique_ptr<ActivityRecorder> recorder = record_activity();
   at::mm_out(out, a, a);

@@ -1,4 +1,4 @@
-// Runs every policy on every family of models on the dry device. The executed ops must be the
+// Runs every policy on every family of models on the dry device. The executed ops must equal the
 // predicted ops.
 #include <map>
 #include <set>
@@ -14,7 +14,7 @@
 namespace rematch::testing {
 namespace {
 
-// The number of executions of each op, for each phase. Names follow Note [One op, two names].
+// Maps each op to its number of executions, for each phase. Names follow Note [One op, two names].
 using Executed = std::vector<std::map<std::string, std::int64_t>>;
 
 Executed executed_ops(const EngineFigures& figures) {
@@ -25,7 +25,8 @@ Executed executed_ops(const EngineFigures& figures) {
 
 using Plans = std::vector<std::pair<std::string, Schedule>>;
 
-// Lists each different plan once, with one policy that makes it. Policy `none` comes first.
+// Lists each different plan once, with one of the policies that make it. The first plan is that of
+// policy `none`.
 Plans different_plans(PolicyMatrix& matrix) {
   std::set<std::pair<std::string, Schedule>> plans;
   Plans found;
@@ -38,8 +39,8 @@ Plans different_plans(PolicyMatrix& matrix) {
   return found;
 }
 
-// A quick test measures every plan on one model. On each other model, it measures policy `none` and
-// a sixteenth of the other plans.
+// Tests that are not deep measure every plan on one model only. On the other models, they measure
+// policy `none` and a sixteenth of the other plans.
 Plans plans_to_measure(const Plans& all, bool every_plan, std::size_t first) {
   constexpr std::size_t kSlice = 16;
   if (every_plan || is_deep()) return all;
@@ -48,8 +49,8 @@ Plans plans_to_measure(const Plans& all, bool every_plan, std::size_t first) {
   return some;
 }
 
-// If a gradient of attention has different strides on CUDA than on meta, it is copied before it is
-// viewed.
+// On CUDA, a gradient of attention may have other strides than on meta. It is then copied before it
+// is viewed.
 TEST_CASE("on CUDA every policy of the catalogue executes the predicted ops", "[device]") {
   REMATCH_NEEDS_CUDA();
   std::size_t num_models = 0;

@@ -1,4 +1,4 @@
-// Counts by name the kernels that steps of a 30-block DiT launch on the dry device.
+// Runs steps of a 30-block DiT on the dry device, and counts the launched kernels by name.
 #include <cstdio>
 #include <string_view>
 #include <utility>
@@ -35,15 +35,15 @@ struct Launches {
   std::int64_t backward = 0;
 };
 
-// Flash attention's kernels. The kernel that splits over the keys launches one more kernel, which
-// combines the parts. Flash attention does not support float32, so float32 uses LibTorch's
-// memory-efficient kernels.
+// Attention kernels. If flash attention splits over keys, an additional kernel combines the
+// results, which is not counted here. Flash attention does not support float32, so float32 uses
+// LibTorch's memory-efficient kernels.
 constexpr std::string_view kForwardKernels[] = {"fmha_cutlassF_f32", "16flash_fwd_kernel",
                                                 "24flash_fwd_splitkv_kernel"};
 constexpr std::string_view kBackwardKernels[] = {"fmha_cutlassB_f32", "flash_bwd_dq_dk_dv_loop"};
 
-// Returns the number of launches of kernels with these names. Prints a line for each name, which
-// scripts/test repeats in its summary.
+// Returns how often kernels with these names were launched. Prints a line for each name, because
+// scripts/test shows these lines in its summary.
 template <std::size_t kNum>
 std::int64_t count(const std::string& step, const std::string_view (&names)[kNum]) {
   std::int64_t sum = 0;
@@ -72,7 +72,7 @@ Launches ten_steps(const RunSettings& settings, const Variant& variant) {
   return {count(step, kForwardKernels), count(step, kBackwardKernels)};
 }
 
-// Each block has two attention ops, and ten steps run: 30 x 2 x 10.
+// 600 attentions: two in each of 30 blocks, in ten steps.
 TEST_CASE(
     "30 blocks launch 600 attention kernels in ten forward passes, and twice as many under full",
     "[device]") {

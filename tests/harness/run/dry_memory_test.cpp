@@ -1,5 +1,5 @@
-// Tests memory of points on the dry device: the allocator's peaks at full size, and how points end
-// without enough memory.
+// Tests the memory of points on the dry device: the allocator's peaks at full size, and how points
+// end if memory is too small.
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 
@@ -13,10 +13,11 @@
 namespace rematch::testing {
 namespace {
 
-// Shrinks the device until not even the model fits. Returns the phases in which the point failed.
+// Runs the point with less and less device memory, until not even the model fits. Returns the
+// phases that failed.
 std::set<Phase> phases_that_run_out(const Point& point) {
   std::set<Phase> phases;
-  // Without an empty cache, the peak would include the previous point.
+  // Empties the cache, because the peak would otherwise include memory of the previous point.
   c10::getDeviceAllocator(at::kCUDA)->emptyCache();
   const PointRecord whole = run(point);
   REQUIRE(whole.status == PointStatus::kOk);
@@ -29,7 +30,7 @@ std::set<Phase> phases_that_run_out(const Point& point) {
     c10::cuda::CUDACachingAllocator::setMemoryFraction(1, 0);
     CAPTURE(share, record.reason);
     if (record.status == PointStatus::kOk)
-      continue;  // freeing the cache made enough memory available
+      continue;  // the point ran, because the allocator freed its cache in time
     REQUIRE(record.status == PointStatus::kOom);
     CHECK_THAT(record.reason, Catch::Contains("out of memory"));
     REQUIRE(record.failure.has_value());
@@ -43,8 +44,8 @@ TEST_CASE(
     "a device out of memory in forward, recompute or backward gives a result that names the phase",
     "[device]") {
   REMATCH_NEEDS_CUDA();
-  // The model has few parameters, because the host draws them. In each block, feed-forward
-  // allocates tensors of 512 MiB.
+  // A model with few parameters, because the host must initialize them. The feed-forward of each
+  // block allocates tensors of 512 MiB.
   const Dimensions many_tokens = {
       {"layers", 8}, {"dim", 64}, {"ffn", 1024}, {"tokens", 4096}, {"batch", 32}};
   const std::set<Phase> without = phases_that_run_out(point_of("llama_small", many_tokens, "none"));
@@ -74,17 +75,17 @@ TEST_CASE("a failed allocation in a library or in the runtime counts as out of m
   CHECK(record.status == PointStatus::kCrash);
 }
 
-// The model has its full width and number of tokens. Its two layers include every kind of layer of
-// the whole model. With two layers the host draws parameters in a tenth of the time that all layers
-// take.
+// Keeps the full width and number of tokens, but only two layers, unless the test is deep. Two
+// layers include every kind of layer, and the host initializes their parameters in a tenth of the
+// time.
 Dimensions full_size(Dimensions dimensions) {
   if (!is_deep()) dimensions["layers"] = 2;
   return dimensions;
 }
 
-// Predictions exclude memory that kernels allocate internally, so the prediction is compared with
-// the bytes between ops. cuBLAS has a workspace of 32 MiB for each thread that multiplies: the
-// caller's and autograd's.
+// Predictions do not include memory that kernels allocate internally, so they are compared with
+// bytes between ops. cuBLAS also has a workspace of 32 MiB for each thread that runs matmuls: the
+// caller's thread and autograd's.
 TEST_CASE("at full size tensors request the predicted bytes, and libraries the rest", "[device]") {
   REMATCH_NEEDS_CUDA();
   struct Case {

@@ -1,5 +1,5 @@
-// Checks what Nsight Systems would show of counted steps: ranges of phases, regions and ops on the
-// threads that launch.
+// Checks the NVTX ranges of counted steps, as Nsight Systems would show them: ranges of phases,
+// regions and ops, on the threads that launch kernels.
 #include <map>
 #include <set>
 
@@ -9,8 +9,8 @@
 namespace rematch::testing {
 namespace {
 
-// An NVTX range that has opened. `inside` and `phase` name the range of the same thread and the
-// phase that enclose it.
+// An NVTX range. `inside` names the enclosing range on the same thread, and `phase` the enclosing
+// phase.
 struct Opened {
   std::string name;
   std::string inside;
@@ -18,7 +18,7 @@ struct Opened {
   std::thread::id thread;
 };
 
-// Requires that ranges nest properly on each thread and that none stays open.
+// Requires that ranges nest correctly on each thread, and that all of them end.
 std::vector<Opened> opened_ranges(const std::vector<NvtxEvent>& events) {
   std::vector<Opened> opened;
   std::map<std::thread::id, std::vector<std::string>> open;
@@ -54,7 +54,7 @@ std::int64_t total(const std::map<std::string, std::int64_t>& counts) {
   return sum;
 }
 
-// On a device, autograd runs backward and recompute on its own thread.
+// On a GPU, autograd runs backward and recompute on a thread of its own.
 TEST_CASE("every recomputed op is in its region's range and in backward's, on autograd's thread",
           "[device]") {
   REMATCH_NEEDS_CUDA();
@@ -80,7 +80,8 @@ TEST_CASE("every recomputed op is in its region's range and in backward's, on au
       } else if (phase == "recompute") {
         ++recomputed;
         REQUIRE(range.thread != caller);
-        // For example, "recompute blocks.1 aten::mm" in "recompute region blocks.1".
+        // For example, range "recompute blocks.1 aten::mm" is inside range "recompute region
+        // blocks.1".
         const std::string place = range.name.substr(0, range.name.rfind(' '));
         REQUIRE(range.inside == "recompute region" + place.substr(phase.size()));
       }

@@ -1,4 +1,5 @@
-// Tests passes on the dry CUDA device: launches, waits of the host, events and allocator peaks.
+// Tests passes on the dry CUDA device: launches, waits of the host, events, and peaks of the
+// allocator.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 
@@ -16,7 +17,7 @@
 namespace rematch::testing {
 namespace {
 
-// The first point trains in this process before the counting pass has installed the engine's hooks.
+// The first point runs before the engine has installed its hooks in this process.
 TEST_CASE("points with and without a plan can be measured in succession", "[device]") {
   REMATCH_NEEDS_CUDA();
   for (const char* policy : {"none", "full", "none", "attn_only"}) {
@@ -51,7 +52,7 @@ std::int64_t count_of(const std::map<Key, std::int64_t>& counts, const Key& name
   return found == counts.end() ? 0 : found->second;
 }
 
-// Two layers in two steps run 4 attention ops in forward, and 4 more if their blocks are
+// The model has two layers and runs two steps: 4 attention ops in forward, and 4 more if blocks are
 // recomputed.
 TEST_CASE("kernels are counted by class and phase like the ops that launch them", "[device]") {
   REMATCH_NEEDS_CUDA();
@@ -83,12 +84,13 @@ std::optional<Point> point_if_not_refused(const std::string& policy) {
   return point;
 }
 
-// The kernel record checks that kernels and executed ops agree by class in each phase. This test
-// checks that the executed ops are the predicted ops.
+// The kernel record already checks that kernels and executed ops agree, by class and phase. This
+// test adds that executed ops equal predicted ops.
 TEST_CASE("every policy of the catalogue launches the predicted kernels, by class and phase",
           "[device]") {
   REMATCH_NEEDS_CUDA();
-  std::set<std::string> plans;  // skips repeated plans, because policies often make the same plan
+  // Plans that were already tested. Policies often make the same plan.
+  std::set<std::string> plans;
   for (const std::string& policy : matrix_policies()) {
     std::optional<Point> point = point_if_not_refused(policy);
     if (!point || !plans.insert(plan_sha256(point->variant.plan)).second) continue;
@@ -108,7 +110,8 @@ TEST_CASE("every policy of the catalogue launches the predicted kernels, by clas
   CHECK(plans.size() >= 20);
 }
 
-// The model shares key heads, so LibTorch's own attention would run as matmuls.
+// Heads of the model share keys. LibTorch's own attention has no kernel for this, so it would run
+// matmuls.
 TEST_CASE("times name the attention kernel that ran: the requested kernel, or LibTorch's choice",
           "[device]") {
   REMATCH_NEEDS_CUDA();
@@ -161,7 +164,7 @@ TEST_CASE("the host never waits inside a step", "[device]") {
   }
 }
 
-// Each kernel of the dry device takes 1000 ns on its clock.
+// On the dry device's clock, each kernel takes 1000 ns.
 TEST_CASE("the device's events time a step's parts, and the host waits only at its ends",
           "[device]") {
   REMATCH_NEEDS_CUDA();
@@ -204,7 +207,7 @@ TEST_CASE("timed steps report the allocator's peaks, which equal the peaks of th
   REMATCH_NEEDS_CUDA();
   Point point = point_of("llama_small", kSmallLlama, "full");
   point.settings.request.timed_as =
-      Determinism::kRepeatableBits;  // times the same program as the memory pass
+      Determinism::kRepeatableBits;  // the time pass then runs the same program as the memory pass
   const PointRecord timed = run(point, Pass::kTime, 2);
   const PointRecord exact = run(point);
   CAPTURE(timed.reason, exact.reason);

@@ -1,5 +1,5 @@
-// Makes points for tests on a CUDA device and runs them through the passes in this process. The dry
-// device has two cards of the H200's kind.
+// Makes points on a CUDA device for tests, and runs them through the passes in this process. If the
+// device is the dry device, there are two cards of kind H200.
 #pragma once
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Tests a profile's passes on the dry device. Times mean nothing there, but launches and
-// temporaries inside kernels are real.
+// Tests the passes of a profile on the dry device. Its times mean nothing, but launches and
+// temporaries of kernels are real.
 #include "harness/measure/memory.h"
 #include "harness/profile/device_profile.h"
 #include "harness/profile/step_ops.h"
@@ -10,7 +10,7 @@
 namespace rematch::testing {
 namespace {
 
-// Returns the largest temporary of the ops with this name. Absent if no op has this name.
+// Returns the largest temporary of all ops with this name, or nothing if no op has this name.
 std::optional<Bytes> most_of(const std::string& name, const std::vector<const std::string*>& names,
                              const std::vector<Bytes>& temporaries) {
   std::optional<Bytes> most;
@@ -22,8 +22,8 @@ std::optional<Bytes> most_of(const std::string& name, const std::vector<const st
   return most;
 }
 
-// Flash attention's backward sums dq in float32, padded to 128 tokens and 64 columns (a head has 32
-// here). It also holds one float32 for each row of each head.
+// The backward of flash attention sums dq in float32, in a tensor that is padded to 128 tokens and
+// 64 columns, although a head has only 32. It also allocates one float32 for each row of each head.
 TEST_CASE("a profile includes the workspace of kernels, and counts each op's launches",
           "[device]") {
   REMATCH_NEEDS_CUDA();

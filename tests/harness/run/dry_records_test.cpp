@@ -1,4 +1,4 @@
-// Tests kernel counts with faulty CUPTI records, which the dry device plants.
+// Tests kernel counts if CUPTI's records are faulty. The dry device makes the faults.
 #include <string>
 
 #include "harness/dry_cuda/dry_cuda.h"
@@ -17,8 +17,8 @@ PointRecord counted(const std::string& policy) {
   return record;
 }
 
-// Returns the number of kernels recorded before the middle of the first counted step. One step is
-// recorded before the counted steps.
+// Returns how many kernels are recorded before the middle of the first counted step. This includes
+// the kernels of one earlier step.
 unsigned kernels_before_middle(const PointRecord& record) {
   std::int64_t sum = 0;
   for (const auto& phase : record.kernels->count) {
@@ -28,8 +28,8 @@ unsigned kernels_before_middle(const PointRecord& record) {
   return static_cast<unsigned>(of_step + of_step / 2);
 }
 
-// Seven consecutive kernels cover several classes, because a norm alone has five elementwise
-// kernels.
+// Any seven consecutive kernels belong to several classes: at most five in a row are elementwise,
+// in a norm.
 TEST_CASE("any lost kernel record makes the counts invalid", "[device]") {
   REMATCH_NEEDS_CUDA();
   if (!on_dry_device()) return;

@@ -1,5 +1,5 @@
-// Reads the allocator's snapshot of a point with plain Python, and checks the facts that PyTorch's
-// viewer shows.
+// Reads the allocator's snapshot of a point with plain Python, and checks what PyTorch's viewer
+// would show.
 #include <cstdio>
 #include <memory>
 
@@ -12,7 +12,7 @@
 namespace rematch::testing {
 namespace {
 
-// Returns the output of tests/support/read_snapshot.py for the file.
+// Runs tests/support/read_snapshot.py on the file, and returns its output.
 Json read_snapshot(const std::string& file) {
   const std::string command = "python3 " + in_tree("tests/support/read_snapshot.py") + " " + file;
   const std::unique_ptr<FILE, int (*)(FILE*)> output(popen(command.c_str(), "r"), pclose);
@@ -29,8 +29,8 @@ PointRecord run_with_snapshot(const Point& point, const std::string& file) {
   return run_passes(request);
 }
 
-// After a step, the allocator holds the bytes that the memory pass counts between steps, minus the
-// batch. The batch is two tensors of 64-bit token ids.
+// After a step, the allocator must hold the bytes that the memory pass counts between steps, minus
+// the bytes of the batch. The batch is two tensors of 64-bit token ids.
 TEST_CASE("a snapshot is plain Python data, and its bytes equal the counted bytes", "[device]") {
   REMATCH_NEEDS_CUDA();
   const ScratchFolder scratch;

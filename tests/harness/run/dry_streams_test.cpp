@@ -1,5 +1,5 @@
-// Tests steps on a stream other than the default: recompute must launch on the stream of the
-// original ops.
+// Tests steps whose forward runs on another stream than the default stream. Recompute must launch
+// kernels on the stream on which forward launched them.
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
@@ -49,7 +49,7 @@ TEST_CASE("backward requested on another stream recomputes on forward's stream",
   StepListener nobody;
   training.step(0, nobody);
 
-  // Only the step's forward runs on the second stream.
+  // Runs only forward on the second stream.
   struct SecondStream final : StepListener {
     at::Tensor forward(const std::function<at::Tensor()>& loss) override {
       const c10::cuda::CUDAStreamGuard guard(second);
@@ -69,7 +69,7 @@ TEST_CASE("backward requested on another stream recomputes on forward's stream",
     std::set<std::uint64_t> streams;
   } listener;
   training.step(1, listener);
-  CHECK(listener.attention_forwards == 2);  // two layers, recomputed
+  CHECK(listener.attention_forwards == 2);  // recomputed attention of two layers
   CHECK(listener.streams ==
         std::set<std::uint64_t>{reinterpret_cast<std::uint64_t>(listener.second.stream())});
 }

@@ -1,5 +1,5 @@
-// Tests which rates a device cannot reach, which errors of an allocator are recognized, and which
-// allocator a run gets.
+// Tests rates that are impossible on a device, errors of allocators that must be recognized, and
+// the allocator settings of a run.
 #include "harness/run/children/out_of_memory.h"
 #include "harness/run/prediction/predicted_point.h"
 #include "harness/run/timing/time_summary.h"
@@ -18,8 +18,8 @@ Environment h100() {
   return environment;
 }
 
-// 132 x 4096 x 1.98 GHz = 1070 TFLOP/s, above the data sheet's 989 TFLOP/s, which holds at a lower
-// clock.
+// The limit is 132 x 4096 x 1.98 GHz = 1070 TFLOP/s. The data sheet says only 989 TFLOP/s, because
+// it assumes a lower clock.
 TEST_CASE("a GPU's rate limit is the rate of its units at its highest clock") {
   CHECK(most_flops_per_second(h100(), "cuda", "bfloat16", 1).value() ==
         Catch::Detail::Approx(1.0705e15).epsilon(1e-3));
@@ -42,7 +42,7 @@ TEST_CASE("a CPU's rate limit grows with the number of threads, and device meta 
 TEST_CASE("an impossible rate makes the point invalid") {
   PointRecord point;
   point.implied_flops_per_second = 9e14;
-  refuse_impossible_rate(point);  // accepts any rate, because no limit is known
+  refuse_impossible_rate(point);  // without a known limit, any rate is accepted
   CHECK(point.status == PointStatus::kOk);
   point.most_flops_per_second = 9.1e14;
   refuse_impossible_rate(point);
@@ -53,7 +53,7 @@ TEST_CASE("an impossible rate makes the point invalid") {
   CHECK_THAT(point.reason, Catch::Contains("900 TFLOP/s") && Catch::Contains("890 TFLOP/s"));
   point.status = PointStatus::kOom;
   point.reason = "out of memory";
-  refuse_impossible_rate(point);  // keeps the reason of an earlier failure
+  refuse_impossible_rate(point);  // must not replace the reason of an earlier failure
   CHECK(point.reason == "out of memory");
 }
 
@@ -104,7 +104,7 @@ TEST_CASE("CUDA has two allocators, chosen by flag or by LibTorch's variable") {
   CHECK_THAT(allocator("cpu", "caching", ""), Catch::Contains("--allocator requires device cuda"));
 }
 
-// LibTorch uses the older variable if both are set.
+// If both variables are set, LibTorch uses the older one, PYTORCH_CUDA_ALLOC_CONF.
 TEST_CASE("the allocator is set through LibTorch's own variable") {
   unsetenv("PYTORCH_CUDA_ALLOC_CONF");
   unsetenv("PYTORCH_ALLOC_CONF");

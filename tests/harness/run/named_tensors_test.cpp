@@ -1,5 +1,6 @@
-// MaxText's policies keep tensors by name. They must keep the same tensors regardless of the ops
-// that make them. See Note [MaxText's names] in policies/catalogue/families/maxtext.cpp.
+// Tests MaxText's policies, which keep tensors by name. A policy must keep the same tensors,
+// whichever ops compute them. See Note [MaxText's names] in
+// policies/catalogue/families/maxtext.cpp.
 #include "tests/support/catch.h"
 #include "tests/support/policy_matrix.h"
 
@@ -19,16 +20,16 @@ std::int64_t kept_bytes(const std::string& policy, const PolicyMatrix& model) {
   return model.facts(policy).held.kept.count;
 }
 
-// A policy that names tensors of parts that a model lacks does not apply to the model. Checks that
-// this does not depend on how the model is built.
+// Returns whether the policy applies to the model. It does not if the model lacks a part whose
+// tensors the policy names. Requires that the policy also applies, or does not apply, to `other`.
 bool applies(const std::string& policy, const PolicyMatrix& model, const PolicyMatrix& other) {
   const bool has_plan = model.plan_of(policy) != nullptr;
   CHECK((other.plan_of(policy) != nullptr) == has_plan);
   return has_plan;
 }
 
-// With fused ops, another op makes a tensor that a system keeps by name. If a part computes in
-// float32, one more op follows.
+// With fused ops, a named tensor is computed by another op. If a part of the model computes in
+// float32, an additional op follows.
 TEST_CASE("named tensors are the same with fused ops, and half as wide in bfloat16") {
   const std::vector<MatrixModel> models = matrix_models();
   const std::size_t num_presets = models.size() / 2;
@@ -42,14 +43,15 @@ TEST_CASE("named tensors are the same with fused ops, and half as wide in bfloat
       if (!applies(policy, eager, fused)) continue;
       CHECK(kept_bytes(policy, fused) == kept_bytes(policy, eager));
       CHECK(kept_bytes(policy, fused_narrow) == kept_bytes(policy, eager_narrow));
-      // Attention's statistics are float32 in any dtype.
+      // The statistics of attention are float32 even in bfloat16.
       if (policy.find("context") != std::string::npos) continue;
       CHECK(2 * kept_bytes(policy, eager_narrow) == kept_bytes(policy, eager));
     }
   }
 }
 
-// The next op reads the sum of a product and of its adapter's product. Neither product is kept.
+// The model adds the product of an adapter to the product of its linear layer. Only their sum is
+// read, so neither product is kept.
 TEST_CASE("named tensors are the same with adapters") {
   for (MatrixModel model : matrix_models()) {
     if (model.preset != "llama_small") continue;

@@ -1,6 +1,6 @@
-// Compares executed ops, bytes and rejections of every policy on every family of models with
-// approved files. These figures are predicted on meta and measured on the CPU. On the CPU, bits
-// must equal the bits without checkpointing.
+// Tests every policy on every family of models. Executed ops, bytes and rejections are predicted on
+// meta and measured on the CPU, and must equal approved files. On the CPU, bits must equal the bits
+// without checkpointing.
 #include "tests/support/policy_matrix.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ std::string predicted_matrix(const MatrixModel& model) {
   return text;
 }
 
-// Returns the lines of an approved file, to look up rows.
+// Returns the set of lines of an approved file.
 std::set<std::string> lines_of(const std::string& text) {
   std::set<std::string> lines;
   std::size_t begin = 0;
@@ -42,8 +42,8 @@ std::set<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// A quick test measures every sixteenth policy, a different set on each model. In bfloat16, it
-// measures half as many policies.
+// Tests that are not deep measure only every `slice`-th policy. They begin at another policy on
+// each model.
 Names policies_to_measure(std::size_t first, std::size_t slice) {
   const Names all = matrix_policies();
   if (is_deep()) return all;
@@ -105,8 +105,8 @@ TEST_CASE(
   }
 }
 
-// bfloat16 adds casts that float32 does not have, so regions hold different ops. There is no
-// approved file: the prediction on meta is the reference.
+// In bfloat16, casts are added, so regions contain other ops than in float32. There is no approved
+// file, so measurements are compared with predictions on meta.
 TEST_CASE(
     "in bfloat16 measured ops and bytes equal the prediction, and bits equal those without "
     "checkpointing") {

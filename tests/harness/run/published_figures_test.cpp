@@ -1,4 +1,5 @@
-// Checks that predict gives the figures that reports/results/published_figures.md calls predicted.
+// Checks that predict gives the figures that reports/results/published_figures.md lists as
+// predicted.
 #include <cmath>
 #include <map>
 
@@ -22,7 +23,8 @@ struct Asked {
   std::map<std::string, std::int64_t> dimensions;
 };
 
-// Returns variants by policy. Sizes are rounded as in CUDA's caching allocator.
+// Predicts several policies, and returns variants by policy. Sizes are rounded up like in CUDA's
+// caching allocator.
 std::map<std::string, Variant> predict(const Asked& asked) {
   RunSettings settings;
   std::map<std::string, std::int64_t> dimensions = asked.dimensions;
@@ -108,13 +110,13 @@ TEST_CASE("torchtune: checkpointing of a 3B model, with AdamW's two moments in b
   CHECK(moments == Approx(11.97).margin(0.01));
   CHECK(peak(llama.at("none"), kGiB) + moments == Approx(38.3).margin(0.05));
   CHECK(peak(full, kGiB) + moments == Approx(24.8).margin(0.05));
-  // The inputs of 28 layers, with 2 x 4096 tokens, 3072 channels and 2 bytes each. The last layer's
-  // input is not offloaded.
+  // The inputs of 27 of 28 layers are offloaded, because the last layer's input stays on the
+  // device. An input has 2 x 4096 tokens, with 3072 channels of 2 bytes.
   const auto& offloaded = llama.at("offload_inputs(full)");
   const double inputs = 27.0 * 2 * 4096 * 3072 * 2 / kGiB;
   CHECK(after_forward(full) - after_forward(offloaded) == inputs * kGiB);
-  // At the peak all gradients exist, and all inputs have been freed. Without gradients, as with an
-  // optimizer that steps in backward, the peak would be at the loss.
+  // At the peak, all gradients exist and all inputs have been freed, so offloading does not lower
+  // the peak. If the optimizer freed gradients during backward, the peak would be at the loss.
   CHECK(peak(offloaded, kGiB) == peak(full, kGiB));
   const auto at_loss = [&](const Variant& variant) {
     const auto& memory = variant.prediction.memory;

@@ -19,7 +19,7 @@ std::variant<Shard, Rejected> slurm(const Variables& variables) {
 
 Shard shard_in(const Variables& variables) { return std::get<Shard>(slurm(variables)); }
 
-// The beginning of a rejection, such as "task 5's".
+// Returns the first words of an error message, such as "task 5's".
 std::string of_task(const char* id) {
   std::string text = "task ";
   return text.append(id).append("'s");
@@ -79,7 +79,8 @@ TEST_CASE("outside of a Slurm job array, a request for the task's shard is refus
                                     Catch::Contains("sbatch --array"));
 }
 
-// After sbatch --array=5 to repeat part of --array=0-15, the task seems to be the whole array.
+// `sbatch --array=5` may repeat one task of --array=0-15. Slurm's variables then look as if this
+// task is the whole array.
 TEST_CASE("a single repeated task measures nothing until its shard is given") {
   for (const char* id : {"5", "1", "0"}) {
     CAPTURE(id);
@@ -99,8 +100,8 @@ TEST_CASE("a repeated part of a job array does not determine its shards") {
 }
 
 TEST_CASE("a Slurm job array with gaps does not determine its shards") {
-  // With --array=0,1,5, the second task looks like the second of three tasks, but the third task
-  // matches no share.
+  // In --array=0,1,5, the second task could be share 1 of 3. But the third task has number 5, and
+  // there is no share 5 of 3.
   for (const char* id : {"0", "1", "5"}) {
     CHECK_THAT(
         slurm_refusal({{"ID", id}, {"COUNT", "3"}, {"MIN", "0"}, {"MAX", "5"}}),

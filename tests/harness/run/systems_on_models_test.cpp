@@ -1,6 +1,6 @@
-// Resolves every row of `rematch list --systems` on a model that it fits. Checks that the system's
-// own code would choose the same regions, and keep the same matmuls and attentions in them. The
-// catalogue's files name the sources.
+// Resolves every row of `rematch list --systems` on a suitable model. Checks that the plan has the
+// regions that the system's own code would choose, and keeps the same matmuls and attentions in
+// them. The files of the catalogue name the sources.
 #include <map>
 #include <set>
 
@@ -11,7 +11,8 @@
 namespace rematch::testing {
 namespace {
 
-// Returns the name of a region: "0" is a block, "0..1" a segment, "1.moe" a part of a block.
+// Returns a short name of a region: "0" is block 0, "0..1" is a segment of two blocks, "1.moe" is a
+// part of block 1.
 std::string place(const PlannedRegion& region) {
   const auto without_list = [](const std::string& scope) {
     return scope.starts_with("blocks.") ? scope.substr(7) : scope;
@@ -32,9 +33,10 @@ std::string kept(const RegionType& type, OpClass op_class) {
   return text.empty() ? "-" : text;
 }
 
-// Returns the decisions of a plan as text, such as "0 2: SrS r": the regions of one type, then its
-// matmuls and attentions in call order. S means kept, r recomputed, o kept on the host. "; to the
-// end" means that early stop is off. Types are separated by " | ".
+// Describes a plan, for example by "0 2: SrS r". This means: regions 0 and 2 have the same type,
+// and the letters say what happens to their matmuls and then to their attentions, in call order. S:
+// kept, r: recomputed, o: kept on the host. "; to the end" means that early stop is off. Types are
+// separated by " | ".
 std::string decisions(const Plan& plan) {
   std::string text;
   for (std::size_t i = 0; i < plan.types.size(); ++i) {
@@ -52,18 +54,18 @@ std::string decisions(const Plan& plan) {
 }
 
 struct Row {
-  const char* spelling;  // spelling in the table of systems
+  const char* spelling;  // as printed in the table of systems
   const char* typed;
   const char* model;
-  const char* decisions;  // the expected decisions; empty if the row is rejected
+  const char* decisions;  // expected result of decisions(); empty if the row is rejected
 };
 
-constexpr const char* kLlama = "llama_small";  // matmuls: wq wk wv wo w1 w3 w2
+constexpr const char* kLlama = "llama_small";  // its matmuls are wq wk wv wo w1 w3 w2
 constexpr const char* kWan =
     "wan_small";  // matmuls: q k v o, cq ck cv co, in, out; all have biases
 constexpr const char* kMoe = "moe_small";  // layers 1 and 3 have experts
 constexpr const char* kDeepseek =
-    "deepseek_small";  // matmuls: wq wkv_a wkv_b wo; the first block is dense
+    "deepseek_small";  // its matmuls are wq wkv_a wkv_b wo; the first block is dense
 constexpr const char* kFull = "0 1 2 3: rrrrrrr r";
 constexpr const char* kFullNoStop = "0 1 2 3: rrrrrrr r; to the end";
 constexpr const char* kFullWan = "0 1 2 3: rrrrrrrrrr rr";
@@ -85,8 +87,8 @@ constexpr Row kRows[] = {
     {"fastvideo(type=block_skip)", "fastvideo(type=block_skip)", kWan, kFullWan},
     {"fastvideo(type=none)", "fastvideo(type=none)", kWan, "no region"},
     {"fastvideo(type=full)", "fastvideo(type=full)", kWan, kFullWan},
-    // The matmuls of all four blocks and of the head are counted together, and every second one is
-    // kept. The mode lists SDPA's ops for GPUs, so attention on the CPU is recomputed.
+    // Every second matmul is kept, counted over all four blocks and the head. The mode names only
+    // attention ops of GPUs, so attention on the CPU is recomputed.
     {"fastvideo:ops", "fastvideo:ops", kLlama, "embed..head: SrSrSrSrSrSrSrSrSrSrSrSrSrSrS rrrr"},
     {"fastvideo(type=ops)", "fastvideo(type=ops)", kLlama,
      "embed..head: SrSrSrSrSrSrSrSrSrSrSrSrSrSrS rrrr"},
@@ -99,19 +101,19 @@ constexpr Row kRows[] = {
     {"titan:none", "titan:none", kLlama, "no region"},
     {"titan:full", "titan:full", kLlama, kFullNoStop},
     {"titan:selective", "titan:selective", kLlama, kSelective},
-    // wo is excluded by its name, and wq because it has wo's shape. Of the other matmuls, counted
-    // as wk 1, wv 2, w1 3 and so on, the odd ones are kept.
+    // wo is excluded because of its name, and wq because it has the same shape as wo. The other
+    // matmuls are counted: wk is 1, wv is 2, w1 is 3 and so on. Those with odd numbers are kept.
     {"titan:selective(force_recompute_mm_shapes_by_fqns=F)",
      "titan:selective(force_recompute_mm_shapes_by_fqns=[attention.output])", kLlama,
      "0 1 2 3: rSrrSrS S; to the end"},
     {"titan:selective_even", "titan:selective_even", kLlama, "0 1 2 3: rSrSrSr S; to the end"},
     {"titan:selective_2024", "titan:selective_2024", kLlama, "0 1 2 3: SrSrSrS S"},
     {"titan:selective_2025(M)", "titan:selective_2025(llama3)", kLlama, kSelective},
-    // No recomputed op reads w2's product, because recompute skips the last add.
+    // The product of w2 is not kept, because recompute skips the last add, which reads it.
     {"titan:SelectiveActivationRematConfig", "titan:SelectiveActivationRematConfig", kLlama,
      "0 1 2 3: SSSSSSr S; to the end"},
-    // The experts' first projection is two matmuls. No op reads w2's result in a block with
-    // experts, because scores are applied before w2.
+    // The experts' first projection is two matmuls. In blocks with experts, scores are multiplied
+    // before w2, so backward does not read the result of w2.
     {"titan:SelectiveActivationRematConfig", "titan:SelectiveActivationRematConfig", kMoe,
      "0 2: SSSSSSr S; to the end | 1 3: SSSSSrrrSSr S; to the end"},
     {"titan:FullActivationRematConfig", "titan:FullActivationRematConfig", kLlama, kFullNoStop},
@@ -136,9 +138,9 @@ constexpr Row kRows[] = {
     {"titan(selective_ac_option=0)", "titan(selective_ac_option=0)", kLlama, kFullNoStop},
     {"titan(selective_ac_option=op)", "titan(selective_ac_option=op)", kLlama, kSelective},
     {"titan(selective_ac_option=N)", "titan(selective_ac_option=2)", kLlama, kSecondNoStop},
-    // In a block with experts, attention and experts are separate regions. A dense block is one
-    // region. The gate and grouped matmuls are not counted, so the shared expert's w1, w3 and w2
-    // are matmuls 1, 2 and 3.
+    // A block with experts has two regions, one for attention and one for the experts. A dense
+    // block is one region. The gate and grouped matmuls are not counted, so the first three matmuls
+    // are w1, w3 and w2 of the shared expert.
     {"titan:split_flex_compiled", "titan:split_flex_compiled", kMoe,
      "0 2: SrSrSrS S; to the end | 1.attention 3.attention: SrSr S; to the end | 1.moe 3.moe: "
      "rrrrSrS -; to the end"},
@@ -253,8 +255,8 @@ constexpr Row kRows[] = {
      kLlama, kCore},
     {"megatron(recompute_modules=M)", "megatron(recompute_modules=[moe])", kMoe,
      "1.moe 3.moe: rrrrrrr -; to the end"},
-    // The policy keeps wq and wkv_b, but not wkv_a. It does not keep what backward does not read,
-    // such as wo's product.
+    // The policy keeps wq and wkv_b, but not wkv_a. It also does not keep results that backward
+    // does not read, such as the product of wo.
     {"megatron(recompute_modules=M)", "megatron(recompute_modules=[mla_up_proj])", kDeepseek,
      "0: rSrrSSr S; to the end | 1 2 3: rSrrrSSSSSr S; to the end"},
     {"megatron:recompute_activations", "megatron:recompute_activations", kLlama, kCore},
@@ -263,8 +265,8 @@ constexpr Row kRows[] = {
      "0 1 2 3: rrorSSr S"},
     {"megatron(offload_modules=[qkv_linear])", "megatron(offload_modules=[qkv_linear])", kLlama,
      "0 1 2 3: rrSrSSr S"},
-    // The mode offloads the tokens that experts gather. No matmul makes these tokens, so no matmul
-    // is marked o.
+    // The mode offloads the tokens that are gathered for the experts. They are not the result of a
+    // matmul, so no matmul is marked o.
     {"megatron(offload_modules=[fused_group_mlp])", "megatron(offload_modules=[fused_group_mlp])",
      kMoe, "0 2: rrSrSSr S | 1 3: rrSrrSSrSSr S"},
     {"megatron(offload_modules=[gdp_qkv])", "megatron(offload_modules=[gdp_qkv])", kLlama, ""},
@@ -272,19 +274,21 @@ constexpr Row kRows[] = {
     {"maxtext:none", "maxtext:none", kLlama, "no region"},
     {"maxtext:full", "maxtext:full", kLlama, kFull},
     {"maxtext:save_out_proj", "maxtext:save_out_proj", kLlama, "0 1 2 3: rrrSrrr r"},
-    // Query and key are kept as results of the rotary embedding, so their matmuls are recomputed.
+    // The matmuls of query and key are recomputed, because the results of the rotary embedding are
+    // kept instead.
     {"maxtext:save_qkv_proj", "maxtext:save_qkv_proj", kLlama, "0 1 2 3: rrSrrrr r"},
     {"maxtext:save_dot_except_mlp", "maxtext:save_dot_except_mlp", kLlama, "0 1 2 3: rrSSrrr r"},
     {"maxtext:save_dot_except_mlpwi", "maxtext:save_dot_except_mlpwi", kLlama,
      "0 1 2 3: rrSSrrS r"},
     {"maxtext:save_dot_with_context_except_mlp", "maxtext:save_dot_with_context_except_mlp", kLlama,
      "0 1 2 3: rrSSrrr S"},
-    // The model has no gate, so mlpwo is the second matmul of its feed-forward.
+    // This model has no gate, so mlpwo is the second matmul of the feed-forward.
     {"maxtext:save_dot_except_mlpwi", "maxtext:save_dot_except_mlpwi", kWan,
      "0 1 2 3: rrSSrrSSrS rr"},
     {"maxtext:minimal", "maxtext:minimal", kLlama, "0 1 2 3: rrSSSSS r"},
     // In a block with experts, the matmuls of the router's gate and of the routed experts come
-    // before those of the shared expert. Only the shared expert's matmuls are kept.
+    // first, then those of the shared expert. Of all these, only the matmuls of the shared expert
+    // are kept.
     {"maxtext:minimal", "maxtext:minimal", kMoe, "0 2: rrSSSSS r | 1 3: rrSSrrrrSSS r"},
     {"maxtext:minimal", "maxtext:minimal", kDeepseek, "0: rrrSSSS r | 1 2 3: rrrSrrrrSSS r"},
     {"maxtext:minimal_with_context", "maxtext:minimal_with_context", kLlama, "0 1 2 3: rrSSSSS S"},
@@ -343,8 +347,7 @@ constexpr Row kRows[] = {
      "axolotl(gradient_checkpointing=true,selective_checkpointing.save=[aten::mm])", kLlama, ""},
     {"axolotl(selective_checkpointing=true)", "axolotl(selective_checkpointing=true)", kLlama, ""},
     {"automodel:full", "automodel:full", kLlama, kFull},
-    // Plain and grouped matmuls are counted together, without the gate, and every second one is
-    // kept.
+    // Every second matmul is kept. Grouped matmuls are counted too, but the gate is not.
     {"automodel:selective", "automodel:selective", kMoe, "0 2: SrSrSrS S | 1 3: SrSrrSrSrSr S"},
     {"veomni(recompute_last_n_layers=N)", "veomni(recompute_last_n_layers=2)", kLlama,
      "2 3: rrrrrrr r"},
@@ -379,7 +382,7 @@ TEST_CASE(
   }
 }
 
-// Returns the ops that are recomputed because they match a list, as "scope op".
+// Returns "scope op" for each op that is recomputed because an entry of a list matches it.
 std::set<std::string> listed(const Plan& plan) {
   std::set<std::string> names;
   for (const RegionType& type : plan.types) {
@@ -392,8 +395,8 @@ std::set<std::string> listed(const Plan& plan) {
   return names;
 }
 
-// Megatron's function qkv_up_proj_and_rope_apply runs both up projections and both rotary
-// embeddings, and concatenates query and key.
+// The function qkv_up_proj_and_rope_apply in Megatron runs both up projections and both rotary
+// embeddings, and concatenates their results to query and key.
 TEST_CASE(
     "Megatron's recompute of mla_up_proj also repeats the rotary embedding of query and key") {
   const std::set<std::string> always = {"attention.query aten::mm", "attention.query aten::cat",

@@ -1,6 +1,6 @@
-// Runs workers on one folder in every order of their steps, with kills at every step. The claims
-// and the work loop are the real code; the folder and the clocks are simulated in memory. The test
-// checks rules that are simpler than the code: see ModelFolder.
+// Runs several workers on one folder, in every possible order of their operations, and kills
+// workers at every operation. The claims and the work loop are the real code; the folder and the
+// clocks are simulated in memory. Checks rules that are simpler than the code: see ModelFolder.
 #include "harness/sweep/claims.h"
 
 #include <algorithm>
@@ -28,21 +28,21 @@ struct ModelClaim {
   std::string text;
 };
 
-// The state that all workers share while one order of their steps runs, and the rules that they
-// broke.
+// State that all workers share while they run in one order: the simulated folder, and the rules
+// that were broken.
 struct Shared {
   std::map<std::string, ModelClaim> claims;
-  std::map<std::string, std::string> reports;  // the linked path of each report
-  std::set<std::string> finished;              // paths of complete reports
+  std::map<std::string, std::string> reports;  // path of the linked report, by name
+  std::set<std::string> finished;              // paths of complete measurements
   std::set<std::size_t> killed;
   std::vector<std::string> broken_rules;
   bool links_claims = false;
   int num_measured = 0;
-  int num_takeovers = 0;  // number of takeovers of claims that had not ended
+  int num_takeovers = 0;  // number of claims that were taken over before they had ended
 };
 
-// The text that one worker last read from one claim, and the time of that read, on the worker's own
-// clock.
+// The text that a worker has last read from a claim, and when it read this text, by the worker's
+// own clock.
 struct Reading {
   Nanoseconds at{};
   std::string text;
@@ -52,12 +52,14 @@ bool ends_with_line(const std::string& text, const std::string& line) {
   return text.ends_with("\n" + line + "\n");
 }
 
-// The folder as one worker sees it. Each operation is a step and is checked against the rules:
-// - A worker creates generation N+1 only if it knows that N is over: it read N's end, or it read
-//   the same text twice with the stale time between by its own clock, or N's process was killed.
-// - Generations have no gaps. Only its creator writes to a claim.
-// - A report that existed before a claim was created is not measured again.
-// - Only complete reports of a worker's own generation are linked, and the first one is kept.
+// The simulated folder as one worker sees it. Checks each operation of the worker against these
+// rules:
+// - A worker may create generation N+1 of a claim only if it knows that generation N is over. It
+//   knows this if it has read the end of N, if its own clock shows that the text of N has not
+//   changed for the stale time, or if the process of N was killed.
+// - Generations are consecutive. Only the creator of a claim writes to it.
+// - If a report exists before a claim is created, its comparison is not measured again.
+// - A worker links only complete reports of its own generation. The first linked report is kept.
 class ModelFolder : public SweepFolder {
  public:
   ModelFolder(Shared& shared, Interleavings& orders, std::size_t self, bool sees_processes)
@@ -84,7 +86,7 @@ class ModelFolder : public SweepFolder {
     readings_[name].push_back({now, found->second.text});
     return found->second.text;
   }
-  // Takes one step, as on a local file system, or two, as on NFS.
+  // Takes one operation, as on a local file system, or two operations, as on NFS.
   bool create_claim(const std::string& name, std::string_view text) override {
     orders_.step();
     if (shared_.claims.count(name) != 0) return false;
@@ -221,8 +223,8 @@ struct Totals {
   int num_takeovers = 0;
 };
 
-// After every order, one more worker runs undisturbed. The additional worker must find or make all
-// reports.
+// Runs the workers in every order. After each order, one more worker runs alone, and must find or
+// make all reports.
 Totals explore(const Case& setting) {
   Interleavings orders(setting.bounds);
   Totals totals;
@@ -260,8 +262,8 @@ Totals explore(const Case& setting) {
   return totals;
 }
 
-// No worker dies. One worker may be paused for any time between two of its steps, so claims are
-// taken over and their creators wake up later.
+// No worker is killed, but one worker may be paused for any time between two operations. Its claims
+// are then taken over, and later it continues.
 TEST_CASE("two workers on one comparison break no rule, whatever the order of their steps") {
   Case setting;
   setting.look_every = kStale / 2;
@@ -314,14 +316,14 @@ TEST_CASE("silence is counted from a worker's last sign of life, by the observer
       folder.append_to_claim("a.g1", beat_line());
       CHECK(look_at(1060) == ClaimState::kHeld);
       CHECK(look_at(1061) == ClaimState::kHeld);
-      CHECK(look_at(1119) ==
-            ClaimState::kUnsure);  // the worker is silent for almost the stale time
+      // The worker has not written for almost the stale time.
+      CHECK(look_at(1119) == ClaimState::kUnsure);
       CHECK(look_at(1120) == ClaimState::kStale);
       CHECK_FALSE(folder.has_claim("a.g2"));
       REQUIRE(claims.take("a"));
       CHECK(folder.has_claim("a.g2"));
-      CHECK_FALSE(
-          claims.take("a"));  // another worker has taken the generation that was judged stale
+      // Fails, because another worker has already taken over the stale claim.
+      CHECK_FALSE(claims.take("a"));
     }});
   });
 }
@@ -351,8 +353,8 @@ TEST_CASE("a comparison that kills its workers is given up, but a returned compa
   });
 }
 
-// A measurer that ends every comparison in the same way, and lists the comparisons that it was
-// given.
+// Imitates measurements. Every measurement ends in the same way. Stores which comparisons were
+// measured.
 class SayingMeasurer : public Measurer {
  public:
   explicit SayingMeasurer(MeasureEnd end) : end_(end) {}
@@ -391,8 +393,8 @@ TEST_CASE(
       SayingMeasurer small(MeasureEnd::kSkipped);
       WorkEnd end = work_with(on_small, small, milliseconds(50));
       CHECK(small.taken == std::vector<std::size_t>{2, 0});
-      CHECK(end.why == WorkEnd::Why::kDeadline);  // comparison b takes longer than the remaining
-                                                  // time
+      CHECK(end.why == WorkEnd::Why::kDeadline);  // comparison b would take longer than the
+                                                  // remaining time
       CHECK(end.num_left == 1);
       end = work_with(on_small, small, std::nullopt);
       CHECK(small.taken == std::vector<std::size_t>{2, 0, 1});
@@ -407,8 +409,8 @@ TEST_CASE(
   });
 }
 
-// Two of three comparisons have failed. A worker with retries tries each of the two once, even if
-// it fails again. The worker does not retry comparisons that fail during its own run.
+// Two of three comparisons have failed earlier. A worker with retries tries each of them once more.
+// It does not retry comparisons that fail during its own run.
 TEST_CASE("a worker retries a failed comparison once") {
   Interleavings alone({0, 0});
   alone.explore([&] {
@@ -448,7 +450,7 @@ TEST_CASE("a claim is read in whole lines, and a malformed claim is refused by n
   CHECK_FALSE(parse_claim(line.substr(0, line.size() - 1), "c").holder);
   CHECK(parse_claim(line + "beat\nbeat\nrelea", "c").num_beats == 2);
   CHECK(parse_claim(line + "beat\nreleased", "c").end == std::nullopt);
-  // A full disk has left a part of a line in the claim.
+  // The disk was full, so only a part of a line was written to the claim.
   CHECK(parse_claim(line + "reabeat\nbeat\nreleased\n", "c").end == ClaimState::kFree);
   const ClaimText failed = parse_claim(line + end_line(ClaimState::kFailed, "two\nlines"), "c");
   CHECK(failed.end == ClaimState::kFailed);

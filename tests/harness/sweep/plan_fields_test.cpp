@@ -1,4 +1,4 @@
-// The schema of sweep plans must match the list of fields.
+// Tests that the schema of sweep plans matches the list of fields in the code.
 #include "harness/sweep/comparison_plan.h"
 #include "tests/support/schema_fields.h"
 

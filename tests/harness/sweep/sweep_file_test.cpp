@@ -8,8 +8,8 @@
 namespace rematch {
 namespace {
 
-// The shapes of two models in 6 + 4 combinations. For each model, one combination is skipped. This
-// leaves 8 comparisons of 5 policies.
+// A sweep of two models with 6 and 4 combinations of sizes. One combination is skipped for each
+// model, so 8 comparisons remain. Each has 5 policies.
 Json sample_sweep() {
   return Json::parse(R"({"schema": "rematch.sweep/1.0", "run": ["--steps", "2", "--rounds", "1"],
     "groups": [
@@ -61,7 +61,7 @@ TEST_CASE(
 TEST_CASE("two groups with one shape share one comparison, and each point occurs once") {
   Json json = sample_sweep();
   json["groups"][1] = json["groups"][0];
-  // Stating the preset's own size explicitly gives the same shape.
+  // Setting a size to the preset's own value must give the same shape.
   json["groups"][1]["fixed"]["vocab"] =
       std::get<ModelSpec>(make_spec("llama_small", {})).at("vocab");
   json["groups"][1]["policies"] = {"full", "nth_last(2)"};
@@ -87,7 +87,7 @@ TEST_CASE(
   REQUIRE(sweep.comparisons.size() == 10);
   CHECK(sweep.comparisons[1].seed == 7);
   CHECK(sweep.comparisons[0].policies == std::vector<std::string>{"none", "full"});
-  CHECK(sweep.comparisons[0].num_points == 3);  // policy none has no schedule
+  CHECK(sweep.comparisons[0].num_points == 3);  // because policy none has no schedule
   const std::vector<std::string>& words = sweep.comparisons[0].arguments;
   const auto flag = std::find(words.begin(), words.end(), "--repeat-reference");
   REQUIRE(flag != words.end());

@@ -29,7 +29,7 @@ at::Tensor on(at::DeviceType device, const at::Tensor& tensor) {
 
 using Results = std::vector<at::Tensor>;
 
-// Runs `call` on both devices and compares the layout of every result.
+// Runs `call` on meta and on the CPU, and requires that all results have the same layout.
 void check_layout(const std::function<Results(at::DeviceType)>& call) {
   rematch::install_meta_kernels();
   const Results cpu = call(at::kCPU);
@@ -46,7 +46,7 @@ void check_layout(const std::function<Results(at::DeviceType)>& call) {
   }
 }
 
-// Returns matrices that are contiguous, transposed, and with a gap between rows.
+// Returns three matrices: contiguous, transposed, and with gaps between rows.
 Results layouts(at::ScalarType dtype) {
   const auto options = at::TensorOptions().dtype(dtype);
   return {at::ones({3, 5, 8}, options), at::ones({3, 8, 5}, options).transpose(1, 2),
@@ -135,8 +135,8 @@ TEST_CASE("native_dropout and its backward on meta have the layout of the CPU") 
   }
 }
 
-// Groups end at 2, 4 and 6. A width of 5 is not a multiple of 16 bytes, so rows of the product are
-// padded.
+// The groups end at rows 2, 4 and 6. Rows of 5 numbers are not a multiple of 16 bytes, so the rows
+// of the product are padded.
 TEST_CASE("_grouped_mm on meta has the layout of the CPU") {
   const at::Tensor ends = at::arange(1, 4, at::TensorOptions().dtype(at::kInt)).mul_(2);
   for (const auto dtype : {at::kFloat, at::kBFloat16}) {

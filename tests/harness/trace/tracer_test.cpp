@@ -1,4 +1,4 @@
-// Tests that a trace determines exactly which bytes a run holds and which ops it recomputes.
+// Tests that a trace predicts exactly which bytes a run holds and which ops it recomputes.
 #include "harness/trace/tracer.h"
 
 #include <ATen/Functions.h>
@@ -43,7 +43,7 @@ NamedNetwork network_of(const std::string& name, const Layer& layer) {
           }};
 }
 
-// A rotary embedding as diffusers writes it: fills an empty tensor half by half.
+// A rotary embedding as in diffusers: makes an empty tensor and fills one half after the other.
 at::Tensor rotated(const at::Tensor& x) {
   const at::Tensor even = x.slice(1, 0, kDim, 2);
   const at::Tensor odd = x.slice(1, 1, kDim, 2);
@@ -63,8 +63,8 @@ at::Tensor rotate_both(const at::Tensor& x, const at::Tensor& w) {
   return at::silu(at::mm(at::mm(query, key.t()), x));
 }
 
-// Uses a constant that no op computes. The recorder keeps the constant, and copies it before a
-// write.
+// Uses a constant that no op computes, and later overwrites it. The recorder must copy the constant
+// before the write.
 at::Tensor with_filled_constant(const at::Tensor& x, const at::Tensor& w) {
   at::Tensor scale = at::empty({kDim});
   std::fill_n(scale.data_ptr<float>(), kDim, 0.5F);
@@ -73,7 +73,7 @@ at::Tensor with_filled_constant(const at::Tensor& x, const at::Tensor& w) {
   return at::silu(y + at::sin(scale));
 }
 
-// Uses a constant that no op computes, and frees it before the loss.
+// Uses a constant that no op computes, and frees it before forward ends.
 at::Tensor with_short_lived_constant(const at::Tensor& x, const at::Tensor& w) {
   at::Tensor y;
   {
@@ -84,7 +84,7 @@ at::Tensor with_short_lived_constant(const at::Tensor& x, const at::Tensor& w) {
   return at::silu(at::mm(y, w));
 }
 
-// Writes to parts of a tensor one by one, and joins them again.
+// Splits a tensor into parts, writes to each part, and concatenates the parts again.
 at::Tensor in_parts(const at::Tensor& x, const at::Tensor& w) {
   const at::Tensor y = at::mm(x, w);
   std::vector<at::Tensor> parts;
@@ -96,8 +96,8 @@ at::Tensor in_parts(const at::Tensor& x, const at::Tensor& w) {
   return at::silu(y * at::cat(parts, 1));
 }
 
-// Uses a tensor that has no graph and was made by no op. The tensor shares the storage of an op's
-// result and outlives the result.
+// Uses a tensor without a graph that no op has made. It shares the storage of an op's result, and
+// lives longer than the result.
 at::Tensor through_data(const at::Tensor& x, const at::Tensor& w) {
   at::Tensor data;
   at::Tensor sum;
@@ -111,7 +111,7 @@ at::Tensor through_data(const at::Tensor& x, const at::Tensor& w) {
   return at::silu(sum + gate);
 }
 
-// A buffer to which every layer writes.
+// A buffer that every layer changes.
 at::Tensor& buffer() {
   static at::Tensor seen = at::zeros({kDim});
   return seen;
@@ -122,7 +122,7 @@ at::Tensor with_side_effect(const at::Tensor& x, const at::Tensor& w) {
   return at::silu(y);
 }
 
-// Calls factories as Python and <torch/torch.h> do.
+// Makes tensors as the factories of Python and <torch/torch.h> do.
 at::Tensor as_variable(at::Tensor made) {
   return torch::autograd::make_variable(std::move(made), /*requires_grad=*/false);
 }
@@ -146,8 +146,8 @@ at::Tensor with_overwritten_constants(const at::Tensor& x, const at::Tensor& w) 
   return at::tanh(z + y * at::cos(scale));
 }
 
-// Overwrites lists of tensors, which replay does not repeat. The first list holds results of the
-// layer, and the second one also a table from outside.
+// Overwrites lists of tensors. Recompute does not repeat such a write. One list contains only
+// results of the layer; the other also contains a table from outside.
 at::Tensor& counts() {
   static at::Tensor made = at::zeros({kDim});
   return made;
@@ -164,7 +164,7 @@ at::Tensor with_lists(const at::Tensor& x, const at::Tensor& w) {
   return at::tanh(z * a + b * y);
 }
 
-// Ends in a batch norm, of which the next layer reads only the first result.
+// Ends with a batch norm. The next layer reads only its first result.
 at::Tensor with_last_batch_norm(const at::Tensor& x, const at::Tensor& w) {
   const at::Tensor y = at::silu(at::mm(x, w));
   return std::get<0>(at::native_batch_norm(y, {}, {}, {}, {}, /*training=*/true, 0.1, 1e-5));
@@ -176,7 +176,7 @@ at::Tensor with_last_statistics(const at::Tensor& x, const at::Tensor& w) {
   return std::get<0>(at::native_batch_norm(y, weight, weight, counts(), counts(), true, 0.1, 1e-5));
 }
 
-// Ends in another op with several results.
+// Ends with another op that has several results.
 at::Tensor with_last_sort(const at::Tensor& x, const at::Tensor& w) {
   return std::get<0>(at::sort(at::silu(at::mm(x, w)), 1));
 }
@@ -184,13 +184,13 @@ at::Tensor with_last_layer_norm(const at::Tensor& x, const at::Tensor& w) {
   return std::get<0>(at::native_layer_norm(at::silu(at::mm(x, w)), {kDim}, {}, {}, 1e-5));
 }
 
-// Adds a number that the op takes as a tensor, like `x + 1e-5` in Python.
+// Adds a number that is passed to the op as a tensor, like `x + 1e-5` in Python.
 at::Tensor with_number(const at::Tensor& x, const at::Tensor& w) {
   return at::silu(at::add(at::mm(x, w), at::native::wrapped_scalar_tensor(1e-5)));
 }
 
-// Computes two results that backward never reads, and drops them during forward: the first at once,
-// the second halfway through the layer. Autograd then drops the tensors that it saved for them.
+// Computes two results that backward never reads. Frees the first at once, and the second in the
+// middle of the layer. Autograd then also frees the tensors that it saved for these results.
 at::Tensor with_dead_branches(const at::Tensor& x, const at::Tensor& w) {
   at::mm(at::sigmoid(at::mm(x, w.t())), w);
   at::Tensor unread = at::silu(at::sigmoid(at::mm(x, w)));
@@ -224,7 +224,7 @@ at::Tensor with_views_of_table(const at::Tensor& x, const at::Tensor& w) {
   return last;
 }
 
-// Reads running statistics and then updates them, as batch norm in training does.
+// Running statistics that a layer reads and then updates, like a batch norm in training.
 struct Statistics {
   at::Tensor mean = at::zeros({kDim});
   at::Tensor variance = at::ones({kDim});
@@ -240,8 +240,8 @@ at::Tensor with_batch_norm(const at::Tensor& x, const at::Tensor& w, bool is_tra
       at::native_batch_norm(y, {}, {}, mean, variance, is_training, /*momentum=*/0.1, 1e-5)));
 }
 
-// A kernel that torch does not see halves `q` in memory and returns views of `q`. A second kernel
-// overwrites a table from outside the layer.
+// Calls two kernels that torch does not see. The first halves `q` in memory and returns views of
+// `q`. The second overwrites a table from outside the layer.
 at::Tensor with_opaque_calls(const at::Tensor& x, const at::Tensor& w) {
   const at::Tensor q = at::mm(x, w).detach();
   const at::Tensor before = at::cos(q);
@@ -262,8 +262,8 @@ at::Tensor with_opaque_calls(const at::Tensor& x, const at::Tensor& w) {
   return at::silu(gate * at::sin(flat).view_as(q) * before);
 }
 
-// Three layers share a table. Each overwrites it and then reads it, so the next layer overwrites
-// what the layer has read.
+// Makes three layers that share a table. Each layer overwrites the table and then reads it, so each
+// layer overwrites what the previous layer has read.
 NamedNetwork with_shared_table() {
   return {"table that the next layer overwrites", [] {
             Network network;
@@ -282,7 +282,7 @@ NamedNetwork with_shared_table() {
 }
 
 std::vector<NamedNetwork> networks() {
-  buffer();  // makes the buffers before any network
+  buffer();  // makes the buffers before any network uses them
   table();
   counts();
   statistics();
@@ -371,7 +371,7 @@ TEST_CASE(
 
 TEST_CASE("an op lists each storage that it writes to once") {
   install_counting_allocators();
-  buffer();  // makes the buffer before the network
+  buffer();  // makes the buffer before the network uses it
   std::size_t num_writes = 0;
   for (const TracedOp& op : trace_of(network_of("side effect", &with_side_effect)).ops) {
     num_writes += op.writes.size();
@@ -385,14 +385,14 @@ at::Tensor times_twice_itself(const at::Tensor& x) {
   return x * y;
 }
 
-// Sharded training fills gathered parameters with an op that writes into a list of tensors.
+// Sharded training fills gathered parameters by ops that write into a list of tensors.
 TEST_CASE("a write into a list of tensors is traced") {
   const NamedNetwork plain =
       network_of("mm", [](const at::Tensor& x, const at::Tensor& w) { return at::mm(x, w); });
   const Network network = plain.make();
   const Trace trace = record_trace([&] {
     const at::Tensor loss = loss_of(forward_with_scopes(network));
-    const Scope head("head");  // this scope is not a block, so no policy makes a region of it
+    const Scope head("head");  // not a block, so no policy makes it a region
     return loss + times_twice_itself(network.input).sum();
   });
   const auto found = std::find_if(trace.ops.begin(), trace.ops.end(), [](const TracedOp& op) {
@@ -407,7 +407,7 @@ TEST_CASE("a write into a list of tensors is traced") {
   CHECK(restored.name == "rematch::restore_content");
   CHECK(restored.writes == std::vector<StorageId>{cloned});
   const TracedOp& product = *(found + 2);
-  CHECK(product.inputs.back().version == 1);  // the product reads the content after the write
+  CHECK(product.inputs.back().version == 1);  // the content after the write
 }
 
 TEST_CASE("the trace predicts every byte that a plain run holds") {
@@ -420,8 +420,8 @@ TEST_CASE("the trace predicts every byte that a plain run holds") {
   }
 }
 
-// The engine opens no region for the first pass of self-conditioning, so the trace counts only the
-// second.
+// The first pass of self-conditioning runs without grad mode. The engine opens no region for it, so
+// the trace contains only the second pass.
 TEST_CASE("a pass without grad mode opens no scopes in a trace") {
   install_counting_allocators();
   const auto step_of = [](const Network& network) {

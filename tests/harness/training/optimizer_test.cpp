@@ -19,7 +19,7 @@ void set_gradient(const at::Tensor& parameter, double value) {
   parameter.mutable_grad() = at::full(parameter.sizes(), value, parameter.options());
 }
 
-// AdamW as its paper writes it, on one number, in float64.
+// AdamW as in its paper, for a single number in float64.
 class ScalarAdamW {
  public:
   double step(double parameter, double gradient) {
@@ -63,7 +63,8 @@ TEST_CASE("a parameter without a gradient is not updated, and does not block oth
   CHECK(busy[0].item<float>() < 1.0F);
 }
 
-// A step of 1e-3 on 256 is below bfloat16's spacing there (2): without a master it never moves.
+// The parameter is 256, and bfloat16 numbers near 256 are 2 apart. Each step changes it by only
+// 1e-3, so without a float32 master it would never change.
 TEST_CASE("bfloat16 parameters are updated through float32 masters") {
   const at::Tensor parameter = leaf(at::full({1}, 256, at::kBFloat16));
   const auto optimizer = make_optimizer(OptimizerKind::kAdamW, {parameter});

@@ -1,5 +1,5 @@
-// Tests that -o never destroys a file that a command reads, or a file with another command's
-// measurements.
+// Tests that -o never destroys a file that the command reads, or a file with measurements of
+// another command.
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -74,8 +74,8 @@ TEST_CASE("-o does not overwrite a file of another kind or of another model") {
   write_json_file(other, trace_to_json(another));
   check_kept("search --device h100 --trace " + other, files.front,
              "is for model toy_llama, and this command writes a file for model another");
-  // The same command may run again. A target that is not a regular file is allowed, and --overwrite
-  // allows any file.
+  // The same command may overwrite its own output. A target that is not a regular file is allowed,
+  // and --overwrite allows any file.
   CHECK(rematch(search + " -o " + files.front).code == 0);
   CHECK(rematch(search + " -o /dev/null").code == 0);
   CHECK(rematch(search + " --overwrite -o " + files.notes).code == 0);
@@ -95,7 +95,8 @@ TEST_CASE("an empty or too long file name is refused before any work") {
   check_usage_error("describe --plan " + std::string(300, 'x') + ".json", "File name too long");
 }
 
-// The first search reads its trace from a pipe, so it runs until the test writes the trace.
+// The first search reads its trace from a pipe. It blocks until the test writes the trace to the
+// pipe.
 TEST_CASE("a second command with the same -o file is refused while the first command runs") {
   const Files files;
   const std::string pipe = files.scratch.file("pipe");
@@ -111,15 +112,15 @@ TEST_CASE("a second command with the same -o file is refused while the first com
   CHECK(second.code == 2);
   CHECK_THAT(second.err, Catch::StartsWith("rematch: another rematch is writing '"));
   std::ofstream(pipe) << text_of(files.trace);
-  // The first search ends, and the file may be written again.
+  // The first search now ends, so another search may write the file again.
   const Outcome third =
       run_program("{", "while grep -q " + lock + " /proc/net/unix; do sleep 0.02; done; " +
                            binary() + search + files.trace + "; }");
   CHECK(third.code == 0);
 }
 
-// Each search writes new.json in its own folder. The second search runs while the first search
-// waits for its trace.
+// The two searches write files of the same name, new.json, in different folders. The second search
+// runs while the first search still waits for its trace.
 TEST_CASE("two commands may write files of the same name in different folders at once") {
   const Files files;
   const ScratchFolder here;

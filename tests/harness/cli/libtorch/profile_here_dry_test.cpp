@@ -1,5 +1,5 @@
-// Tests that a profile that does not fit a card is rejected before a step runs. Uses the dry
-// device.
+// Tests that a profile is rejected before its first step if the step does not fit into the card's
+// memory. Uses the dry device.
 #include <cstdlib>
 
 #include "harness/cli/exit_code.h"
@@ -32,8 +32,8 @@ void profile(const ProfileSettings& settings) {
   profile_here(settings, record_trace(settings.model));
 }
 
-// This test's card is an l40s: 45460 MiB, minus 512 MiB of context. Gaps of the allocator usually
-// take a fifth of the memory that tensors use.
+// The card is a dry l40s with 45460 MiB. The CUDA context takes 512 MiB. Fragmentation of the
+// allocator is assumed to add a fifth to the memory of tensors.
 TEST_CASE("tensors can use a card's memory minus the context, and usually minus fragmentation",
           "[device]") {
   REMATCH_NEEDS_CUDA();
@@ -44,7 +44,8 @@ TEST_CASE("tensors can use a card's memory minus the context, and usually minus 
   CHECK_FALSE(usual_memory_of("meta").has_value());
 }
 
-// The step keeps 37 GiB at its peak: less than the card has, but more than tensors usually get.
+// The step's peak is 37 GiB. This is less than the card's memory, but more than the usual share for
+// tensors.
 TEST_CASE("a profile that leaves no reserve on the card is refused, unless forced", "[device]") {
   REMATCH_NEEDS_CUDA();
   ProfileSettings settings = settings_of_batch(6);

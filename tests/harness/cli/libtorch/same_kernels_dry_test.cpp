@@ -1,6 +1,6 @@
-// profile, search --measure and run must time the same program: the same attention kernel, with or
-// without repeatable bits. The dry device has no cuDNN. Flash attention takes no heads wider than
-// 256, so with a wider head LibTorch does not choose its first backend.
+// Tests that profile, search --measure and run time the same program: the same attention kernel,
+// and the same choice of repeatable bits. The dry device has no cuDNN. Flash attention does not
+// support heads wider than 256, so LibTorch must fall back to another backend for wider heads.
 #include <cstdlib>
 
 #include "harness/cli/flags/run_request.h"
@@ -16,7 +16,7 @@ namespace {
 
 const bool kIsL40s = setenv("DRY_CUDA_CARD", "l40s", 1) == 0;
 
-// A single head is 544 wide. With seventeen heads, each is 32 wide.
+// With one head, the head is 544 wide. With seventeen heads, each is 32 wide.
 std::string model_of_heads(int num_heads) {
   const std::string heads = std::to_string(num_heads);
   return "--model llama_small --layers 1 --dim 544 --heads " + heads + " --kv-heads " + heads +
@@ -30,7 +30,7 @@ struct Parsed {
   Flags flags;
 };
 
-// Returns the time record of the first point's time pass.
+// Times one step of the request's first variant.
 TimeRecord timed(const RunRequest& request) {
   const auto settings = std::get<RunSettings>(settings_here(request));
   auto variants = std::get<std::vector<Variant>>(make_variants(settings));

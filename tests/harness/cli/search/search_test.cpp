@@ -121,13 +121,13 @@ TEST_CASE("with more ranks each rank holds less, and the front states the number
   CHECK(shared.at("world") == 8);
   CHECK(shared["points"][0]["predicted_peak_allocated_bytes"] <
         alone["points"][0]["predicted_peak_allocated_bytes"]);
-  // The estimate for several ranks has no communication times. They are null, not 0.
+  // The estimate for several ranks has no communication times, so they must be null, not 0.
   CHECK(alone["points"][0]["predicted_communication_ns"] == 0);
   CHECK(alone["points"][0]["predicted_overlapped_step_time_ns"] ==
         alone["points"][0]["predicted_step_time_ns"]);
   CHECK(shared["points"][0]["predicted_communication_ns"].is_null());
   CHECK(shared["points"][0]["predicted_overlapped_step_time_ns"].is_null());
-  // The plans for a rank have the trace of the whole model.
+  // Plans for one of several ranks name the trace of the whole model.
   CHECK(shared["points"][0]["plan"]["trace_sha256"] == alone.at("trace_sha256"));
 }
 
@@ -185,8 +185,8 @@ TEST_CASE("a slowdown of zero is accepted") {
   check_usage_error(search + "-1%", "is not a percentage from 0% to 100%");
 }
 
-// toy_llama has 12,432 float32 parameters in 4 x 9 + 3 tensors (9 in a block: two norms, seven
-// weights). AdamW adds two moments and a step count of 4 bytes for each tensor.
+// toy_llama has 12,432 float32 parameters. They are 4 x 9 + 3 tensors: each of 4 blocks has two
+// norms and seven weights. For each tensor, AdamW adds two moments and a step count of 4 bytes.
 TEST_CASE("--free counts only memory beyond what every plan holds") {
   const ScratchFolder scratch;
   const Trace trace = toy_llama();
@@ -268,7 +268,7 @@ TEST_CASE("a search that finds no fitting plan prints one line about it and exit
   CHECK_THAT(none.err, Catch::Contains("no plan fits") && Catch::Contains("the lowest peak is") &&
                            Catch::Contains("what fits: --world 2 ("));
   CHECK_THAT(none.err, !Catch::Contains("the lowest peak is " + format_bytes({lowest - 1}) + ";"));
-  // A plan must fit under the suggested setting.
+  // With the suggested flag, a plan must fit.
   CHECK(rematch(search + " --world 2 --budget " + std::to_string(lowest - 1) + "B").code == 0);
   const Outcome nothing = rematch(search + " --budget 1B");
   CHECK(nothing.code == 3);
@@ -332,8 +332,8 @@ TEST_CASE("a search for a trainer ends with the lines of its configuration") {
     highest = std::max(highest, peak);
   }
   REQUIRE(highest > full);
-  // The 7 modes are ac_option with 5 numbers (1 would equal full), full, and full with offloaded
-  // inputs.
+  // The 7 modes: five values of ac_option, full, and full with offloaded inputs. ac_option 1 is not
+  // listed, because it equals full.
   CHECK(modes.at("modes").size() == 7);
   CHECK(modes.at("schedule") == "whole_region");
   const auto ends = [&](std::int64_t budget, const std::string& lines) {
@@ -344,7 +344,7 @@ TEST_CASE("a search for a trainer ends with the lines of its configuration") {
     CHECK_THAT(outcome.out, Catch::EndsWith("\n\n" + lines + "\n") &&
                                 Catch::Contains("on_demand: this engine only"));
   };
-  // ac_option 4, 5 and 6 checkpoint one layer each. Of these, 4 has the lowest peak.
+  // ac_option 4, 5 and 6 each checkpoint only one layer. The peak is lowest with 4.
   ends(highest, "enable_activation_checkpointing: false\nac_mode: selective\nac_option: 4");
   const Outcome nothing =
       rematch(search + " --for torchtune --budget " + std::to_string(full / 2) + "B");
@@ -353,14 +353,14 @@ TEST_CASE("a search for a trainer ends with the lines of its configuration") {
              Catch::Contains("Without checkpointing the step fits too"));
   CHECK_THAT(rematch(search + " --for torchtune --budget " + std::to_string(full) + "B").out,
              !Catch::Contains("Without checkpointing"));
-  // The table lists the best mode last. Modes of other versions come before the best mode, each
-  // with its versions.
+  // The table lists modes of all versions of torchtitan, each with its versions. The best mode is
+  // last.
   const Outcome titan = rematch(search + " --for torchtitan");
   CHECK(titan.code == 0);
   CHECK_THAT(titan.err, Catch::Contains("rematch: the fastest of ") &&
                             Catch::Contains(" modes of torchtitan that fits ") &&
                             Catch::Contains("; comparing it with the exact front\n"));
-  // With -o the command prints the same text, and the file holds the whole front.
+  // With -o the command prints the same text and writes the whole front to the file.
   const std::string file = scratch.file("front.json");
   CHECK(rematch(search + " --for torchtitan -o " + file).out == titan.out);
   const Json front = read_json_file(file);
@@ -376,7 +376,7 @@ TEST_CASE("a search for a trainer ends with the lines of its configuration") {
   check_usage_error(search + " --for torchtun", "did you mean 'torchtune'?");
 }
 
-// Uses random models and budgets, and the fast search (--hull), which finds fewer plans.
+// Searches random models and budgets with --hull, which is faster but finds fewer plans.
 TEST_CASE("no row of a search's table is better than the point in the headline") {
   const ScratchFolder scratch;
   int num_leads = 0;
@@ -458,7 +458,7 @@ TEST_CASE("a search leaves a card's reserve free, and states the reserve") {
   CHECK(front_of("--world 2").at("reserve").at("communicators_bytes") == 1 << 30);
   CHECK(front_of("--reserve 2GiB").at("reserve").at("asked_bytes") == std::int64_t{2} << 30);
   CHECK(front_of("--reserve 0B").at("reserve").at("asked_bytes") == 0);
-  // Tensors may use a whole budget, unless a reserve is given.
+  // Tensors may use the whole budget by default. --reserve leaves a part of it free.
   CHECK(front_of("--budget 24GiB").at("budget_bytes") == std::int64_t{24} << 30);
   CHECK(front_of("--budget 24GiB --reserve 2GiB").at("budget_bytes") == std::int64_t{22} << 30);
   CHECK_THAT(rematch(search + " --budget 24GiB --reserve 2GiB").out,
@@ -491,7 +491,7 @@ TEST_CASE("a prediction marks the plans that fit a card with its reserve") {
   check_usage_error(predict + " --reserve 1GiB", "give --device h100");
 }
 
-// The times in the file were not measured, but the file claims that they were measured on an H100.
+// The file claims that its times were measured on an H100, but they were not measured.
 TEST_CASE("times of another card are refused unless allowed") {
   const ScratchFolder scratch;
   const Trace trace = toy_llama({.layers = 2});
@@ -550,7 +550,8 @@ TEST_CASE("float32 on a device with bfloat16 gives a hint, only on stderr") {
   CHECK(without_progress(search("bfloat16").err).empty());
 }
 
-// A search that reads its trace from a pipe, so that a test can pause it at any point.
+// Starts a search that reads its trace from a pipe, so the search waits until the test writes the
+// trace.
 class HeldSearch {
  public:
   HeldSearch(const ScratchFolder& scratch, const std::string& name)
@@ -574,7 +575,8 @@ class HeldSearch {
   HeldSearch(const HeldSearch&) = delete;
   HeldSearch& operator=(const HeldSearch&) = delete;
 
-  // Waits until the search has a handler for the signal, so that the signal does not end it.
+  // Waits until the search has installed its handler. Before that, the signal would kill the
+  // search.
   bool is_guarded(int signal_number) const {
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (std::chrono::steady_clock::now() < give_up) {
@@ -594,8 +596,8 @@ class HeldSearch {
     pipe << trace_to_json(trace).dump();
   }
 
-  // Sends the signal. The result's code is the search's exit code, or 128 + signal if the signal
-  // itself ended the search.
+  // Sends the signal and waits for the search. The returned code is the search's exit code, or 128
+  // + the number of the signal that killed it.
   Outcome end_with(int signal_number, std::chrono::milliseconds after) {
     std::this_thread::sleep_for(after);
     kill(child_, signal_number);
@@ -621,8 +623,8 @@ TEST_CASE("Ctrl-C at any time after the start prints and writes the best front s
   for (const int wait : {0, 100, 400}) {
     CAPTURE(wait);
     HeldSearch search(scratch, "after" + std::to_string(wait));
-    REQUIRE(
-        search.is_guarded(SIGINT));  // waits for the handler before the search has read the trace
+    // The handler is installed before the search reads the trace.
+    REQUIRE(search.is_guarded(SIGINT));
     search.feed(trace);
     const Outcome outcome = search.end_with(SIGINT, std::chrono::milliseconds(wait));
     CAPTURE(outcome.out, outcome.err);

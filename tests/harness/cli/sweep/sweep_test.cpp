@@ -47,8 +47,8 @@ TEST_CASE("the plan of a sweep has the same bytes each time, and is never overwr
   CHECK(text_of(scratch.file("one/plan.json")) == plan);
 }
 
-// Version 1.0 has times in milliseconds. Only a command with LibTorch predicts times, so the time
-// of the first comparison is made up.
+// Version 1.0 has times in milliseconds. Only a command with LibTorch predicts times, so this test
+// invents a time for the first comparison.
 TEST_CASE("a sweep whose plan has version 1.0 of the format can be continued") {
   const ScratchFolder scratch;
   const std::string plan = "sweep plan " + write_sweep(scratch) + " " + scratch.file("one");
@@ -98,8 +98,8 @@ TEST_CASE("a folder name that is too long is a usage error in every sweep subcom
   }
 }
 
-// The flags must be checked before the folder is created, because workers would use a plan that was
-// already written.
+// The flags must be checked before the folder is created. Otherwise workers could start with an
+// unusable plan.
 TEST_CASE("unusable values for a sweep's memory and reserve leave no plan") {
   const ScratchFolder scratch;
   const std::string plan = "sweep plan " + write_sweep(scratch) + " " + scratch.file("folder");
@@ -139,7 +139,8 @@ TEST_CASE("an unusable sweep file is refused in one line with the file and the p
   check_usage_error("sweep plan a b c", "too many for sweep plan");
 }
 
-// A sweep that looks finished: a folder with a plan and an invented report for each comparison.
+// A folder that looks like a finished sweep: it has a plan, and an invented report for each
+// comparison.
 struct FinishedSweep {
   explicit FinishedSweep(const std::string& from = "", const std::string& to = "",
                          std::vector<std::string> policies = {"none", "full"})

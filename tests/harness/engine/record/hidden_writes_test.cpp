@@ -1,5 +1,5 @@
-// Tests writes through raw pointers into results of a region. The engine detects such writes by a
-// version counter that changed without an op, or because the program declared that it took a
+// Tests writes through raw pointers into results of a region. The engine detects such a write in
+// two ways: a version counter changed although no op ran, or the program declared that it took a
 // pointer.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
@@ -25,15 +25,15 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-// Scales the argument in place through a pointer, hidden from the dispatcher.
+// Scales the tensor in place through a pointer. The dispatcher does not see this write.
 void scale_by_pointer(const at::Tensor& y, float factor) {
   const at::Tensor flat = y.detach();
   float* const data = static_cast<float*>(flat.storage().mutable_data()) + flat.storage_offset();
   for (std::int64_t i = 0; i < flat.numel(); ++i) data[i] *= factor;
 }
 
-// Scales by pointer and then bumps the version, as PyTorch's documentation requires of such a
-// kernel.
+// Scales through a pointer and then bumps the version. PyTorch's documentation requires this bump
+// of kernels that write in place.
 at::Tensor scaled(const at::Tensor& y, float factor = 0.5F) {
   scale_by_pointer(y, factor);
   torch::autograd::impl::bump_version(y);
@@ -51,8 +51,8 @@ struct ScalesByPointer : Function<ScalesByPointer> {
   }
 };
 
-// Saves the tensor that it has scaled. Autograd asks for the tensor after the version has changed
-// and before any other op.
+// Scales its input and saves it. When autograd packs the saved tensor, its version has changed, and
+// no other op has run since.
 struct SavesWhatItScaled : Function<SavesWhatItScaled> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x) {
     scale_by_pointer(x, 0.5F);
@@ -263,7 +263,7 @@ TEST_CASE("a version change without an op reveals a write") {
   }
 }
 
-// Makes a constant that recompute cannot make again, because it is filled through a pointer.
+// Makes a tensor that recompute cannot make again, because it is filled through a pointer.
 at::Tensor filled(float first) {
   const at::Tensor tensor = at::empty({4, 4});
   float* const data = tensor.mutable_data_ptr<float>();
@@ -271,8 +271,8 @@ at::Tensor filled(float first) {
   return tensor;
 }
 
-// Scales in place through a pointer. Declares beforehand that it takes the pointer, and does not
-// bump the version.
+// Scales in place through a pointer without bumping the version, but declares beforehand that it
+// takes the pointer.
 at::Tensor scaled_as_told(const at::Tensor& y, float factor, PointerUse use = PointerUse::kOnce) {
   note_pointer_taken(y, use);
   scale_by_pointer(y, factor);
@@ -355,7 +355,8 @@ TEST_CASE("taking a pointer outside of regions has no effect") {
   });
 }
 
-// Runs `call` as one op of the record, whose kernels may write to `overwritten`.
+// Runs `call` so that the engine records all its kernels as one op. These kernels may write to
+// `overwritten`.
 template <class Call>
 std::vector<at::Tensor> run_opaquely(const std::vector<at::Tensor>& arguments,
                                      const std::vector<at::Tensor>& overwritten, Call call) {
@@ -437,7 +438,7 @@ TEST_CASE("an opaque call returns no view of an unknown tensor") {
   CHECK(OpaqueCall::begin({}) == nullptr);
 }
 
-// Writes to `calls`, a tensor from outside the region. The engine therefore keeps the op's result
+// This op writes to `calls`, a tensor from outside the region. So the engine keeps the op's result
 // and never repeats the op.
 at::Tensor sine_and_count(const at::Tensor& x, at::Tensor& calls) {
   calls.add_(1.0);
@@ -451,7 +452,8 @@ TORCH_LIBRARY_IMPL(rematch_hidden_writes_test, CPU, library) {
   library.impl("sine_and_count", &sine_and_count);
 }
 
-// Layers that write to a constant: a value that the record keeps because replay cannot make it.
+// Layers that write to a constant. A constant is a value that recompute cannot make again, so the
+// record keeps it.
 const std::vector<NamedLayer>& layers_with_constants() {
   static const std::vector<NamedLayer> all = {
       {"a constant that is read and then written in place",

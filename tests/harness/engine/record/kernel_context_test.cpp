@@ -1,5 +1,5 @@
-// Tests state that kernels read in addition to their arguments. Recompute runs an op under the
-// state that was set in forward, and afterwards restores the program's state.
+// Tests that recompute restores global settings that kernels read, such as autocast. Recompute runs
+// an op with the settings of forward, and afterwards restores the program's settings.
 #include "harness/engine/record/kernel_context.h"
 
 #include <ATen/Functions.h>
@@ -23,7 +23,8 @@ namespace {
 
 at::Context& flags() { return at::globalContext(); }
 
-// One piece of state: the value that a kernel reads, and functions that change and reset the state.
+// One setting: a function that returns its value as a kernel sees it, and functions that change and
+// reset it.
 struct State {
   std::string name;
   std::function<double()> read;
@@ -134,7 +135,7 @@ const std::vector<State>& all_state() {
   return all;
 }
 
-// Changes the state on construction, and resets it on destruction.
+// Changes the setting on construction, and resets it on destruction.
 class Changed {
  public:
   explicit Changed(const State& state) : state_(state) { state_.change(); }
@@ -146,8 +147,7 @@ class Changed {
   const State& state_;
 };
 
-// A kernel whose result depends on a piece of state, as it would if the state selected an
-// algorithm.
+// A kernel whose result depends on one setting, like a kernel that chooses its algorithm by it.
 at::Tensor probe(const at::Tensor& x, std::int64_t state) {
   return x * (1.0 + 0.25 * all_state()[static_cast<std::size_t>(state)].read());
 }
@@ -164,7 +164,7 @@ at::Tensor call_probe(const at::Tensor& x, std::int64_t state) {
   return op.call(x, state);
 }
 
-// The layer runs `kernel` under the changed state.
+// The layer runs `kernel` with the changed setting.
 Case set_by_layer(const State& state, std::function<at::Tensor(const at::Tensor&)> kernel) {
   return {[&state, kernel = std::move(kernel)](const at::Tensor& x, const at::Tensor& w) {
     const at::Tensor y = at::mm(x, w);
@@ -177,7 +177,7 @@ Case set_by_layer(const State& state, std::function<at::Tensor(const at::Tensor&
   }};
 }
 
-// The layer runs `kernel` under the usual state. Backward runs under the changed state.
+// The layer runs `kernel` with the usual setting, but backward runs with the changed setting.
 Case set_around_backward(const State& state, std::function<at::Tensor(const at::Tensor&)> kernel) {
   return {[kernel = std::move(kernel)](const at::Tensor& x, const at::Tensor& w) {
             const at::Tensor y = at::mm(x, w);
@@ -194,7 +194,7 @@ void check_kernel(const State& state, const std::function<at::Tensor(const at::T
   CHECK(state.read() == usual);
   const Case around = set_around_backward(state, kernel);
   check_equal(around);
-  CHECK(state.read() != usual);  // the state is still as the program set it
+  CHECK(state.read() != usual);  // the program's own change was not undone
   state.reset();
   REQUIRE(state.read() == usual);
 }
@@ -219,7 +219,7 @@ TEST_CASE("kernels that read state are recomputed under the state of forward") {
   }
 }
 
-// Tests only the state that affects LibTorch's kernels on every machine.
+// Tests only settings that affect LibTorch's kernels on every machine.
 TEST_CASE("LibTorch's kernels are recomputed under the state of forward") {
   const at::Tensor many = at::sin(at::arange(200'000, at::kFloat));
   check_kernel(state_named("autocast"), [](const at::Tensor& y) {

@@ -1,5 +1,5 @@
-// Tests tensors from outside a region that change between forward and backward: which changes are
-// refused, and which do not affect recompute.
+// Tests tensors from outside a region that change between forward and backward. Some changes are
+// refused; others do not affect recompute.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -21,7 +21,8 @@ TEST_CASE("a parameter that gets different data after forward is refused") {
                 "given different data");
 }
 
-// malloc gives the second tensor the memory of the first, so addresses alone show no change.
+// After the second exchange, malloc may reuse the address of the first data, so comparing addresses
+// is not enough.
 TEST_CASE("a parameter that gets different data twice is refused") {
   check_refused({two_products,
                  [](const Network& network, const at::Tensor&) {
@@ -93,8 +94,7 @@ TEST_CASE("a result of the region may get different data within the region") {
   check_equal(given);
 }
 
-// Autograd saves the tensor object. It therefore reads the data that the tensor has when backward
-// runs.
+// Autograd saves the tensor object itself, so backward would read the new data.
 TEST_CASE("a saved result of the region that gets different data is refused") {
   const Case given{
       [](const at::Tensor& x, const at::Tensor& w) {
@@ -118,8 +118,8 @@ TEST_CASE("a write through .data into a result of the region is accepted") {
   check_equal(given);
 }
 
-// The view shares the memory of the result in forward. Recompute makes a result of its own, and
-// does not write to that memory.
+// The view shares memory with the result that forward computed. Recompute computes a new result in
+// other memory, which the write does not change.
 TEST_CASE("a write through a view of .data into a result of the region is accepted") {
   const Case given{
       [](const at::Tensor& x, const at::Tensor& w) {
@@ -133,7 +133,8 @@ TEST_CASE("a write through a view of .data into a result of the region is accept
   check_equal(given);
 }
 
-// A table that is reset before every run, and a tensor that outlives the region.
+// `ones` is a table that is reset before every run. `stash` keeps a tensor alive after the region
+// has ended.
 struct Table {
   at::Tensor ones = at::ones({4, 4});
   std::shared_ptr<at::Tensor> stash = std::make_shared<at::Tensor>();
@@ -146,8 +147,8 @@ struct Table {
   }
 };
 
-// x.view and x.detach read only the sizes of x. whole_region runs them, and no op reads their
-// results.
+// Views read only the sizes of the table, not its content. whole_region repeats the views, but no
+// op reads their results.
 TEST_CASE("a write to an outside tensor is harmless if the region only made views of it") {
   const Table table;
   check_equal({[table](const at::Tensor& x, const at::Tensor& w) {
@@ -175,7 +176,7 @@ TEST_CASE("a write to an outside tensor is harmless if only its shape was used")
                table.doubled(), table.reset()});
 }
 
-// Under whole_region the op runs although no op reads its result.
+// whole_region repeats the op, but no other op reads its result.
 TEST_CASE("an op that reads changed data is harmless if backward does not need its result") {
   const Table table;
   check_equal({[table](const at::Tensor& x, const at::Tensor& w) {
@@ -204,7 +205,7 @@ TEST_CASE("a write in the region to an outside tensor that was read through a vi
                [](const Network&, const at::Tensor&) {}, table.reset()});
 }
 
-// Some views are not used after the write to the table, and some are read again.
+// Some views are used only before a write to the table, others also after it.
 TEST_CASE("views of an outside tensor may be read before, between and after writes to the tensor") {
   const Table table;
   check_equal(
@@ -249,8 +250,8 @@ TEST_CASE("a buffer may take part in autograd after its write") {
                      *buffer = at::zeros({4, 4});
                    }};
   check_equal(given);
-  // If backward does not run, the buffer's graph holds the region. The region must not hold the
-  // buffer, or neither would be freed.
+  // Backward never runs, so the buffer's graph keeps the region alive. If the region also kept the
+  // buffer alive, neither would be freed.
   const Checkpoint checkpoint = strict(given.plan(), Schedule::kOnDemand);
   {
     Recording recording(checkpoint);

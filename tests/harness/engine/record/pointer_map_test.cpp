@@ -9,8 +9,8 @@
 namespace rematch {
 namespace {
 
-// Uses few distinct keys, some close together and some far apart. Probes then collide and wrap
-// around the end of the table, and erasures hit the middle of a run.
+// There are few distinct keys, some close together and some far apart. Lookups therefore collide
+// and wrap around the end of the table, and keys are erased between colliding keys.
 const void* key_of(std::uint32_t number) {
   const std::uintptr_t spread = number % 2 == 0 ? 16 : 4096;
   return reinterpret_cast<const void*>(spread * (number + 1));

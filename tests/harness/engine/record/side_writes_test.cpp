@@ -1,5 +1,5 @@
-// Tests ops that write into arguments in addition to computing results: the list of these ops, and
-// that recompute leaves buffers alone.
+// Tests ops that compute results and also write into some of their arguments. Checks the list of
+// these ops, and that recompute does not change buffers.
 #include "harness/engine/record/op_facts.h"
 
 #include <ATen/Functions.h>
@@ -37,8 +37,8 @@ struct Call {
   std::vector<c10::IValue> arguments;
 };
 
-// Returns calls of CPU ops that involve statistics, noise, states or observers. Such ops may write
-// to arguments.
+// Returns calls of CPU ops that may write to their arguments: ops on statistics, noise, states or
+// observers.
 std::vector<Call> suspects() {
   const c10::IValue none;
   const at::Tensor x = floats({4, 3, 5});
@@ -125,7 +125,7 @@ bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
          std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
 
-// Returns the positions of the arguments whose bytes the call changed.
+// Returns the positions of the arguments that the call changed.
 Positions written_by(const OpFacts& facts, torch::jit::Stack arguments) {
   std::map<std::size_t, at::Tensor> before;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -164,8 +164,8 @@ TEST_CASE("ops write only where their schemas or the list of side writes say") {
   }
 }
 
-// Recompute passes scratch memory for such an argument, so results must not depend on the
-// argument's content.
+// In recompute, the op writes to scratch memory instead of the argument. So its results must not
+// depend on what the argument contained.
 TEST_CASE("results do not depend on values that a side write overwrites") {
   const at::NoGradGuard no_grad;
   for (const Call& call : suspects()) {
@@ -198,7 +198,7 @@ TEST_CASE("every entry of the table of side writes names an existing op and its 
     if (writes == nullptr || !op.has_value()) continue;
     const OpFacts& facts = facts_of(*op);
     if (facts.side_written.size() != writes->arguments.size())
-      continue;  // this overload lacks the listed arguments
+      continue;  // skipped, because this overload lacks the listed arguments
     CAPTURE(facts.name);
     found.insert(name.name);
     CHECK((facts.side_if >= 0) == !writes->only_if.empty());
@@ -217,7 +217,7 @@ struct Parts {
 using LayerWithBuffers = std::function<at::Tensor(const at::Tensor& x, const Parts& parts)>;
 using MakeBuffers = std::function<std::vector<at::Tensor>()>;
 
-// Makes two layers in a row, each with its own square weight, scale, shift and buffers.
+// Makes a network of two layers. Each layer has its own square weight, scale, shift and buffers.
 NamedNetwork layers_of(const std::string& name, const MakeBuffers& make_buffers,
                        const LayerWithBuffers& layer, at::ScalarType type = at::kFloat) {
   return {name, [=] {
@@ -487,8 +487,8 @@ TEST_CASE("recompute does not change buffers and is bitwise equal to the plain r
   }
 }
 
-// Early stop is off. Otherwise a closure would end before the op that makes the last saved tensor,
-// the noise.
+// With early stop, the closure would end before the op that computes the noise, which is the last
+// saved tensor.
 TEST_CASE("a repeated closure with restored buffers is bitwise equal to the plain run") {
   for (const NamedNetwork& network : all_networks()) {
     CAPTURE(network.name);
@@ -496,8 +496,7 @@ TEST_CASE("a repeated closure with restored buffers is bitwise equal to the plai
   }
 }
 
-// With and without the engine, the formula of backward reads the statistics that exist when
-// backward runs.
+// Backward reads the statistics as they are when backward runs, with or without the engine.
 TEST_CASE("evaluation is unaffected if another pass updates the statistics") {
   const NamedNetwork network =
       layers_of("evaluation", &running_statistics, [](const at::Tensor& x, const Parts& p) {

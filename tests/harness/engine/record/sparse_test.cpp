@@ -1,5 +1,6 @@
-// Tests writes to the parts of sparse tensors, which have no storage of their own. Writes under any
-// name are ordered before and after the ops that read the sparse tensor.
+// Tests writes to the indices and values of sparse tensors. A sparse tensor has no storage of its
+// own. Whatever tensor a write names, recompute must order it correctly among the ops that read the
+// sparse tensor.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 
@@ -14,8 +15,8 @@
 namespace rematch::testing {
 namespace {
 
-// A write between the creation of a sparse tensor and its product. `name` says which tensor is
-// written to.
+// A write after a sparse tensor is created and before it is multiplied. `name` says which tensor
+// the write changes.
 struct SparseWrite {
   const char* name;
   std::function<at::Tensor(const at::Tensor& indices, const at::Tensor& values)> make;
@@ -96,8 +97,9 @@ TEST_CASE("only the readers of a part of a sparse tensor see a write to that par
   }
 }
 
-// The layer makes some parts of the sparse tensor, and takes the others from outside the region.
-// The layer reads the sparse tensor before and after the write, so recompute needs both contents.
+// Whether the layer makes the indices and the values of its sparse tensor, or takes them from
+// outside the region. The layer reads the sparse tensor before and after a write, so recompute
+// needs both contents.
 struct SparseParts {
   const char* name;
   bool indices_from_outside;

@@ -1,5 +1,5 @@
-// Tests which values stay on the device, which values move to the host, and which plans are
-// rejected. Also tests that blocks of host memory are reused.
+// Tests which values stay on the device, which values are moved to the host, and which plans are
+// rejected. Also tests that host memory is reused.
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 
@@ -32,7 +32,8 @@ void prepare_process() {
   at::set_num_threads(1);
 }
 
-// Three layers of tanh((2 x) w), on tensors of 8 x 8. Autograd saves each layer's 2 x and its tanh.
+// Returns a network of three layers that compute tanh((2 x) w) on tensors of 8 x 8. Autograd saves
+// 2 x and the result of tanh of each layer.
 NamedNetwork three_layers() {
   return {"three layers", [] {
             Network network;
@@ -47,7 +48,7 @@ NamedNetwork three_layers() {
           }};
 }
 
-// Returns a plan that offloads the results of op `name`.
+// Returns a plan that offloads the results of all ops with this name.
 Plan plan_offloading(const Trace& trace, const std::string& name) {
   Plan plan = plan_of_blocks(trace, [](int, int) { return false; });
   for (RegionType& type : plan.types) {
@@ -65,8 +66,8 @@ at::Tensor forward_of(const Network& network, const Checkpoint& checkpoint) {
   return loss;
 }
 
-// Two of three results leave the device. The last region's result stays. Each of the two results is
-// copied once in each direction, and afterwards the host is empty.
+// The results of the first two layers leave the device. The result of the last layer stays. Each of
+// the two is copied to the host and back once, and afterwards the host is empty.
 TEST_CASE("an offloaded result leaves the device until backward") {
   prepare_process();
   const NamedNetwork named = three_layers();
@@ -119,8 +120,8 @@ TEST_CASE("a dropped step frees its host memory for the next step") {
   CHECK(checkpoint.host_memory().peak == Bytes{});
 }
 
-// The input x of each layer is the result of the layer before it. The first layer's x is the batch,
-// which is not offloaded.
+// The input x of a layer is the result of the previous layer. Only the first layer's input is not
+// offloaded, because it is the batch.
 TEST_CASE("inputs of regions are kept on the host") {
   prepare_process();
   const NamedNetwork named = three_layers();
@@ -136,8 +137,8 @@ TEST_CASE("inputs of regions are kept on the host") {
     const Checkpoint checkpoint = strict(plan, schedule);
     const Network network = named.make();
     const at::Tensor loss = forward_of(network, checkpoint);
-    // Only the second layer's input is on the host, because the last layer's input stays on the
-    // device.
+    // Only the second layer's input is on the host: the first is the batch, and the last stays on
+    // the device.
     CHECK(checkpoint.host_memory().in_use == kSquare);
     loss.backward();
     CHECK(checkpoint.host_memory().copied_back == kSquare);
@@ -146,11 +147,12 @@ TEST_CASE("inputs of regions are kept on the host") {
   }
 }
 
-// The test writes to the value after its region. Recompute ignores the host copy, and autograd sees
-// that its saved tensor was written to. An input cannot be recomputed, so the write is rejected.
+// The test overwrites an offloaded value after its region has ended. Recompute does not use the
+// host copy, and autograd detects that its saved tensor was overwritten. If the value is an input,
+// it cannot be recomputed, so the write is rejected.
 TEST_CASE("the host copy of an overwritten value or input is not used") {
   prepare_process();
-  at::Tensor exposed;  // is set to a result of the second layer
+  at::Tensor exposed;  // receives a result of the second layer
   NamedNetwork named = three_layers();
   const auto make = named.make;
   named.make = [&exposed, make] {
@@ -196,8 +198,8 @@ TEST_CASE("the host copy of an overwritten value or input is not used") {
 
 enum class Backward : std::uint8_t { kOnce, kTwice };
 
-// Runs one step under the checkpoint. kTwice returns the gradients of a second backward over the
-// graph.
+// Runs one step under the checkpoint. With Backward::kTwice, runs backward twice over the same
+// graph and returns the gradients of the second backward.
 Outcome train(const NamedNetwork& named, const Checkpoint* checkpoint, Backward backward) {
   seed_generator();
   const Network network = named.make();
@@ -213,9 +215,9 @@ Outcome train(const NamedNetwork& named, const Checkpoint* checkpoint, Backward 
   return outcome_of(network, loss);
 }
 
-// Random plans keep, recompute or offload each value, and offload inputs or not. With one backward
-// or two, bits must equal the plain run. Afterwards the host is empty, and steps after the first
-// allocate no host memory.
+// Random plans keep, recompute or offload each value, and may offload inputs. After one or two
+// backwards, bits must equal the plain run and the host must be empty. Only the first step may
+// allocate host memory.
 TEST_CASE("networks with hazards under random offloading plans are bitwise equal to the plain run",
           "[property]") {
   prepare_process();

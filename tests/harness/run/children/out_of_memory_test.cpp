@@ -1,4 +1,4 @@
-// Runs points on a machine with less and less memory. The result of each point must name the phase
+// Runs points with less and less memory. The result of each point must name the phase that failed,
 // and the size of the failed request.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/ones.h>
@@ -37,14 +37,14 @@ PointRecord run_within(const PointRequest& request, std::optional<Bytes> limit) 
   limit_cpu_memory(limit);
   PointRecord record = run_passes(request);
   limit_cpu_memory(std::nullopt);
-  // After an error, autograd's queue of this thread keeps the nodes that did not run, and their
-  // tensors, until the next backward.
+  // After an error, this thread's autograd queue keeps the nodes that did not run, with their
+  // tensors, until the next backward. So one more backward runs here.
   at::ones({1}).requires_grad_().sum().backward();
   return record;
 }
 
-// Returns the phases in which the request fails, as memory shrinks from the step's peak to the size
-// of the parameters.
+// Runs the request with less and less memory, from the step's peak down to the size of the
+// parameters. Returns the phases that failed.
 std::set<Phase> phases_that_fail(const PointRequest& request) {
   const PointRecord whole = run_within(request, std::nullopt);
   REQUIRE(whole.status == PointStatus::kOk);
@@ -54,15 +54,13 @@ std::set<Phase> phases_that_fail(const PointRequest& request) {
   for (std::int64_t share = 1; share < 40; ++share) {
     const PointRecord record = run_within(request, Bytes{peak - peak * share / 50});
     CAPTURE(share, record.reason);
-    // The failed step must leave nothing behind.
+    // The failed step must not leak memory.
     CHECK(current_cpu_memory().total.count == before.count);
     REQUIRE(record.status == PointStatus::kOom);
     CHECK_THAT(record.reason, Catch::Contains("out of memory"));
     REQUIRE(record.failure.has_value());
     CHECK(record.failure->requested.value().count > 0);
-    if (!record.failure->phase)
-      continue;  // no phase has begun, because even the model does not
-                 // fit
+    if (!record.failure->phase) continue;  // even the model did not fit, so no phase began
     CHECK_THAT(record.reason,
                Catch::Contains(std::string(to_string(*record.failure->phase)) + ")"));
     phases.insert(*record.failure->phase);
@@ -70,11 +68,11 @@ std::set<Phase> phases_that_fail(const PointRequest& request) {
   return phases;
 }
 
-// Many tokens and few parameters, so that activations do not fit.
+// A model with many tokens and few parameters, so that activations run out of memory.
 const Dimensions kManyTokens = {{"layers", 2}, {"dim", 32},    {"heads", 2},    {"kv_heads", 1},
                                 {"ffn", 512},  {"vocab", 256}, {"tokens", 128}, {"batch", 2}};
-// Many parameters and few tokens, so that the optimizer's state, allocated in the first step, does
-// not fit.
+// A model with many parameters and few tokens. It runs out of memory when the first step allocates
+// the optimizer's state.
 const Dimensions kManyParameters = {{"layers", 2}, {"dim", 64},    {"heads", 2},  {"kv_heads", 1},
                                     {"ffn", 512},  {"vocab", 512}, {"tokens", 2}, {"batch", 1}};
 

@@ -1,4 +1,4 @@
-// Tests which finished points of an earlier run a later run may reuse.
+// Tests which finished points of an earlier run can be reused by a later run.
 #include "harness/run/children/point_store.h"
 
 #include <chrono>
@@ -20,7 +20,8 @@ Provenance provenance_here() {
   return provenance;
 }
 
-// Returns whether `later` finds the point that the run of provenance_here() saved.
+// Saves a point as a run with provenance_here(). Returns whether a run with provenance `later` may
+// reuse the point.
 bool finds(const Provenance& later, Figures figures, bool fresh = false) {
   const testing::ScratchFolder scratch;
   PointStore(scratch.file("points"), provenance_here(), false)
@@ -50,7 +51,7 @@ TEST_CASE("stored points of a program with another or an unknown hash are not re
   }
 }
 
-// Exact figures repeat on any card of the same kind. Times belong to one card.
+// Exact figures are the same on all cards of a kind, but each card has its own times.
 TEST_CASE(
     "on another card of the same kind exact figures are reused, and times are measured again") {
   const auto other_card = [](Provenance& later) { later.environment.device_uuid = "GPU-other"; };
@@ -58,7 +59,7 @@ TEST_CASE(
   CHECK_FALSE(finds_after(other_card, Figures::kTimes));
 }
 
-// A job that copies the binary to its node gives it a later date, but the bytes are the same.
+// A job may copy the binary to its node. The copy has the same content, but a later date.
 TEST_CASE("the age of a point file does not matter") {
   namespace fs = std::filesystem;
   const testing::ScratchFolder scratch;

@@ -58,7 +58,8 @@ TEST_CASE("a point has its worst rank's memory and every rank's bits") {
   CHECK(different.steps.at(0).parameter_hash != merged.steps.at(0).parameter_hash);
 }
 
-// Four ranks in two pairs. The ranks of a pair share a batch and have one loss.
+// Makes records of four ranks in two pairs. The ranks of a pair have the same batch, so they also
+// have the same loss.
 std::vector<PointRecord> with_losses(const std::map<std::string, std::int64_t>& dimensions,
                                      const std::vector<float>& losses) {
   std::vector<PointRecord> ranks;

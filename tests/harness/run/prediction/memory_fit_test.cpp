@@ -1,4 +1,4 @@
-// Tests which variants fit into a limit, by their predicted peaks.
+// Tests which variants fit into a memory limit, according to their predicted peaks.
 #include "harness/run/prediction/memory_fit.h"
 
 #include "tests/support/catch.h"

@@ -1,4 +1,4 @@
-// Tests the checks of measurements against predictions, on invented points of two steps.
+// Tests how measurements are checked against predictions, with made-up points of two steps.
 #include "harness/run/prediction/predicted_point.h"
 
 #include <chrono>
@@ -17,7 +17,8 @@ namespace {
 constexpr int kNumSteps = 2;
 constexpr auto kRecompute = static_cast<std::size_t>(Phase::kRecompute);
 
-// The plan recomputes three mm per step, which the engine must run exactly.
+// Makes a variant whose plan recomputes three mm per step. The engine must recompute exactly as
+// many.
 Variant variant_of_three() {
   Variant variant;
   variant.prediction.counts.by_op[kRecompute] = {{"aten::mm", 3}};
@@ -55,7 +56,8 @@ TEST_CASE("counts of all steps equal the predicted counts exactly, or the point 
   CHECK(missing.effect->detail == "aten::mm in recompute: executed 0, predicted 6");
 }
 
-// See Note [One op, two names]: a trace on meta has only views, but a step has aliases too.
+// A trace on meta contains only views, but a real step may run aliases instead. See Note [One op,
+// two names].
 TEST_CASE("an op that runs under an alias counts as the predicted op") {
   Variant variant = variant_of_three();
   variant.prediction.counts.by_op[kRecompute]["aten::view"] = 5;
@@ -86,7 +88,8 @@ TEST_CASE(
   CHECK_FALSE(uncounted.effect->counts_equal_prediction.has_value());
 }
 
-// Two regions of one type. The type keeps a dead save of 64 bytes.
+// The plan has two regions of the same type. In each region, 64 bytes are kept that backward never
+// reads.
 TEST_CASE("a point gets the counts of all its steps and the dead saves of all regions") {
   Variant variant = variant_of_three();
   PlannedOp dead;
@@ -111,7 +114,7 @@ TEST_CASE("a point gets the counts of all its steps and the dead saves of all re
   CHECK_FALSE(point.memory->predicted_peak_note.empty());
 }
 
-// A step of 3e9 flops takes half a second.
+// The step has 3e9 flops and takes half a second.
 TEST_CASE("a point with a step time has a rate, and a point without a step time has no rate") {
   Variant variant;
   variant.step_flops = 3'000'000'000;
@@ -126,8 +129,8 @@ TEST_CASE("a point with a step time has a rate, and a point without a step time 
   CHECK_FALSE(point.most_flops_per_second.has_value());
 }
 
-// 8e12 flops take 40 ms, which is 200 TFLOP/s. A quarter of the flops are recomputed, so the
-// model's own rate is 150 TFLOP/s. The card's peak is 989.5 TFLOP/s.
+// The step has 8e12 flops and takes 40 ms, so its rate is 200 TFLOP/s. A quarter of the flops are
+// recomputed; without them the rate is 150 TFLOP/s. The data sheet's rate is 989.5 TFLOP/s.
 TEST_CASE("a step's share of its card's peak rate is given with and without recompute") {
   Variant variant;
   variant.identity.dtype = "bfloat16";
@@ -138,7 +141,7 @@ TEST_CASE("a step's share of its card's peak rate is given with and without reco
   Environment environment;
   environment.device = "NVIDIA H100 80GB HBM3";
   add_flops(variant, environment, point);
-  CHECK_FALSE(point.model_flops_utilization.has_value());  // absent, because the point has no step
+  CHECK_FALSE(point.model_flops_utilization.has_value());  // missing, because the point has no step
                                                            // time
   point.time.emplace().step_median = std::chrono::milliseconds(40);
   add_flops(variant, environment, point);
@@ -147,7 +150,7 @@ TEST_CASE("a step's share of its card's peak rate is given with and without reco
   CHECK(point.model_flops_utilization.value() == Catch::Detail::Approx(150 / 989.5));
 }
 
-// Returns the flops of a step without recompute, and the flops of a step with full recompute.
+// Returns the flops of a step without and with full recompute.
 std::pair<std::int64_t, std::int64_t> step_flops(
     const std::string& model, const std::map<std::string, std::int64_t>& dimensions) {
   RunSettings settings;
@@ -158,9 +161,9 @@ std::pair<std::int64_t, std::int64_t> step_flops(
   return {variants[0].step_flops, variants[1].step_flops};
 }
 
-// PaLM's appendix B: 6 N + 12 L H Q T flops per token. N counts the multiplied parameters: 2 layers
-// of 64 x 64 (q, out), 64 x 32 (k, v) and 3 x 64 x 128 (feed-forward), and a head of 64 x 512. H Q
-// is the width.
+// Appendix B of the PaLM paper counts 6 N + 12 L H Q T flops per token. N is the number of
+// parameters in matmuls: 2 layers with 64 x 64 (q, out), 64 x 32 (k, v) and 3 x 64 x 128
+// (feed-forward), and a head with 64 x 512. H Q is the model's width.
 TEST_CASE("a step's flops follow PaLM's formula") {
   constexpr std::int64_t kTokens = 32;
   constexpr std::int64_t kBatch = 2;
@@ -177,8 +180,8 @@ TEST_CASE("a step's flops follow PaLM's formula") {
   CHECK(hardware > model);
 }
 
-// Two of four layers have experts. In these layers, each of 128 tokens goes to two experts. An
-// expert has three matrices with 32 rows.
+// Two of four layers have experts. There, each of 128 tokens is processed by two experts. An expert
+// has three matrices with 32 rows, and the wide model's experts have 8 more columns.
 TEST_CASE("an expert's matmuls count once per routed token") {
   std::map<std::string, std::int64_t> narrow = {{"layers", 4}, {"dim", 32},     {"moe_every", 2},
                                                 {"top_k", 2},  {"tokens", 64},  {"batch", 2},
@@ -189,7 +192,8 @@ TEST_CASE("an expert's matmuls count once per routed token") {
         2 * 6 * (2 * 128) * (3 * 32 * 8));
 }
 
-// Cards with similar names, such as NVIDIA H100 PCIe and H100 NVL, have different clocks.
+// The clock of a similarly named card, such as NVIDIA H100 PCIe or H100 NVL, may be different, so
+// its rate is unknown.
 TEST_CASE("a card has a peak rate only if its data sheet is known, and a CPU has no peak rate") {
   Environment environment;
   environment.device = "NVIDIA L40S";

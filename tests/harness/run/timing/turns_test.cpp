@@ -1,4 +1,4 @@
-// Takes turns on invented machines: the order of arms, when rounds end, and how early stopping
+// Runs turns on made-up machines. Tests the order of arms, when rounds end, and how early stopping
 // affects verdicts.
 #include "harness/run/timing/turns.h"
 
@@ -11,7 +11,8 @@
 namespace rematch {
 namespace {
 
-// A step takes 1 ms, multiplied by a factor of its point and a random factor of its process.
+// A made-up machine. A step takes 1 ms times a factor of the point times a random factor of the
+// process.
 class Machine {
  public:
   Machine(std::vector<double> speeds, double process_noise)
@@ -44,7 +45,7 @@ class Machine {
   std::vector<std::size_t> order;
   std::vector<Turn> turns;
   std::function<GpuReading(const Arm& arm, const Turn& turn)>
-      monitor;  // no value if the machine has no GPU
+      monitor;  // empty if the machine has no GPU
   int taken_from_disk = 0;
   std::optional<std::pair<std::size_t, int>> failing;
 
@@ -55,7 +56,7 @@ class Machine {
   std::normal_distribution<double> normal_;
 };
 
-// The arms are points 0 to n - 1, then point 0 again as the control.
+// Returns one arm for each point, and another arm of point 0 as the control.
 std::vector<Arm> arms_of(std::size_t num_points) {
   std::vector<Arm> arms;
   for (std::size_t point = 0; point < num_points; ++point) arms.push_back({point, false, {}});
@@ -117,7 +118,8 @@ TEST_CASE("a round is loaded from disk only as a whole") {
   CHECK(machine.taken_from_disk == 3);
 }
 
-constexpr std::uint64_t kHwThermalSlowdown = 0x40;  // bits of NVML's throttle reasons
+// Bits of the mask with NVML's reasons for throttling.
+constexpr std::uint64_t kHwThermalSlowdown = 0x40;
 constexpr std::uint64_t kSwPowerCap = 0x4;
 
 GpuReading throttled(std::uint64_t mask) {
@@ -126,8 +128,8 @@ GpuReading throttled(std::uint64_t mask) {
   return reading;
 }
 
-// Two points and the control in three rounds take nine turns. The turns of abandoned attempts are
-// added.
+// Three rounds of two points and the control take nine turns, and more turns if attempts are
+// abandoned.
 constexpr RoundRule kThreeRounds{.least = 3, .most = 3, .precision = 0.02, .most_repeats = 2};
 
 TEST_CASE("a round with a throttled GPU is measured again as a whole, and marked") {
@@ -138,8 +140,8 @@ TEST_CASE("a round with a throttled GPU is measured again as a whole, and marked
                                                                            : kSwPowerCap);
   };
   CHECK(run_turns(arms, machine, kThreeRounds) == 3);
-  // Round 1 runs in reversed order: the control, then point 1, which throttles. Then all arms run
-  // again.
+  // Round 1 has reversed order. It begins with the control and point 1, which throttles, so the
+  // attempt is abandoned. Then all arms of the round run again.
   CHECK(machine.order == std::vector<std::size_t>{0, 1, 0, 0, 1, 0, 1, 0, 0, 1, 0});
   for (const Arm& arm : arms) {
     REQUIRE(arm.rounds.size() == 3);
@@ -191,8 +193,8 @@ TEST_CASE(
   }
 }
 
-// Attempt `stored` is the last one on disk and is loaded. Every attempt is disturbed, so attempts
-// continue from there to the limit.
+// The last attempt on disk has number `stored`. It is loaded, but every attempt is disturbed, so
+// more attempts follow until the limit.
 TEST_CASE("attempts on disk count toward the limit") {
   for (const int stored : {0, 1, 2}) {
     CAPTURE(stored);
@@ -208,8 +210,8 @@ TEST_CASE("attempts on disk count toward the limit") {
   }
 }
 
-// Stopping when an interval happens to be narrow could produce more false verdicts than 95 %
-// intervals do.
+// A run that stops early may stop because its interval is narrow by chance. Verdicts would then be
+// wrong more often than 95 % intervals allow.
 TEST_CASE("with early stopping and its A/A control, equal arms differ less than once in a hundred",
           "[property]") {
   constexpr int kRuns = 400;
@@ -227,7 +229,7 @@ TEST_CASE("with early stopping and its A/A control, equal arms differ less than 
     alarms += verdict == "faster" || verdict == "slower" ? 1 : 0;
   }
   CAPTURE(stopped_early);
-  CHECK(stopped_early > kRuns / 4);  // otherwise the test would not cover early stopping
+  CHECK(stopped_early > kRuns / 4);  // ensures that the test covers early stopping
   CHECK(alarms < kRuns / 100);
 }
 
