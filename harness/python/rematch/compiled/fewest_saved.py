@@ -9,7 +9,9 @@ Here each layer has its own cut, because ops are recomputed only within their la
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from collections.abc import Iterable
+from typing import Any
 
 from torch import fx
 
@@ -113,8 +115,7 @@ def _read_in_other_layers(joint: JointGraph, number_of: dict[fx.Node, int]) -> s
 def _minimum_cut(network: _Network) -> frozenset[int]:
     """Returns the indices of the values in the cut. In the network, each value is a pair of nodes, joined by an edge
     with the value's weight."""
-    import networkx
-
+    networkx: Any = importlib.import_module("networkx")  # a package of torch's, without types of its own
     graph = networkx.DiGraph()
     graph.add_nodes_from(("source", "sink"))
     for index, (weight, is_wanted, runs_again, reads) in enumerate(network):
