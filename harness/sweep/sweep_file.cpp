@@ -66,7 +66,7 @@ std::variant<ModelSpec, Rejected> spec_of(const std::string& model, const AxisVa
     if (!is_word_axis(name)) dimensions[name] = value.number;
     if (name == "dtype") dtype = value.word;
     if (name == "ops" && value.word != "eager" && value.word != "fused") {
-      return Rejected{"unknown ops " + in_quotes(value.word) + "; allowed are eager, fused"};
+      return Rejected{"unknown ops " + in_quotes(value.word) + "; allowed: eager, fused"};
     }
     if (name == "ops" && value.word == "fused") dimensions[std::string(kFusedOps)] = 1;
     if (name != "video") continue;

@@ -92,7 +92,7 @@ std::variant<std::string, Rejected> usable_attention(std::string_view name,
   if (name.empty()) return std::string(known.front());
   if (std::find(known.begin(), known.end(), name) != known.end()) return std::string(name);
   return Rejected{"unknown attention backend '" + std::string(name) + "' for " +
-                  std::string(dtype) + " on " + device + "; allowed are " + joined(known)};
+                  std::string(dtype) + " on " + device + "; allowed: " + joined(known)};
 }
 
 std::variant<std::string, Rejected> allocator_of(std::string_view device,

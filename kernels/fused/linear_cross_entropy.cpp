@@ -48,7 +48,7 @@ void check_targets(const at::Tensor& target, std::int64_t classes) {
   for (std::int64_t token = 0; token < target.size(0); ++token) {
     TORCH_CHECK(targets[token] >= 0 && targets[token] < classes,
                 "rematch::linear_cross_entropy: target ", targets[token], " of token ", token,
-                " is out of range; allowed are 0 to ", classes - 1);
+                " is out of range; allowed: 0 to ", classes - 1);
   }
 }
 

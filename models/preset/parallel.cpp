@@ -113,8 +113,8 @@ Checked check_layout(const ModelSpec& spec, const std::vector<std::string_view>&
   }
   if (world_size(spec) > kMaxWorld) {
     return Rejected{"layout " + layout_text(spec.dimensions) + " has " +
-                    std::to_string(world_size(spec)) + " ranks; allowed are at most " +
-                    std::to_string(kMaxWorld)};
+                    std::to_string(world_size(spec)) + " ranks; at most " +
+                    std::to_string(kMaxWorld) + " are allowed"};
   }
   const bool splits_sequence = spec.option("sp") == 1;
   if (splits_sequence && size_of(spec.dimensions, "tp") == 1) {

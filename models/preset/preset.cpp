@@ -84,7 +84,7 @@ const FamilyRow& row_of(ModelFamily family) { return kFamilies[static_cast<std::
 
 Checked check_dtype(std::string_view dtype) {
   if (dtype == "float32" || dtype == "bfloat16") return std::nullopt;
-  return Rejected{"unknown dtype '" + std::string(dtype) + "'; allowed are float32, bfloat16"};
+  return Rejected{"unknown dtype '" + std::string(dtype) + "'; allowed: float32, bfloat16"};
 }
 
 Checked apply_overrides(ModelSpec& spec, const Dimensions& overrides) {
@@ -97,7 +97,7 @@ Checked apply_overrides(ModelSpec& spec, const Dimensions& overrides) {
                       did_you_mean(name, preset::names_of(known))};
     }
     if (value < entry->minimum || value > entry->maximum) {
-      return Rejected{name + " " + std::to_string(value) + " is out of range; allowed are " +
+      return Rejected{name + " " + std::to_string(value) + " is out of range; allowed: " +
                       std::to_string(entry->minimum) + " to " + std::to_string(entry->maximum)};
     }
     if (entry->is_option && value == entry->minimum) {

@@ -149,7 +149,7 @@ std::int64_t JsonField::integer(std::int64_t min, std::int64_t max) const {
                          value_->get<std::uint64_t>() > static_cast<std::uint64_t>(kMax);
   const std::int64_t number = too_large ? kMax : value_->get<std::int64_t>();
   if (too_large || number < min || number > max) {
-    fail(quoted(*value_) + " is out of range; allowed are " + std::to_string(min) + " to " +
+    fail(quoted(*value_) + " is out of range; allowed: " + std::to_string(min) + " to " +
          std::to_string(max));
   }
   return number;

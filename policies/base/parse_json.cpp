@@ -42,7 +42,7 @@ std::string reason(const std::exception& error) {
   constexpr std::string_view kOverflow = "number overflow parsing ";
   if (text.starts_with(kOverflow)) {
     return "number " + on_one_line(std::string_view(text).substr(kOverflow.size()), kLongestKey) +
-           " is out of range; allowed are numbers that a double can hold, up to 1.79e308";
+           " is out of range; allowed: numbers that a double can hold, up to 1.79e308";
   }
   std::replace(text.begin(), text.end(), '\n', ' ');
   return on_one_line(text, kLongestReason);

@@ -127,7 +127,7 @@ Json to_value(Alternation::Keep keep) { return keep == Alternation::Keep::kOdd ?
 void read_value(const JsonField& field, Alternation::Keep& keep) {
   const std::string& text = field.string();
   if (text != "odd" && text != "even") {
-    field.fail("\"" + text + "\" is out of range; allowed are \"odd\" and \"even\"");
+    field.fail("\"" + text + "\" is out of range; allowed: \"odd\" and \"even\"");
   }
   keep = text == "odd" ? Alternation::Keep::kOdd : Alternation::Keep::kEven;
 }

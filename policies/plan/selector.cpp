@@ -116,7 +116,7 @@ std::variant<std::optional<int>, Rejected> take_nth(std::string_view whole,
   const auto nth = parse_number<int>(digits);
   if (!nth || *nth < 1) {
     return reject(whole,
-                  in_quotes(digits) + " after # is out of range; allowed are whole numbers from 1");
+                  in_quotes(digits) + " after # is out of range; allowed: whole numbers from 1");
   }
   text = text.substr(0, hash);
   return nth;

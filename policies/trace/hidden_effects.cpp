@@ -68,10 +68,11 @@ HiddenEffects united(const HiddenEffects& a, const HiddenEffects& b) {
 }
 
 std::vector<std::string> lines_of(const HiddenEffects& effects) {
-  const auto listed = [](const std::vector<int>& positions) {
+  const auto listed = [](const std::vector<int>& positions) -> std::string {
     std::vector<std::string> numbers;
     for (const int position : positions) numbers.push_back(std::to_string(position));
-    return numbers.empty() ? "no argument" : "arguments " + joined(numbers);
+    if (numbers.empty()) return "no argument";
+    return (numbers.size() == 1 ? "argument " : "arguments ") + joined(numbers);
   };
   std::vector<std::string> lines;
   for (const OpaqueFunction& each : effects.opaque_functions) {

@@ -81,7 +81,7 @@ std::optional<Bytes> most_temporary(const Profile& profile);
 // The note on a GPU prediction without measured temporaries. Such a prediction is exact at op
 // boundaries, but omits memory that kernels allocate internally.
 inline constexpr std::string_view kTemporariesNotMeasured =
-    "temporaries not measured: a bound, kernels may hold more inside";
+    "a lower bound: excludes memory that kernels allocate for themselves";
 
 // Returns the SHA-256, in hex, of all op names: first the names of forward's ops, then the names of
 // backward's ops. Names are separated by newlines; the last name has no newline after it.

@@ -126,7 +126,7 @@ CheckRecord check_equivalence(const LossArm& candidate, const LossArm& reference
   if (window < 1 || window > steps) {
     return decide(check, GateVerdict::kInconclusive,
                   "a window of " + std::to_string(window) +
-                      " steps is out of range; allowed are 1 to " + std::to_string(steps));
+                      " steps is out of range; allowed: 1 to " + std::to_string(steps));
   }
   const WindowedMeans own = windowed_means(candidate, steps, window);
   const WindowedMeans other = windowed_means(reference, steps, window);

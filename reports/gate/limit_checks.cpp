@@ -129,7 +129,7 @@ CheckRecord check_peak(const PointRecord& point, Bytes limit) {
   const std::string whose =
       has_several ? " on rank " + std::to_string(point.ranks->worst_rank) + ", the highest" : "";
   CheckRecord check = decided(name, peak <= limit ? GateVerdict::kPass : GateVerdict::kFail,
-                              format_bytes(peak) + whose + "; allowed are " + format_bytes(limit));
+                              format_bytes(peak) + whose + "; allowed: " + format_bytes(limit));
   check.measured = static_cast<double>(peak.count);
   check.limit = static_cast<double>(limit.count);
   return check;
@@ -180,7 +180,7 @@ CheckRecord check_slowdown(const PointRecord& point, const PointRecord& referenc
     reason +=
         " [" + number_text(ratio->interval->low) + " " + number_text(ratio->interval->high) + "]";
   }
-  reason += " of " + reference.policy + "'s step time; allowed are " + number_text(limit);
+  reason += " of " + reference.policy + "'s step time; allowed: " + number_text(limit);
   GateVerdict verdict = GateVerdict::kInconclusive;
   if (measured == Measured::kApart) {
     reason += "; measured in different environments";

@@ -16,7 +16,7 @@ CheckRecord check_difference(const LossArm& candidate, const LossArm& reference,
   const FurthestRun furthest = furthest_run(candidate, {reference.runs.front()});
   check.measured = furthest.difference;
   const std::string both = "largest difference " + number_text(*check.measured) +
-                           among_runs(furthest, candidate) + "; allowed are " + number_text(limit);
+                           among_runs(furthest, candidate) + "; allowed: " + number_text(limit);
   const bool within = *check.measured <= limit;
   const std::optional<double> noise = check.noise->largest_difference;
   if (!noise) {

@@ -91,7 +91,7 @@ def check(questions, path):
         if names.count(question.name) > 1:
             raise QueueError(f"{path}: two questions have the name '{question.name}'")
         if question.lane not in LANES:
-            raise QueueError(f"{path}: {question.name}: lane is '{question.lane}'; allowed are values, times")
+            raise QueueError(f"{path}: {question.name}: lane is '{question.lane}'; allowed: values, times")
         for needed in question.needs:
             if needed not in names:
                 raise QueueError(f"{path}: {question.name} needs '{needed}', which is not a question")

@@ -109,7 +109,7 @@ def wrong_peak(point):
     off = measured - predicted
     if abs(off) <= max(PEAK_BYTES, PEAK_RATIO * measured):
         return None
-    return f"peak {measured} B differs from its prediction by {off} B; allowed are 0.1 % or 2 MiB"
+    return f"peak {measured} B differs from its prediction by {off} B; allowed: 0.1 % or 2 MiB"
 
 
 def point_problems(report, results=("ok",)):

@@ -191,7 +191,7 @@ ModelSpec ModelFlags::spec() const {
   std::map<std::string, std::int64_t> overrides = sharded_dimensions();
   if (model_.empty()) throw UsageError("no model given; rematch list shows them");
   if (ops_ != "eager" && ops_ != "fused") {
-    throw UsageError("unknown ops '" + ops_ + "'; allowed are eager, fused");
+    throw UsageError("unknown ops '" + ops_ + "'; allowed: eager, fused");
   }
   if (ops_ == "fused") overrides[std::string(kFusedOpsOption)] = 1;
   if (!video_.empty()) {

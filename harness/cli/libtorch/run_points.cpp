@@ -107,7 +107,7 @@ Provenance provenance_of(const RunFlags& flags, const RunSettings& settings) {
 void require_times(const RunRequest& request) {
   if (!request.times_only || names_cuda(request.device) || computes_values(request.device)) return;
   throw UsageError("--times-only needs a device that has times; device is " + request.device +
-                   ", allowed are cpu and cuda");
+                   ", allowed: cpu and cuda");
 }
 
 // Uses --threads, or else LibTorch's default divided by the number of ranks on this machine.

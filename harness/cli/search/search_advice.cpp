@@ -149,8 +149,8 @@ std::optional<std::string> fused_ops_hint(const SearchFlags& flags, const FrontR
   if (!eager_peak || !fused_peak || *fused_peak >= *eager_peak) return std::nullopt;
   // Video models have neither logits nor a cross-entropy; their fused ops save other bytes.
   const bool has_logits = record.dimensions.contains("vocab");
-  const std::string of_full = "the peak of full falls from " + format_bytes(*eager_peak) + " to " +
-                              format_bytes(*fused_peak);
+  const std::string of_full = "the peak of policy full falls from " + format_bytes(*eager_peak) +
+                              " to " + format_bytes(*fused_peak);
   if (!has_logits) return "--ops fused needs less memory: " + of_full;
   return "peaks are in the " + in_loss->figures.peak_place +
          ", which holds all logits; --ops fused computes head and cross-entropy in chunks: " +

@@ -123,7 +123,7 @@ void Recorder::copy_before_part_writes(const RecordedOp& op) {
     throw Refused(
         "region " + *region_ + ": " + op.facts->name + " writes in place to a part of " +
         describe_tensor(sparse.kept) +
-        ", a sparse tensor that was made outside of recorded ops; write to the part before the "
+        ", a sparse tensor that no recorded op made; write to its indices or values before the "
         "sparse tensor is made");
   }
   std::vector<std::int32_t> others;

@@ -121,8 +121,8 @@ class Scope:
         """Warns once that plans do not apply to a layer inside compiled code. Returns True."""
         if is_in_recorded_step() and not self.group.is_told_of_compiled_code:
             self.group.is_told_of_compiled_code = True
-            warnings.warn(f"rematch: {self.whole} runs in a function of torch.compile, which decides there what is kept; leave the "
-                          "layers eager to follow the plan. Functions and modules inside them may be compiled", stacklevel=3)
+            warnings.warn(f"rematch: {self.whole} runs in a function of torch.compile, which decides there what is kept; do not "
+                          "compile whole layers if they should follow the plan. Functions and modules inside them may be compiled", stacklevel=3)
         return True
 
     def _notice_unrecorded_call(self, module: torch.nn.Module) -> None:

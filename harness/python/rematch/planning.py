@@ -85,7 +85,7 @@ class Checkpoint:
 
     def __init__(self, plan: dict[str, Any] | str | pathlib.Path, schedule: str = "on_demand", *, on_mismatch: str = "follow"):
         if on_mismatch not in _ON_MISMATCH:
-            raise ValueError(f"on_mismatch is {on_mismatch!r}; allowed are 'follow', which continues without the plan if a step runs "
+            raise ValueError(f"on_mismatch is {on_mismatch!r}; allowed: 'follow', which continues without the plan if a step runs "
                              "different ops, and 'refuse', which then raises RematchError")
         self.plan: dict[str, Any] = plan if isinstance(plan, dict) else read_plan(str(plan))
         if is_for_compiled(self.plan):

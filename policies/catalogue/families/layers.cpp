@@ -54,8 +54,7 @@ Policy full_policy() {
 
 std::vector<CatalogueEntry> layer_policies() {
   return {
-      {"none", "no checkpointing: keep everything that backward needs; the reference",
-       none_policy},
+      {"none", "no checkpointing: keep everything that backward needs; the reference", none_policy},
       {"full", "recompute every block, up to the last tensor that backward needs", full_policy},
       {"full_reentrant", "recompute every block to its end, as reentrant checkpointing does",
        full_to_the_end},

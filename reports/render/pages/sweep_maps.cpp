@@ -142,7 +142,7 @@ struct MapFigure {
 constexpr std::array<MapFigure, 3> kFigures = {
     {{"Peak",
       "Share of the reference's peak; blue is lower, orange higher. The reference is "
-      "policy none, or policy full if none did not finish.",
+      "policy none. If the run of none failed, the reference is policy full.",
       " With several seeds, the cell shows the highest.", peak_cell},
      {"Step time",
       "Relative to the reference; blue is faster, orange slower. A question mark means within "

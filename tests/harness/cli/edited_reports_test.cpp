@@ -287,7 +287,7 @@ const std::vector<Row> kFigureRows = {
        set_rounds(full_of(report), {30000, 30100, 29900, 30050});
      },
      "0000 300 0300000",
-     {{"slowdown", "of full's step time; allowed are 1.1"}, {"compare", "slower"}}},
+     {{"slowdown", "of full's step time; allowed: 1.1"}, {"compare", "slower"}}},
     {"step time x 3, with two noisy rounds",
      [](Json& report) {
        set_rounds(full_of(report), {20000, 45000});

@@ -116,7 +116,7 @@ TEST_CASE("predict prints the peak, its place and the executed ops without runni
 // On a GPU, kernels also allocate temporary memory. A profile from a data sheet assumes 64 bytes of
 // it for every op.
 TEST_CASE("a prediction for a GPU says whether it includes the workspace of kernels") {
-  constexpr const char* kNote = "temporaries not measured: a bound";
+  constexpr const char* kNote = "a lower bound: excludes memory";
   const std::string predict = "predict " + kTinyLlama + "--policy full ";
   CHECK_THAT(rematch(predict).out, !Catch::Contains(kNote));
   const std::string rounded = predict + "--round-512 ";

@@ -264,10 +264,9 @@ TEST_CASE("bad inputs are refused in one line") {
   check_usage_error("run " + kTinyLlama + "--policy full --schedule demand" + steps,
                     "did you mean 'on_demand'");
   check_usage_error("run " + kTinyLlama + "--policy full --ops fusd" + steps,
-                    "allowed are eager, fused");
-  check_usage_error(
-      "run " + kTinyLlama + "--policy full --attention cudnn" + steps,
-      "unknown attention backend 'cudnn' for float32 on cpu; allowed are flash, math");
+                    "allowed: eager, fused");
+  check_usage_error("run " + kTinyLlama + "--policy full --attention cudnn" + steps,
+                    "unknown attention backend 'cudnn' for float32 on cpu; allowed: flash, math");
   check_usage_error("run " + kTinyLlama + "--policy full --optimizer sgd" + steps, "adamw");
   check_usage_error("run " + kTinyLlama + "--policy full --steps 0", "--steps");
   check_usage_error("run " + kTinyLlama + "--policy full --timeout 10" + steps, "unit");
@@ -596,7 +595,7 @@ TEST_CASE("contradictory timing flags are refused") {
   const std::string times_only = "run " + kTinyLlama + "--policy none --times-only ";
   check_usage_error(times_only + "--rounds 0", "give 1 or more rounds");
   check_usage_error(times_only + "--repeat-reference 2", "--repeat-reference");
-  check_usage_error(times_only + "--device meta", "allowed are cpu and cuda");
+  check_usage_error(times_only + "--device meta", "allowed: cpu and cuda");
   check_usage_error("run " + kTinyLlama + "--policy none --timed-steps 0", "--timed-steps");
   check_usage_error("run --model llama_small --parallel fsdp=2 --policy none --in-process",
                     "--pretend-rank");

@@ -187,8 +187,8 @@ TEST_CASE("a search with the peak in the loss suggests fused ops, with predictio
   const std::string how = "--device h100 --hull --points 2 --baselines full ";
   CHECK_THAT(rematch("search " + model + how).err,
              Catch::Contains("hint: peaks are in the loss") && Catch::Contains("--ops fused") &&
-                 Catch::Contains("the peak of full falls from " + peak_of_full("eager") + " to " +
-                                 peak_of_full("fused")));
+                 Catch::Contains("the peak of policy full falls from " + peak_of_full("eager") +
+                                 " to " + peak_of_full("fused")));
   CHECK(rematch("search " + model + how + "--ops fused").err.empty());
   // One of these models has its peak in a block, the other in the head. Fused ops lower neither
   // peak.

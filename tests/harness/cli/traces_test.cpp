@@ -197,7 +197,7 @@ TEST_CASE("plans and fronts record the hidden effects of a trace") {
   CHECK(plan_from_json(Json::parse(planned.out)).hidden == trace.hidden);
   const Outcome described = rematch("describe --plan " + front_file + "#0 --trace " + file);
   CAPTURE(described.err);
-  CHECK_THAT(described.out, Catch::Contains("hidden: lib::scale writes to arguments 2"));
+  CHECK_THAT(described.out, Catch::Contains("hidden: lib::scale writes to argument 2"));
 }
 
 TEST_CASE("exporting a plan of several shapes is refused") {

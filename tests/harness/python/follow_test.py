@@ -178,7 +178,7 @@ class FollowTest(unittest.TestCase):
         with rematch.scopes(model, checkpoint), self.assertRaisesRegex(rematch.RematchError, r"layers\.0, op \d+: the plan expects"):
             train(model, checkpoint, batches())
         self.assertEqual(pickle.loads(pickle.dumps(checkpoint)).on_mismatch, "refuse")
-        with self.assertRaisesRegex(ValueError, "on_mismatch is 'ignore'; allowed are 'follow'"):
+        with self.assertRaisesRegex(ValueError, "on_mismatch is 'ignore'; allowed: 'follow'"):
             rematch.Checkpoint(checkpoint.plan, on_mismatch="ignore")
 
     def test_check_proves_counts_and_refuses(self):

@@ -77,7 +77,7 @@ TEST_CASE("linear_cross_entropy rejects mismatched shapes") {
   const at::Tensor weight = at::randn({5, 8});
   const at::Tensor target = at::zeros({3}, at::TensorOptions().dtype(at::kLong));
   CHECK_THROWS_WITH(fused_loss({x, weight, target + 5}),
-                    Catch::Contains("target 5 of token 0 is out of range; allowed are 0 to 4"));
+                    Catch::Contains("target 5 of token 0 is out of range; allowed: 0 to 4"));
   CHECK_THROWS_WITH(fused_loss({x, weight, target - 1}), Catch::Contains("target -1"));
   CHECK_THROWS_WITH(fused_loss({x, weight.t(), target}), Catch::Contains("[classes, width]"));
   CHECK_THROWS_WITH(fused_loss({x, weight.to(at::kDouble), target}),

@@ -143,9 +143,9 @@ TEST_CASE("a layout that a model does not support is rejected") {
         "model 'llama_small' cannot be sharded by ep; known: tp, sp, ulysses, fsdp");
   CHECK(refusal("wan_small", "ep=2").starts_with("model 'wan_small' cannot be sharded by"));
   CHECK(refusal("llama_small", "tp=2,fsdp=4096") ==
-        "layout tp=2,fsdp=4096 has 8192 ranks; allowed are at most 4096");
+        "layout tp=2,fsdp=4096 has 8192 ranks; at most 4096 are allowed");
   CHECK(std::get<Rejected>(make_spec("llama_small", {{"tp", 0}})).message ==
-        "tp 0 is out of range; allowed are 1 to 4096");
+        "tp 0 is out of range; allowed: 1 to 4096");
   CHECK(std::get<Rejected>(make_spec("llama_small", {{"sp", 2}})).message ==
-        "sp 2 is out of range; allowed are 0 to 1");
+        "sp 2 is out of range; allowed: 0 to 1");
 }

@@ -56,8 +56,7 @@ TEST_CASE("the error for an unknown dimension suggests the nearest dimension") {
 }
 
 TEST_CASE("the error for a value out of range gives the range") {
-  CHECK(reject("llama_small", {{"layers", 0}}) ==
-        "layers 0 is out of range; allowed are 1 to 10000");
+  CHECK(reject("llama_small", {{"layers", 0}}) == "layers 0 is out of range; allowed: 1 to 10000");
   CHECK(reject("llama_small", {{"layers", -3}}).starts_with("layers -3 is out of range"));
   CHECK(reject("llama_small", {{"vocab", 255}}).find("256 to") != std::string::npos);
 }
@@ -77,7 +76,7 @@ TEST_CASE("an option that is off does not appear in the spec") {
   CHECK(plain.option("no_such_option") == 0);
   CHECK(accept("llama_small", {{"dropout_percent", 10}}).option("dropout_percent") == 10);
   CHECK(reject("wan_small", {{"dropout_percent", 91}}) ==
-        "dropout_percent 91 is out of range; allowed are 0 to 90");
+        "dropout_percent 91 is out of range; allowed: 0 to 90");
   CHECK(reject("wan_small", {{"adapter_rank", 2}})
             .starts_with("model 'wan_small' has no dimension 'adapter_rank'"));
 }
@@ -113,7 +112,7 @@ TEST_CASE("family names convert to families and back") {
 
 TEST_CASE("a dtype other than float32 and bfloat16 is rejected") {
   CHECK(reject("llama_small", {}, "float16") ==
-        "unknown dtype 'float16'; allowed are float32, bfloat16");
+        "unknown dtype 'float16'; allowed: float32, bfloat16");
   const auto spec = make_spec("llama_small", {}, "bfloat16");
   CHECK(std::get<ModelSpec>(spec).dtype == "bfloat16");
 }

@@ -33,7 +33,7 @@ TEST_CASE("the error for malformed JSON gives the path of the mistake") {
   const Json json = {{"types", {{{"ops", {{{"bytes", -1}, {"name", 7}}}}}}}};
   const JsonField op = JsonField(json).at("types").at(0).at("ops").at(0);
   CHECK_THROWS_WITH(op.at("bytes").integer(0, 9),
-                    "types[0].ops[0].bytes: -1 is out of range; allowed are 0 to 9");
+                    "types[0].ops[0].bytes: -1 is out of range; allowed: 0 to 9");
   CHECK_THROWS_WITH(op.at("name").string(), "types[0].ops[0].name: found 7; expected a string");
   CHECK_THROWS_WITH(op.at("scope"), "types[0].ops[0]: key \"scope\" is missing");
   CHECK_THROWS_WITH(op.elements(), "types[0].ops[0]: found an object; expected a list");

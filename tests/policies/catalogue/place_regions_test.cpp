@@ -83,7 +83,7 @@ TEST_CASE("a layer that the policy does not choose ends a segment") {
 }
 
 // The lists alternate as in a U-Net: down 0, middle 0, down 1, down 2.
-TEST_CASE("a block of another list ends a segment") {
+TEST_CASE("a segment contains no blocks of two block lists") {
   testing::TraceBuilder build("unet");
   ValueId x = build.outside({2, 2}, "float32", true);
   for (const auto& [list, index] :

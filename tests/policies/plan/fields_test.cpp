@@ -38,7 +38,7 @@ TEST_CASE("the schema of policies has exactly the fields of a policy") {
   check_fields(Policy{}, policy, "policy", {"schema"});
 }
 
-TEST_CASE("the schema of policies has exactly the choices of blocks") {
+TEST_CASE("the policy schema lists exactly the rules that choose blocks") {
   const SchemaPlace blocks = SchemaPlace("policy").at("/properties/blocks");
   std::set<std::string> words, with_argument;
   for (const BlockRule& rule : kBlockRules) {

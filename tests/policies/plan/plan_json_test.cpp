@@ -59,7 +59,7 @@ TEST_CASE("consecutive layers are printed as ranges") {
   CHECK(layer_ranges({3, 2, 1}) == "3, 2, 1");
 }
 
-TEST_CASE("plans with equal treatments have the same hash") {
+TEST_CASE("plans that keep and recompute the same ops have the same hash") {
   const Plan plan = small_plan();
   const std::string hash = plan_sha256(plan);
   CHECK(hash.size() == 64);
@@ -82,7 +82,7 @@ TEST_CASE("plans with equal treatments have the same hash") {
   CHECK(plan_sha256(same) == hash);
 }
 
-TEST_CASE("plans with different treatments have different hashes") {
+TEST_CASE("plans that keep or recompute different ops have different hashes") {
   const std::function<void(Plan&)> changes[] = {
       [](Plan& p) { p.model = "other"; },
       [](Plan& p) { p.dimensions["layers"] = 3; },
@@ -206,7 +206,7 @@ TEST_CASE("the error for a malformed plan gives the place of the mistake") {
       {[](Json& j) { j["types"][0]["ops"][1]["treatment"] = "safe"; },
        "types[0].ops[1].treatment: 'safe' is not one of save, recompute, offload"},
       {[](Json& j) { j["regions"][1]["type"] = 1; },
-       "regions[1].type: 1 is out of range; allowed are 0 to 0"},
+       "regions[1].type: 1 is out of range; allowed: 0 to 0"},
       {[](Json& j) { j["types"] = Json::array(); }, "regions[0].type: refers to a type"},
       {[](Json& j) { j["types"][0]["ops"][0].erase("bytes"); },
        "types[0].ops[0]: key \"bytes\" is missing"},
@@ -223,7 +223,7 @@ TEST_CASE("the error for a malformed plan gives the place of the mistake") {
       {[](Json& j) { j["other_shapes"] = 1; }, "other_shapes"},
       {[](Json& j) { j["kept_ops"] = {"noisy"}; }, "kept_ops[0]: 'noisy' is not a name"},
       {[](Json& j) { j["other_shapes"][0]["regions"][1]["type"] = 1; },
-       "other_shapes[0].regions[1].type: 1 is out of range; allowed are 0 to 0"},
+       "other_shapes[0].regions[1].type: 1 is out of range; allowed: 0 to 0"},
       {[](Json& j) { j["other_shapes"][0]["types"] = Json::array(); },
        "other_shapes[0].regions[0].type: refers to a type"},
       {[](Json& j) { j["other_shapes"][0].erase("trace_sha256"); },

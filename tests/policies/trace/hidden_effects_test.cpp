@@ -97,7 +97,7 @@ TEST_CASE("hidden effects are printed one per line") {
   CHECK(lines_of(kEffects) ==
         std::vector<std::string>{"lib.ops:Rotary is one op that writes to arguments 0, 1",
                                  "lib.ops:Scale is one op that writes to any argument",
-                                 "lib::scale writes to arguments 2",
+                                 "lib::scale writes to argument 2",
                                  "lib::noisy cannot be repeated"});
 }
 

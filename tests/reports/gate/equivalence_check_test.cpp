@@ -60,7 +60,7 @@ TEST_CASE("T2 rejects a window that is longer than the runs") {
   const LossArm arm = arm_of({{1, 2, 3}, {1, 2, 3}, {1, 2, 3}, {1, 2, 3}});
   const CheckRecord check = check_equivalence(arm, arm, std::nullopt, 4);
   CHECK(check.verdict == GateVerdict::kInconclusive);
-  CHECK(check.reason == "a window of 4 steps is out of range; allowed are 1 to 3");
+  CHECK(check.reason == "a window of 4 steps is out of range; allowed: 1 to 3");
   CHECK(check_equivalence(arm, arm, std::nullopt, 3).verdict == GateVerdict::kPass);
 }
 

@@ -218,7 +218,8 @@ TEST_CASE("T1 detects a lasting difference of twelve standard deviations of a st
 // The margin is four standard deviations of the noise. If the standard deviation were known, one
 // gate in a thousand would reject an equal candidate. It is estimated from only eight runs, so one
 // gate in a hundred is inconclusive.
-TEST_CASE("with four runs, T2 fails under 0.1 % of equal candidates and passes 98.5 %") {
+TEST_CASE(
+    "with four runs, T2 rejects at most 0.1 % of equal candidates and passes 98.5 % of them") {
   const Verdicts equal = simulate_equivalence(4, 0, 0);
   CHECK(at_most(equal.failed) <= 0.002);
   CHECK(equal.failed <= 0.001);

@@ -107,7 +107,7 @@ TEST_CASE(
   GateSettings settings;
   settings.max_peak = Bytes{1};
   CHECK_THAT(check(on_ranks, settings).reason,
-             Catch::Contains("MiB on rank 1, the highest; allowed are 1 B"));
+             Catch::Contains("MiB on rank 1, the highest; allowed: 1 B"));
 }
 
 TEST_CASE("collectives that the plan does not predict fail any gate") {

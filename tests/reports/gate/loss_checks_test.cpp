@@ -31,7 +31,7 @@ TEST_CASE("a plain threshold applies to every run of the candidate") {
   CHECK(outside.measured == 0.625);
   CHECK_THAT(outside.reason,
              Catch::StartsWith("largest difference 0.625 (in repeat 1, the furthest "
-                               "of 3 runs); allowed are 0.5"));
+                               "of 3 runs); allowed: 0.5"));
 }
 
 TEST_CASE("a reference with a loss that is not finite makes every loss check inconclusive") {

@@ -96,10 +96,10 @@ TEST_CASE("a verdict states what a policy changes, or why it cannot change the p
        [](auto& point, auto&) { move_to_optimizer(point, 60_MiB); }, VerdictKind::kLowersPeak,
        "lowers the peak by 40 % for 10 % more time; no policy can go lower: the peak is in the "
        "optimizer, held by parameters 62 %, optimizer 31 %"},
-      {"as much recomputed as full, a higher peak",
+      {"a plan that recomputes as much as policy full, at a higher peak",
        [](auto& point, auto&) { recompute_as_full(point); }, VerdictKind::kNothingAgainstFull,
        "saves nothing compared with full: as many ops recomputed, a peak 14 % higher"},
-      {"as much recomputed as full, the same peak",
+      {"a plan that recomputes as much as policy full, at the same peak",
        [](auto& point, auto&) {
          recompute_as_full(point);
          point.memory = full_point().memory;
@@ -181,7 +181,7 @@ TEST_CASE("a verdict states what a policy changes, or why it cannot change the p
        VerdictKind::kMiscounted,
        "WRONG COUNTS: executed ops differ from the prediction: recompute matmul: 70 executed, 60 "
        "planned"},
-      {"edited counts beside the run's claim that they are equal",
+      {"counts that were edited, although the run says that they equal the prediction",
        [](auto& point, auto&) {
          point.predicted_counts = point.counts->by_class;
          --(*point.predicted_counts)[static_cast<std::size_t>(Phase::kForward)][OpClass::kMatmul];

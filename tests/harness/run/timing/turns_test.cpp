@@ -173,8 +173,7 @@ TEST_CASE("a GPU that stays throttled or shared is measured again only up to the
   }
 }
 
-TEST_CASE(
-    "a round on a GPU at its power limit, out of memory or without a monitor is not repeated") {
+TEST_CASE("a round is not repeated for a power limit, a failed arm or a missing monitor") {
   for (const int device : {0, 1, 2}) {
     CAPTURE(device);
     std::vector<Arm> arms = {{0, false, {}}};

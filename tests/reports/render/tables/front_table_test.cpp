@@ -161,7 +161,8 @@ FrontRecord calibrated_front() {
   return record;
 }
 
-TEST_CASE("a measured front shows calibrated times, and the profile's times in one column") {
+TEST_CASE(
+    "a measured front shows calibrated times; a column of its own shows the profile's times") {
   const FrontRecord record = calibrated_front();
   CHECK_THAT(lead_words(record), Catch::Contains("point 4: peak 128 MiB, step 308 ms (+2.7 %)"));
   CHECK(knee_words(record.front) == "The knee, point 3: peak 96.0 MiB, step 316 ms");
