@@ -36,6 +36,9 @@ class _CompiledCall:
         is_hidden = LIBRARY.rematch_is_in_scope() if _thread.is_traced else LIBRARY.rematch_is_in_region()
         self._section = call("begin_hidden") if is_hidden else None
 
+    def is_hidden(self) -> bool:
+        return self._section is not None
+
     def end(self) -> None:
         if self._section is not None:
             LIBRARY.rematch_end_hidden(self._section)
@@ -141,18 +144,31 @@ def _hide_compiled_functions() -> None:
             return set_callback(callback)
         return follow_call
 
+    def keeping_hidden(force_guard: Any) -> Any:
+        def force(included: Any, excluded: Any) -> Any:
+            calls = _thread.compiled_calls
+            if calls and calls[-1].is_hidden() and calls[-1].frame == id(sys._getframe(1)):
+                excluded = excluded | sys.modules["torch"]._C.DispatchKeySet(_engine_key())
+            return force_guard(included, excluded)
+        return force
+
     _replaced("torch._dynamo.eval_frame", "_callback_from_stance", noting)
     _replaced("torch._dynamo.eval_frame", "_maybe_set_eval_frame", following)
+    # Some releases, such as torch 2.13, restore the dispatch keys that were set before the callback was requested. The
+    # section that hides the ops of the call has not begun by then.
+    _replaced("torch._C", "_ForceDispatchKeyGuard", keeping_hidden)
     _let_pass_higher_order_ops()
+
+
+def _engine_key() -> Any:
+    return sys.modules["torch"]._C._dispatch_key_parse("Fake")  # see Note [Dispatch key Fake] (harness/engine/interception.h)
 
 
 def _let_pass_higher_order_ops() -> None:
     """Makes higher-order ops fall through the engine's dispatch key. They are dispatched in Python, where a key without
     a kernel is an error."""
-    torch = sys.modules["torch"]
-    key = torch._C._dispatch_key_parse("Fake")  # see Note [Dispatch key Fake] (harness/engine/interception.h)
-    for op in list(torch._ops._higher_order_ops.values())[len(_passed_ops):]:
-        op.fallthrough(key)
+    for op in list(sys.modules["torch"]._ops._higher_order_ops.values())[len(_passed_ops):]:
+        op.fallthrough(_engine_key())
         _passed_ops.append(op)
 
 
