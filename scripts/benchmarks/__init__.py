@@ -1,2 +1,2 @@
-"""Code shared by scripts/benchmark and scripts/compare_with_pytorch. Standard library only: PyTorch runs in the
-Python that the user names."""
+"""Code shared by scripts/benchmark and scripts/compare_with_pytorch. Uses only the standard library, because PyTorch
+runs in a separate Python that the user names."""

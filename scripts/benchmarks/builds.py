@@ -30,7 +30,7 @@ def libtorch_folder(kind, release):
 
 
 def release_of(version):
-    """Returns "2.15" of "2.15.0+cpu"."""
+    """Returns the release of a version: "2.15" for "2.15.0+cpu"."""
     return ".".join(version.split(".")[:2])
 
 

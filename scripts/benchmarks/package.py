@@ -31,7 +31,7 @@ TURN_NANOSECONDS = 60e6
 
 @dataclasses.dataclass
 class Result:
-    """The figures of one arm. Only arms of rematch have limits."""
+    """The figures of one arm. If the arm belongs to rematch, it also has limits."""
 
     model: str
     level: str

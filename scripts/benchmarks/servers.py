@@ -1,4 +1,4 @@
-"""The two programs that step a model on request (tests/benchmarks/step_server.{cpp,py})."""
+"""Runs the two programs that execute training steps on request (tests/benchmarks/step_server.{cpp,py})."""
 
 import json
 import os
@@ -50,7 +50,7 @@ def require_ours():
 
 
 class Server:
-    """A child process that runs steps on request, and is idle between requests."""
+    """A child process that runs steps on request, and otherwise waits."""
 
     def __init__(self, words, model, threads, dimensions, policies):
         sizes = ",".join(f"{name}={value}" for name, value in dimensions.items())

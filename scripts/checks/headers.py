@@ -45,8 +45,8 @@ def run(tree):
 
 
 def torch_flags(tree):
-    """Returns flags for the LibTorch that the configured build found, else for the LibTorch that scripts/setup unpacks;
-    [] if there is no LibTorch."""
+    """Returns compiler flags for LibTorch: the LibTorch that the configured build found, or else the one that
+    scripts/setup unpacks. Returns [] if there is none."""
     cache = tree.root / "build" / "dev" / "CMakeCache.txt"
     found = re.search(r"^LIBTORCH_ROOT:PATH=(.*)$", cache.read_text(), re.M) if cache.exists() else None
     include = (tree.root / (found[1] if found else ".libtorch")) / "torch" / "include"
@@ -81,7 +81,7 @@ class Precompiled:
         return next((number for number, headers in enumerate(COMMON) if included.issuperset(headers)), None)
 
     def start_of(self, name):
-        """Returns the compiler flags that include the header's set first."""
+        """Returns the compiler flags that include the header's precompiled set before the header."""
         number = self.number_of(name)
         if number is None:
             return []

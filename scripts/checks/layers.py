@@ -1,5 +1,6 @@
-"""Checks that each part includes only parts that the table below allows. CMake's links enforce the same layering. Also
-checks that other folders include only headers that a folder's CMakeLists.txt names in rematch_public_headers()."""
+"""Checks that each part includes only the parts that the table below allows. CMake's links enforce the same layering.
+Also checks that a folder includes only public headers of other folders, which their CMakeLists.txt lists in
+rematch_public_headers()."""
 
 import posixpath
 import re
@@ -25,8 +26,9 @@ LIBRARIES = [
 ]
 EVERY_LIBRARY = [name for name, _ in LIBRARIES]
 
-# Maps each part to (other parts that it may include, external libraries that it may include). A file belongs to the
-# part that is the longest prefix of its path. It may always include its own part and the standard library.
+# Maps each part to (other parts that it may include, external libraries that it may include). The name of a part is a
+# path. A file belongs to the part with the longest name that is a prefix of the file's path. It may always include its
+# own part and the standard library.
 PARTS = {
     "policies/base": ([], ["json", "openssl"]),
     "policies/trace": (["policies/base"], []),

@@ -76,7 +76,7 @@ def readme_sentences(text):
 
 
 def is_python(name, text):
-    """Returns whether the file is a Python file that parses. A template of a Python file does not parse."""
+    """Returns whether the file can be parsed as Python. Templates of Python files cannot."""
     if not (name.endswith(".py") or text.startswith("#!/usr/bin/env python")):
         return False
     try:
@@ -98,7 +98,7 @@ def _cpp_comments(text):
 
 
 def _cpp_strings(text):
-    """Joins literals with nothing but white space between them."""
+    """Joins string literals that are separated only by white space."""
     found, end = [], -1
     for match in _CPP_TOKEN.finditer(text):
         if match[0][0] not in '"R':

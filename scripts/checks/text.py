@@ -1,6 +1,6 @@
-"""Checks for non-ASCII characters, large files, paths of one machine, and unfinished work. Checks for plain English as
-far as a program can: how comments begin, and how long the sentences of Markdown files are. Warns about commits with
-long subjects."""
+"""Checks for non-ASCII characters, large files, paths that exist on only one machine, and unfinished work. Checks for
+plain English as far as a program can: how comments begin, and how long the sentences of Markdown files are. Warns about
+commits with long subjects."""
 
 import re
 
@@ -72,12 +72,11 @@ def problems_of_sentences(tree, name):
 
 
 def warnings_of_commits(tree):
-    """Returns warnings about the newest commits that are not on origin. Without an origin, checks all of the newest
-    commits."""
+    """Returns warnings about new commits that are not yet on origin. Without an origin, checks all recent commits."""
     status, listed, _ = run_command(
         ["git", "log", f"--max-count={MAX_COMMITS}", "--format=%h %s", "HEAD", "--not", "--remotes=origin"], tree.root)
     if status:
-        return []  # without git, or in a repository without commits
+        return []  # git log fails without git, and in a repository without commits
     commits = (line.split(" ", 1) for line in listed.splitlines())
     return [f"commit {commit}: its subject has {len(subject)} characters, at most {MAX_SUBJECT} are usual: {subject}"
             for commit, subject in commits if len(subject) > MAX_SUBJECT]

@@ -1,4 +1,4 @@
-"""The checkout that is checked: its files, their includes, and a cache of items that passed."""
+"""The checkout that is checked: its files, their includes, and a cache of what has passed before."""
 
 import concurrent.futures
 import functools
@@ -52,7 +52,7 @@ class Tree:
 
     @functools.lru_cache(maxsize=None)
     def closure(self, name):
-        """Returns the file and all files of the checkout that it includes, directly or not."""
+        """Returns the file itself and all files of the checkout that it includes, directly or not."""
         seen, waiting = set(), [name]
         while waiting:
             current = waiting.pop()

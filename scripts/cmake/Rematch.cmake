@@ -16,7 +16,8 @@ if(REMATCH_CCACHE)
       CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${REMATCH_CCACHE})
 endif()
 
-# GCC's garbage collector starts at a heap of 128 MB by default, and takes up to a tenth of the compile time.
+# By default, GCC's garbage collector starts when the heap reaches 128 MB, and takes up to a tenth of the compile time.
+# With this setting it starts later.
 add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:SHELL:--param ggc-min-heapsize=1000000>")
 
 # valijson validates JSON Schemas, and has only headers. If the system has none, scripts/setup unpacks them into the
@@ -37,9 +38,9 @@ function(rematch_libtorch_versions out)
   set(${out} ${versions} PARENT_SCOPE)
 endfunction()
 
-# Sets LIBTORCH_ROOT and REMATCH_DRY_ROOT. -DLIBTORCH_ROOT or the environment can name LibTorch's folder. Otherwise it
-# is the folder into which scripts/setup has unpacked LibTorch. The version is REMATCH_TORCH or, if that is empty, the
-# version that scripts/setup --torch has chosen.
+# Sets LIBTORCH_ROOT and REMATCH_DRY_ROOT to folders. The user can set LIBTORCH_ROOT by -D or in the environment.
+# Otherwise it is the folder into which scripts/setup has unpacked LibTorch. The version is REMATCH_TORCH or, if that is
+# empty, the version that scripts/setup --torch has chosen.
 macro(rematch_choose_libtorch)
   set(REMATCH_TORCH "" CACHE STRING "LibTorch version; empty: the one that scripts/setup --torch has chosen")
   file(STRINGS ${CMAKE_SOURCE_DIR}/scripts/libtorch/default.txt rematch_default_version)
@@ -163,7 +164,7 @@ function(rematch_target_defaults target)
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/rematch>)
   if(REMATCH_FUZZ)
-    # Only GCC's warnings are errors. The fuzzer needs clang, which has other warnings.
+    # Warnings of other compilers are not errors. For example, clang, which the fuzzer needs, has other warnings.
     target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link -Wno-error)
   endif()
   if(REMATCH_SANITIZE)
@@ -230,8 +231,8 @@ function(rematch_use_unity target sources_of_unit)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${REMATCH_UNITY} UNITY_BUILD_BATCH_SIZE ${sources_of_unit})
 endfunction()
 
-# Lists the headers of the current folder that other folders may include. All other headers are private. scripts/check
-# layers compares every include with this list.
+# Checks that the given headers exist. They are the headers of the current folder that other folders may include; all
+# other headers are private. scripts/check layers compares every include with this list.
 function(rematch_public_headers)
   foreach(header IN LISTS ARGN)
     if(NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${header})

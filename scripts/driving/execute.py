@@ -16,7 +16,7 @@ NEVER_REFUSED = ("none", "full", "full_reentrant", "full_nostop", "root", "attn_
 @dataclasses.dataclass
 class Outcome:
     failures: list = dataclasses.field(default_factory=list)
-    lines: list = dataclasses.field(default_factory=list)  # commands that reproduce the failure
+    lines: list = dataclasses.field(default_factory=list)  # commands with which a user can reproduce the failure
     refused: list = dataclasses.field(default_factory=list)  # messages of rejected items
     points: int = 0
     proofs: int = 0  # number of points whose gradients all existed and were not zero

@@ -176,7 +176,8 @@ def priced(model, step, trace, profile, offers, num_points):
 
 
 def our_point(model, step, trace, point, before):
-    """Returns the point with its measured peak, which must be the predicted peak."""
+    """Measures the peak of a plan and requires that it equals the predicted peak. Returns a point with the measured
+    peak."""
     predicted = point["predicted_peak_allocated_bytes"]
     if not point["plan"]["regions"]:
         return Point(point["policy"], predicted, point["predicted_step_time_ns"])

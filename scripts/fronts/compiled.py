@@ -1,5 +1,5 @@
-"""Runs the plans of both sides for one compiled model, and prints their peaks, steps and compile times as JSON. Runs in
-a separate process, because torch's profiler sees only allocations of torch's own allocator.
+"""Runs the plans of rematch and PyTorch for one compiled model. Prints their peaks, step times and compile times as
+JSON. Runs in a separate process, because torch's profiler sees only allocations of torch's own allocator.
 
     python -m fronts.compiled MODEL BACKEND NUM_ROUNDS"""
 
@@ -24,7 +24,7 @@ from rematch.planning import bytes_of, size_text
 from fronts import pytorch
 from fronts.measured import MIB, OURS, Measured, spread_of
 
-SCALE = 4  # multiplies the widths of the zoo's models, so that matmuls take most of a step, not kernel launches
+SCALE = 4  # multiplies the widths of the zoo's models; a step then consists mostly of matmuls, not of kernel launches
 BUDGETS = (0, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
 NUM_BUDGETS_OF_OURS = 8
 LOSS_TOLERANCE, GRADIENT_TOLERANCE = 1e-6, 1e-4
@@ -37,7 +37,8 @@ def say(text):
 
 
 def processor_ns():
-    """Returns the processor time of this process. Inductor's C++ compiler runs in other processes."""
+    """Returns the processor time of this process. Inductor's C++ compiler is not included, because it runs in other
+    processes."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return round((used.ru_utime + used.ru_stime) * 1e9)
 
@@ -160,7 +161,7 @@ class ModelRun:
         return bytes_of(predicted)
 
     def _budgets_of_ours(self):
-        """Returns budgets between the lowest peak of any plan and the peak of the fastest plan."""
+        """Returns budgets from the lowest peak of all plans up to the peak of the fastest plan."""
         model, step = self._make()
         try:
             rematch.compile(model, step, budget=1, backend=self._backend, optimizer="none")

@@ -45,8 +45,8 @@ def spread_of(times):
 
 @dataclasses.dataclass
 class Comparison:
-    """The measured points of one model. `plain` is the compiled step without checkpointing. `failed` lists the plans
-    that did not compile, with reasons."""
+    """The measured points of one model. `plain` is the compiled step without checkpointing. `failed` maps each plan
+    that did not compile to the reason."""
 
     model: str
     plain: Measured
@@ -89,7 +89,7 @@ class Comparison:
 
 
 def comparison_of(document):
-    """Returns the comparison that a model's process printed. The first point is the step without checkpointing."""
+    """Parses the comparison that a model's process printed. Its first point is the step without checkpointing."""
     plain, *points = [Measured(**each) for each in document["points"]]
     return Comparison(document["model"], plain, [each for each in points if each.family == OURS],
                       [each for each in points if each.family != OURS], document["failed"])

@@ -7,7 +7,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from torch_alone.op_facts import op_name, tensors_in
 
-# Op classes that stay expensive to recompute when a compiler fuses all other ops.
+# Op classes that are expensive to recompute even in compiled code, where all other ops are fused.
 DEAR_CLASSES = ("matmul", "attention_forward")
 SMALL_UNITS = 1000
 
@@ -81,7 +81,7 @@ class CountedOps(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if func is torch.ops.aten.detach.default:  # PyTorch's dispatch modes run this op when they save a tensor
+        if func is torch.ops.aten.detach.default:  # PyTorch's dispatch modes run detach when they save a tensor
             return func(*args, **kwargs)
         tensors = (tensor for value in (*args, *kwargs.values()) for tensor in tensors_in(value))
         self.counts[op_key(op_name(func), [tensor.shape for tensor in tensors])] += 1

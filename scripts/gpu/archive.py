@@ -60,7 +60,7 @@ def write(folder, target=None):
 
 
 def read_all(folder):
-    """Returns {name: content}. Tolerates that a running question renames a file between listing and reading."""
+    """Returns {name: content}. Skips files that a running question renames after they were listed."""
     files = {}
     for path in contents(folder):
         try:

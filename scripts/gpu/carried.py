@@ -1,4 +1,5 @@
-"""Packs the files that a machine with a GPU needs. The machine has no network, no compiler and no git history."""
+"""Packs the files that a machine with a GPU needs, because that machine has no network, no compiler and no git
+history."""
 
 import json
 import shutil
@@ -52,7 +53,7 @@ def pack(file, build, dry_results, open_list):
 
 
 def build(folder):
-    """Builds everything that is packed. Returns the reason if a build failed, else None."""
+    """Builds everything that is packed. Returns None, or why a build failed."""
     targets = list(DRY_PROGRAMS.values())
     if (folder / PACKAGE_LIBRARY).exists():
         targets.append(PACKAGE_LIBRARY)

@@ -26,7 +26,7 @@ WARM_UP_STEPS = 2
 STEPS = 6
 # Budgets of torch._functorch.config.activation_memory_budget. 1 is PyTorch's default.
 TORCH_BUDGETS = (0.6, 0.3, 0.1, 0.0)
-# Our budgets, on a scale from 0 (the lowest predicted peak) to 1 (the peak of the fastest plan).
+# Our budgets, on a scale from 0 to 1: 0 is the lowest predicted peak, and 1 is the peak of the fastest plan.
 SHARES = (0.7, 0.4, 0.02)
 MOST_DIFFERENCE = 1e-2  # largest allowed relative difference of bfloat16 gradients
 MOST_PEAK_ERROR = 0.01

@@ -32,7 +32,8 @@ DRY_PROGRAMS = {**PROGRAMS, "rematch": "harness/cli/dry/rematch"}
 
 
 def libtorch_root(release):
-    """Returns LIBTORCH_ROOT, the folder that scripts/setup unpacked, or the folder of a Python's torch."""
+    """Returns the folder of LibTorch: LIBTORCH_ROOT if it is set, else the folder that scripts/setup unpacked, else the
+    folder of torch in a Python."""
     if os.environ.get("LIBTORCH_ROOT"):
         return Path(os.environ["LIBTORCH_ROOT"])
     unpacked = builds.libtorch_folder(".libtorch-cuda", release)
@@ -127,8 +128,8 @@ class Machine:
         return self.torch_reason
 
     def environment(self, question=None):
-        """Returns the environment variables for our programs. Python gets python_environment instead, because its torch
-        finds its own libraries."""
+        """Returns the environment variables for our own programs. For Python, use python_environment instead, because
+        Python's torch finds its own libraries."""
         root = self.libtorch()
         merged = dict(os.environ)
         libraries = [f"{root}/torch/lib", *(f"{root}/nvidia/{name}/lib" for name in (

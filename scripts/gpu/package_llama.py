@@ -28,7 +28,7 @@ SMALL_BATCH = (2, 64)
 OPTIMIZER = "adamw(state=bfloat16)"
 MOST_PEAK_ERROR = 0.01
 TURNS = 4
-STEPS = 5  # number of steps per turn
+STEPS = 5  # number of steps that run before the arms alternate
 WARM_UP_STEPS = 2
 
 
@@ -118,7 +118,7 @@ def budget_of(workload):
 
 
 def unrepeatable_gradients(workload):
-    """Returns the parameters whose gradients differ between two equal steps without the plan."""
+    """Returns the parameters whose gradients differ between two identical steps without the plan."""
     runs = []
     for _ in range(2):
         workload.model.zero_grad(set_to_none=True)

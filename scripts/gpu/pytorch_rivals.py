@@ -73,7 +73,7 @@ def attention(q, k, v, causal):
 
 
 def choose_attention_call(settings):
-    """Chooses how attention() calls the kernel, and returns a description. With grouped heads, attention() may have to
+    """Chooses how attention() calls the kernel, and returns a description. If heads share keys, attention() may have to
     call the op directly."""
     global direct_attention
     dimensions, backend = settings["dimensions"], settings["attention_backend"]
@@ -375,7 +375,7 @@ class Rivals:
             leave(RESTART)
 
     def outcome(self, rival):
-        """Returns a result even if the rival runs out of memory or does not run."""
+        """Runs a turn. Returns a result even if the rival runs out of memory or fails."""
         try:
             return {"status": "ok", "reason": None, **self.measured(rival)}
         except Exception as error:  # noqa: BLE001 a rival may fail in any way, and the others continue

@@ -80,7 +80,8 @@ def fresh_state(report, variants, num_rounds, num_steps):
 
 
 def write_atomically(path, state):
-    """Replaces the file atomically: if the process is killed, the old file or the whole new file remains."""
+    """Replaces the file atomically. If the process is killed, the file has either its old content or all of its new
+    content."""
     path = pathlib.Path(path)
     with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=path.name, delete=False) as file:
         file.write(json.dumps(state, indent=1) + "\n")
@@ -218,7 +219,8 @@ def main():
         write_atomically(arguments.output, state)
     except (OSError, ValueError, KeyError, IndexError) as error:
         parser.error(f"{arguments.beside} is not a report of rematch run: {error!r}")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # exiting also kills the child
+    # Exiting this process also kills the child.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     command = [sys.executable, str(CHILD), str(arguments.output.resolve()), repr(deadline)]
     supervise(command, arguments.output, deadline)
 

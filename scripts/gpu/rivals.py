@@ -34,7 +34,7 @@ def rivals_of(report):
 
 
 def measured_of(report, variant, policy):
-    """Returns the samples and peaks of a rival over all of its turns, or None if it was not timed."""
+    """Returns the step times and the highest peaks of all turns of a rival, or None if the rival was not timed."""
     turns = [turn for turn in turns_of(report) if (turn["variant"], turn["policy"]) == (variant, policy)]
     samples = [sample for turn in turns for sample in turn["samples_ns"]]
     if not samples:
@@ -66,8 +66,7 @@ def mebibytes(count):
 
 
 def describe_rival(rival):
-    """Returns a sentence that says why the rival failed, or how long compiling took. Returns None for an eager rival
-    that ended ok."""
+    """Returns why the rival failed, or how long compiling took. Returns None if an eager rival succeeded."""
     name, compiled = f"{NAMES[rival['variant']]}, {rival['policy']}", rival.get("compile") or {}
     if rival["status"] != "ok":
         return f"{name}: {rival['status'].replace('_', ' ')}: {rival['reason']}"

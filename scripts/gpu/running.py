@@ -92,7 +92,7 @@ class Run:
                 self.statuses[question.name] = "passed"
 
     def result_before(self, question):
-        """Returns the result of an earlier call for the same source, or an empty result."""
+        """Returns the result of an earlier call for the same source code, or an empty result."""
         try:
             before = json.loads((self.out / f"{question.name}.json").read_text())
         except (OSError, ValueError):
@@ -134,7 +134,7 @@ class Run:
         return max(1, self.left() if self.machine.dry else min(question.limit(), self.left()))
 
     def reports(self):
-        """Returns the names of questions with a report of this run or a committed report."""
+        """Returns the names of questions that have a report: of this run, or a committed one."""
         names = {path.name[:-len(".report.json")] for path in self.out.glob("*.report.json")}
         if not self.machine.dry:
             names |= {path.name[:-len(".report.json")] for path in self.machine.committed_results().glob("*.report.json")}
@@ -177,8 +177,8 @@ class Run:
                 "seconds": None, "commands": [], "findings": [], "problems": []}
 
     def reached(self):
-        """Returns the findings of the questions that every run includes. They make results of different cards
-        comparable."""
+        """Returns the findings of questions that every run includes, so that results of different cards can be
+        compared."""
         return {name: findings for name, findings in self.anchors.items() if findings}
 
     def run_commands(self, question, deadline, workers):
@@ -229,7 +229,7 @@ class Run:
             self.processes.discard(process)
 
     def stop(self):
-        """Ends running programs after Ctrl-C, because other threads would wait for them."""
+        """Kills running programs after Ctrl-C. Otherwise the threads that wait for them would not end."""
         self.stopped = True
         for process in list(self.processes):
             kill_group(process)
@@ -248,7 +248,7 @@ class Run:
             say(f"    {line}")
 
     def exit_code(self):
-        """Ignores skipped questions on the dry device, because they cannot give results there."""
+        """On the dry device, skipped questions are ignored, because they cannot give results there."""
         statuses = list(self.statuses.values())
         if self.machine.dry and self.open():
             for question in self.open():

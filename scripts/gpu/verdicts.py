@@ -7,7 +7,7 @@ from gpu.rivals import judge_pytorch
 
 MIB = 1 << 20
 
-# The allowed error of the predicted peak. The prediction does not include kernels' own temporaries.
+# The allowed error of the predicted peak. The prediction does not include memory that kernels allocate for themselves.
 PEAK_RATIO = 0.001
 PEAK_BYTES = 2 * MIB
 # The largest allowed slowdown of a step while kernels are counted.
@@ -17,8 +17,8 @@ MOST_SLOWDOWN = 1.10
 SKIPPED_TESTS = re.compile(r": skipped|No test cases matched|No tests ran")
 # Matches a line of `rematch doctor` that says why the device cannot be used, or why kernels cannot be counted.
 UNUSABLE = re.compile(r"^(device cuda|kernels) +(?!ok$| )")
-# Matches what compute-sanitizer prints for a race in one of our kernels, and for a device that it cannot check. Races
-# in cuBLAS do not count.
+# Matches what compute-sanitizer prints for a race in one of our kernels, and for a device that it cannot check. Does
+# not match races in cuBLAS.
 RACES = re.compile(r"access at .*rematch_|Device not supported")
 SUMMARY = re.compile("^=+ (?=(ERROR|RACECHECK) SUMMARY)")
 BANDWIDTH = re.compile("^bandwidth: ")
@@ -41,7 +41,7 @@ def points(report):
 
 
 def end_of(point):
-    """Returns how a point ended. A front's point has the status under `measured`, which is null if the point was not
+    """Returns how a point ended. In a front, this status is under `measured`, which is null if the point was not
     run."""
     return (point["measured"] if "measured" in point else point) or {"status": None}
 
@@ -52,7 +52,7 @@ def timed_out(report):
 
 
 def without(report, late):
-    """Returns the report without points that timed out, or the whole report if no point did."""
+    """Returns the report without points that timed out. If none timed out, returns the report itself."""
     if not late:
         return report
     return {**report, "points": [point for point in report["points"] if end_of(point)["status"] != "timeout"]}

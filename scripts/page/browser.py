@@ -45,7 +45,7 @@ def installed():
 
 
 class Browser:
-    """One headless Chromium with one page, for the duration of a `with` block."""
+    """A headless Chromium with one page. It runs until the `with` block ends."""
 
     def __init__(self, program):
         self.folder = tempfile.TemporaryDirectory(prefix="rematch_page_")
@@ -86,7 +86,7 @@ class Browser:
         self.folder.cleanup()
 
     def call(self, method, **parameters):
-        """Sends a command and returns its result. Stores events that arrive in the meantime."""
+        """Sends a command and returns its result. Stores events that arrive before the result."""
         self.last_id += 1
         message = {"id": self.last_id, "method": method, "params": parameters}
         if self.session:

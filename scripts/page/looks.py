@@ -171,7 +171,7 @@ def look_at(browser, page, look, screenshot):
                  deviceScaleFactor=look.scale, mobile=False)
     browser.call("Emulation.setEmulatedMedia",
                  features=[{"name": "prefers-color-scheme", "value": look.scheme}])
-    # Disables the page's scripts, because the page must work without them. evaluate() works nevertheless.
+    # Disables the scripts of the page, because the page must work without them. evaluate() still works.
     browser.call("Emulation.setScriptExecutionDisabled", value=True)
     browser.call("Page.navigate", url=page.resolve().as_uri())
     browser.wait_for("Page.loadEventFired")

@@ -55,11 +55,11 @@ class Point:
 @dataclass
 class Evidence:
     points: list = field(default_factory=list)
-    pytorch: dict = field(default_factory=dict)  # question -> report of pytorch_steps.py
-    ceilings: dict = field(default_factory=dict)  # question -> report of ceilings.py
-    verdicts: dict = field(default_factory=dict)  # question -> NAME.json
-    predicted: dict = field(default_factory=dict)  # card -> entries of predicted.json
-    fronts: dict = field(default_factory=dict)  # question -> measured front
+    pytorch: dict = field(default_factory=dict)  # maps a question to its report of pytorch_steps.py
+    ceilings: dict = field(default_factory=dict)  # maps a question to its report of ceilings.py
+    verdicts: dict = field(default_factory=dict)  # maps a question to its verdict, NAME.json
+    predicted: dict = field(default_factory=dict)  # maps a card to the entries of its predicted.json
+    fronts: dict = field(default_factory=dict)  # maps a question to its measured front
 
 
 def read(folder):
@@ -93,7 +93,7 @@ def card_of(device):
 
 
 def size_of(model, dimensions):
-    """Returns sequences x tokens; for video models the number of tokens."""
+    """Returns "sequences x tokens"; for video models only the number of tokens."""
     batch, tokens = dimensions.get("batch", 1), dimensions.get("tokens", 0)
     return f"{tokens:,}" if batch == 1 else f"{batch} x {tokens:,}"
 

@@ -28,7 +28,8 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// A backslash at the end of a line continues the command.
+// Splits a block of the README into a command and its output. A backslash at the end of a line
+// continues the command.
 Answer answer_in(const std::string& reading, const std::string& block) {
   Answer answer{reading, "", {}};
   bool is_command = true;
@@ -72,8 +73,8 @@ TEST_CASE("each of the README's five answers has a question and an explanation")
   }
 }
 
-// Runs the commands that need no user files. Some answers in the README also show stderr; only
-// stdout is compared.
+// Runs only commands that need no files of the user. Compares only stdout, although some answers in
+// the README also show stderr.
 TEST_CASE("search and describe print the answers that the README shows") {
   for (const Answer& answer : answers()) {
     if (!answer.arguments.starts_with("search") && !answer.arguments.starts_with("describe")) {

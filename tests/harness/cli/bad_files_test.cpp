@@ -16,7 +16,7 @@ namespace rematch::testing {
 namespace {
 
 constexpr std::size_t kHuge = 100'000'000;
-constexpr std::size_t kLong = 10'000'000;  // length of a string in a bad file
+constexpr std::size_t kLong = 10'000'000;  // length of a long string in a bad file
 
 struct BadFile {
   const char* name;

@@ -22,7 +22,7 @@ class Reports {
         *report_.points[1].memory->peak_allocated + Bytes{4096};
     write_json_file(other, report_to_json(report_));
   }
-  // Writes the second report as if it was measured with a different LibTorch.
+  // Writes the second report as if it had been measured with a different LibTorch.
   std::string with_other_library() {
     report_.provenance.environment.libtorch_version = "2.12.0";
     const std::string file = scratch_.file("mixed.json");

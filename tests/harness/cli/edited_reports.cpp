@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array kLosses = {1.5F, 1.25F, 1.0F, 0.75F};
 constexpr std::array kNoise = {0.0F, 0.001F, -0.001F,
-                               0.0005F};  // noise of the loss, one value per run
+                               0.0005F};  // noise that is added to the loss; one value per run
 constexpr std::int64_t kAttentions = 8;   // number of recomputed attentions per step
 constexpr Bytes kLess{std::int64_t{1} << 20};
 

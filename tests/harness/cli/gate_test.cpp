@@ -10,7 +10,7 @@
 namespace rematch::testing {
 namespace {
 
-// Two points with two finite steps each.
+// A report of two points, each with two steps whose losses are finite.
 std::string write_report(const ScratchFolder& scratch) {
   Report report{sample_provenance(), {sample_point("none"), sample_point("full")}, {}, {}};
   for (PointRecord& point : report.points) {

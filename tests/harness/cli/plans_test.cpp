@@ -295,7 +295,7 @@ TEST_CASE("predict --device prints sent bytes, and a range for the step time") {
   const std::string predict =
       "predict --model llama_small --policy none,full --parallel tp=2,fsdp=2 ";
   const auto of = [&](const std::string& flags) {
-    // The terminal is wide enough that no phrase is wrapped.
+    // The terminal is so wide that no sentence is wrapped.
     const Outcome outcome = rematch(predict + flags, "COLUMNS=200 ");
     CAPTURE(outcome.err);
     REQUIRE(outcome.code == 0);

@@ -75,7 +75,7 @@ TEST_CASE("run counts ops, compares bits and writes a valid report") {
   CHECK(control["ratio"] <= control["interval"][1]);
 }
 
-// Each child process ends at its time limit.
+// Every child process exceeds its time limit of 1 ms.
 TEST_CASE("a long run says before it starts how long it may take") {
   const Outcome refused =
       rematch("run --model wan_small --policy none,full,save_mm --timeout 1ms --retries 0");

@@ -134,7 +134,7 @@ TEST_CASE("a budget is met, or refused with the lowest peak and exit code 3") {
   CHECK_THAT(infeasible.err, Catch::Contains("no plan fits") && Catch::Contains("lowest peak is"));
 }
 
-// Activations make up most of this model's peak, so the search finds a front.
+// Activations take most of this model's peak, so the search finds plans with different peaks.
 const std::string kSearchedLlama =
     "--model llama_small --layers 2 --dim 32 --heads 2 --kv-heads 1 --ffn 64 --tokens 64 "
     "--optimizer none ";
@@ -152,7 +152,8 @@ TEST_CASE("a measurement is checked against the available memory before it start
   }
 }
 
-// One weight is 256 GiB. The profile was not measured, but claims that it was measured on this CPU.
+// A single weight takes 256 GiB. The profile claims that it was measured on this CPU, but it was
+// not.
 TEST_CASE("points of a front that exceed the machine's memory do not start") {
   const ScratchFolder scratch;
   const std::string model = "--model llama_small --dim 65536 --ffn 1048576 --layers 2 ";
@@ -290,7 +291,8 @@ TEST_CASE("the largest batch within a budget is the last batch whose lowest peak
   const auto first_rate = roomy["tried"][0]["predicted_tokens_per_second"].get<double>();
   CHECK_THAT(all.err, Catch::Contains("batch 1: " + std::to_string(std::llround(first_rate)) +
                                       " tokens/s, peak "));
-  // For batch 2, the fastest plan needs more memory than the plan with the lowest peak.
+  // The budget is the peak of the fastest plan for batch 2. Plans with a lower peak exist, so a
+  // larger batch may fit too.
   const auto bytes = roomy["tried"][1]["predicted_peak_allocated_bytes"].get<std::int64_t>();
   const Outcome tight = rematch(search + "1:8 --budget " + std::to_string(bytes) + "B");
   REQUIRE(tight.code == 0);
@@ -306,8 +308,8 @@ TEST_CASE("the largest batch within a budget is the last batch whose lowest peak
                            Catch::Contains("not even batch 4 fits 1.00 KiB"));
 }
 
-// An H100 has 79.1 GiB. Tensors get this minus 0.5 GiB for driver and context, divided by 1.2,
-// unless a reserve is given.
+// An H100 has 79.1 GiB. Driver and context take 0.5 GiB. Unless a reserve is given, tensors get the
+// rest divided by 1.2.
 TEST_CASE("the search for the largest batch leaves the reserve free") {
   const std::string search = "search " + kSearchedLlama +
                              "--device h100 --schedule whole_region --maximize tokens_per_second "

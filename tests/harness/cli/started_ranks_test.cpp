@@ -54,7 +54,7 @@ std::string new_mark() {
 
 enum class Starter { kTorchrun, kSrun };
 
-// Returns the environment variables that torchrun or srun sets for one command of a job.
+// Returns the environment variables that torchrun or srun sets for a process of one rank.
 std::string variables_of(Starter starter, int rank, int world, int port) {
   const std::string number = std::to_string(rank);
   const std::string meeting = "MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(port) + " ";

@@ -167,7 +167,7 @@ TEST_CASE("on CUDA offloaded values use pinned memory that is reused", "[device]
   }
 }
 
-// Records the streams of copies and joins.
+// Records the streams on which copies run, and the streams that wait for them.
 struct ToldMoves final : MoveObserver {
   void around(Move move, c10::Stream stream, const std::function<void()>& start) override {
     (move == Move::kCopy ? copies : joins).push_back(stream);

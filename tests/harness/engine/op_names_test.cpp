@@ -1,5 +1,5 @@
-// Checks the op-class table against every op that this LibTorch registers. The table must contain
-// every attention op and every matmul.
+// Checks the table of op classes against all ops that this LibTorch registers. The table must
+// contain every attention op and every matmul.
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <algorithm>

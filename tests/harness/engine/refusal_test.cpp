@@ -184,8 +184,8 @@ TEST_CASE("an op that differs from the plan is followed, counted and reported on
   }
 }
 
-// See Note [One op, two names]. The plan names aten::view, but the step runs aten::_reshape_alias.
-// Recompute must run the op that the step ran.
+// The plan names aten::view, but the step runs aten::_reshape_alias. Recompute must run the same op
+// as the step. See Note [One op, two names].
 TEST_CASE("an op matches the plan under either of its two names") {
   const NamedNetwork network = network_of([](const at::Tensor& x, const at::Tensor& w) {
     return at::sin(at::reshape(at::mm(x, w).slice(1, 0, 2),

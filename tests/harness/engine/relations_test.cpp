@@ -192,7 +192,7 @@ TEST_CASE("bytes after forward are linear in the number of blocks without checkp
   CHECK(after("first_n(3)") == full + 5 * per_block);
   // Checkpointed blocks keep the modulation alive, because recompute reads it. With policy none, no
   // region keeps it alive.
-  const std::int64_t modulation = 2 * 6 * 48 * 4;  // batch, tables, width, bytes of a float32
+  const std::int64_t modulation = 2 * 6 * 48 * 4;  // batch x tables x width x bytes of a float32
   CHECK(after("none") == full + 8 * per_block - modulation);
 }
 

@@ -101,7 +101,7 @@ TEST_CASE("the error for a failed allocation gives the requested bytes") {
   install_counting_allocators();
   const std::int64_t before = cpu_bytes();
   try {
-    at::empty({std::int64_t{1} << 58});  // 2^60 bytes
+    at::empty({std::int64_t{1} << 58});  // the tensor would take 2^60 bytes
     FAIL("a machine with an exbibyte of memory");
   } catch (const OutOfMemory& error) {
     CHECK(error.requested.count == std::int64_t{1} << 60);

@@ -1,12 +1,11 @@
-"""Measures the peak of compiled steps under budgets, and prints a line of JSON for each. Runs in a process of its own,
-because torch's profiler sees the allocations of torch's own allocator alone.
+"""Measures the peak of compiled steps under budgets, and prints a line of JSON for each budget. Runs in a separate
+process, because torch's profiler sees only allocations of torch's own allocator.
 
     compiled_peaks.py MODEL BACKEND BUDGET...
 
-A budget is a ratio of the eager peak, or "torch=0.5", PyTorch's own activation_memory_budget.
-
-Inductor's kernels for the CPU are left out, because they take minutes to compile and allocate nothing. So bits are only
-compared under aot_eager."""
+A budget is a fraction of the peak of the eager step. "torch=0.5" means 0.5 as PyTorch's own activation_memory_budget.
+Inductor's CPU kernels are not compiled, because this takes minutes and they allocate nothing. So bits are only compared
+under aot_eager."""
 
 import contextlib
 import gc

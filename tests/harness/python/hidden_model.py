@@ -24,7 +24,7 @@ def scale_unseen(x, factor):
 
 
 class Rotary(torch.autograd.Function):
-    """Scales its second argument in place without telling torch."""
+    """Scales its second argument in place, and does not tell torch."""
 
     @staticmethod
     def forward(_, weight, x):

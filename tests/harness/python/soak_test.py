@@ -106,7 +106,7 @@ class Run:
         return contextlib.nullcontext() if self.checkpoint is None else rematch.recording(self.checkpoint)
 
     def step(self, number):
-        """Returns the losses of the step, and of the evaluation if one follows the step."""
+        """Runs a step. Returns its losses, and the losses of the evaluation if one follows the step."""
         torch.set_rng_state(self.generator_state)
         losses = []
         for micro_batch in range(MICRO_BATCHES):

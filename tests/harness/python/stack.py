@@ -57,7 +57,7 @@ class Stack(torch.nn.Module):
 
 
 def batch(length=16, size=4, width=WIDTH):
-    """Returns a batch [size, length, width], the same in every call."""
+    """Returns a batch of [size, length, width]. Every call returns the same numbers."""
     return torch.randn(size, length, width, generator=torch.Generator().manual_seed(length))
 
 

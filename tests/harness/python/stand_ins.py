@@ -147,7 +147,8 @@ def saving(saved, halved=()):
 
 
 def every(layers, number):
-    """Returns every `number`-th layer. With 0, returns all layers."""
+    """Returns every layer whose position is a multiple of `number`, counted from 1. If `number` is 0, returns all
+    layers."""
     return [layer for count, layer in enumerate(layers, 1) if number == 0 or count % number == 0]
 
 

@@ -62,7 +62,7 @@ struct Row {
 
 constexpr const char* kLlama = "llama_small";  // its matmuls are wq wk wv wo w1 w3 w2
 constexpr const char* kWan =
-    "wan_small";  // matmuls: q k v o, cq ck cv co, in, out; all have biases
+    "wan_small";  // its matmuls are q k v o, cq ck cv co, in, out; all have biases
 constexpr const char* kMoe = "moe_small";  // layers 1 and 3 have experts
 constexpr const char* kDeepseek =
     "deepseek_small";  // its matmuls are wq wkv_a wkv_b wo; the first block is dense

@@ -438,7 +438,7 @@ TEST_CASE("a roofline is compared only with times of the same device") {
              !Catch::Contains("roofline"));
 }
 
-// An L40S has 44.39 GiB. Minus 0.5 GiB for driver and context, divided by 1.2, this gives 36.6 GiB
+// An L40S has 44.39 GiB. Driver and context take 0.5 GiB. The rest divided by 1.2 gives 36.6 GiB
 // for tensors.
 TEST_CASE("a search leaves a card's reserve free, and states the reserve") {
   const ScratchFolder scratch;

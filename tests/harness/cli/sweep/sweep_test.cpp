@@ -320,7 +320,8 @@ TEST_CASE("every sweep subcommand refuses a plan that is missing, changed or of 
 TEST_CASE(
     "a job script has the options that Slurm needs, and a job that would pend forever is refused") {
   const FinishedSweep sweep;
-  // The cluster allows arrays of up to 8 tasks, and has partitions of an hour and of two days.
+  // On this cluster, arrays have at most 8 tasks. It has two partitions, with time limits of an
+  // hour and of two days.
   const std::string bin = sweep.scratch.file("bin");
   std::filesystem::create_directory(bin);
   std::ofstream(bin + "/scontrol")
