@@ -1,5 +1,5 @@
-"""Measures the time from process start to the end of the first checkpointed step, and the resident memory at its
-end."""
+"""Measures the time from process start to the end of the first checkpointed step, and the resident memory at that
+point."""
 
 import statistics
 import time

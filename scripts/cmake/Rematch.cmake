@@ -16,8 +16,8 @@ if(REMATCH_CCACHE)
       CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${REMATCH_CCACHE})
 endif()
 
-# By default, GCC's garbage collector starts when the heap reaches 128 MB, and takes up to a tenth of the compile time.
-# With this setting it starts later.
+# GCC's garbage collector starts by default when the heap reaches 128 MB, and then takes up to a tenth of the compile
+# time. With this setting it starts later.
 add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:SHELL:--param ggc-min-heapsize=1000000>")
 
 # valijson validates JSON Schemas, and has only headers. If the system has none, scripts/setup unpacks them into the

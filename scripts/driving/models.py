@@ -45,8 +45,8 @@ def text(rng, extent):
 
 
 def grouped_heads(rng, extent, multiple=1):
-    """Draws heads of an even width and key-value heads that divide them. The total width is a multiple of
-    `multiple`."""
+    """Draws numbers of heads and key-value heads, and a total width. The number of key-value heads divides the number
+    of heads. The width of a head is even, and the total width is a multiple of `multiple`."""
     heads = extent(1, 2, 3, 4)
     width = extent(2, 4, 8, 6)
     while heads * width % multiple:

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-# Two plans count as equally fast if their times differ by less than this fraction. All ops that are almost free take
+# Two plans count as equally fast if their times differ by less than this fraction. All almost free ops together take
 # about this fraction of a step.
 SAME_TIME = 1e-4
 

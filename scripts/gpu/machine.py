@@ -189,8 +189,8 @@ class Machine:
 
 
 def shortened(command):
-    """Prepares a command that measures times for the dry device. Leaves one step, because the dry device has no times.
-    Names an attention kernel, because LibTorch would choose cuDNN's, which the dry device lacks."""
+    """Prepares a command that measures times for the dry device. Leaves only one step, because the dry device has no
+    times. Names an attention kernel, because LibTorch would choose the kernel of cuDNN, which the dry device lacks."""
     words = list(command)
     for flag in ("--timed-steps", "--rounds"):
         if flag in words:
