@@ -134,7 +134,7 @@ class Run:
         return max(1, self.left() if self.machine.dry else min(question.limit(), self.left()))
 
     def reports(self):
-        """Returns the names of questions that have a report: of this run, or a committed one."""
+        """Returns the names of questions that have a report, either of this run or a committed one."""
         names = {path.name[:-len(".report.json")] for path in self.out.glob("*.report.json")}
         if not self.machine.dry:
             names |= {path.name[:-len(".report.json")] for path in self.machine.committed_results().glob("*.report.json")}

@@ -52,7 +52,7 @@ class Curves {
     write_file_atomically(file(name), text);
   }
   std::string file(const std::string& name) const { return scratch_.file(name + ".csv"); }
-  // Replaces each name of a file with a curve, such as E or N0, by the path of the file.
+  // In a command, replaces the name of each curve file, such as E or N0, by the file's path.
   std::string expand(const std::string& line) const {
     std::istringstream words(line);
     std::string expanded;

@@ -14,8 +14,8 @@ TEST_CASE("the time that compute waits for copies is exposed, and the rest is hi
   const CopyTimes part{.copying = milliseconds(10), .waiting = milliseconds(4)};
   CHECK(part.exposed() == milliseconds(4));
   CHECK(part.hidden() == milliseconds(6));
-  // The step waited longer than the copies took, because the host was late. Still, at most the time
-  // of the copies counts as exposed.
+  // The step waited longer than the copies took, because the host was late. The exposed time is
+  // still at most the time of the copies.
   const CopyTimes late{.copying = milliseconds(10), .waiting = milliseconds(12)};
   CHECK(late.exposed() == milliseconds(10));
   CHECK(late.hidden() == nanoseconds(0));

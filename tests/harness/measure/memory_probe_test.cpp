@@ -117,7 +117,7 @@ TEST_CASE("meta gives the bytes of the CPU at every op boundary") {
   CHECK(meta.peak_scope == cpu.peak_scope);
 }
 
-// Counts its calls. Frees the gradient, as an optimizer does that steps during backward.
+// Counts its calls. Frees the gradient, like an optimizer whose step runs during backward.
 struct CountedHook final : torch::autograd::PostAccumulateGradHook {
   explicit CountedHook(int* calls) : num_calls(calls) {}
   void operator()(const torch::autograd::Variable& parameter) override {

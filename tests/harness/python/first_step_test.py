@@ -73,8 +73,8 @@ class Masked(Layer):
 
 
 class Positioned(Layer):
-    """A layer that adds a table of positions. It makes the table in the first step, and then multiplies it by a copy of
-    itself."""
+    """A layer that adds a table of positions, and multiplies the sum by a copy of the table. It makes the table in the
+    first step."""
 
     table = None
 

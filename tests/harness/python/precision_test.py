@@ -38,8 +38,8 @@ def cast_bytes(layers, min_dimensions=1):
 
 class CachedCastTest(Case):
     """Tests autocast's cache. Autocast casts a weight once and caches the result, so a second pass runs other ops than
-    the first. To the second pass, the cached tensor is an input, which its record must hold. torch.utils.checkpoint
-    casts the weight again."""
+    the first. In the second pass the cached tensor is an input, so the pass's record must hold it.
+    torch.utils.checkpoint casts the weight again."""
 
     def beyond_bytes(self, parts=None):
         """Returns by how many bytes the peak exceeds that of torch.utils.checkpoint. At the peak, in the last layer,

@@ -133,7 +133,7 @@ class SoakTest(unittest.TestCase):
         plain, checkpointed = Run(), Run(checkpoint)
         held = []
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # ignores warnings that ops vary; they depend on the routes of tokens
+            warnings.simplefilter("ignore")  # ignores warnings, because which ops run depends on the routes of tokens
             for number in range(NUM_STEPS):
                 expected, found = plain.step(number), checkpointed.step(number)
                 self.assertTrue(all(map(torch.equal, expected, found)), f"a loss of step {number}")

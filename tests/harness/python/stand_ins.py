@@ -15,7 +15,7 @@ from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selectiv
 aten = torch.ops.aten
 
 GPU_ATTENTION = aten._scaled_dot_product_flash_attention.default, aten._scaled_dot_product_efficient_attention.default
-# Trainers list attention kernels of GPUs. The tests run on a CPU, so its kernel is added to the list.
+# Trainers list attention kernels of GPUs. The tests run on a CPU, so the CPU's kernel is added to the list.
 ATTENTION = *GPU_ATTENTION, aten._scaled_dot_product_flash_attention_for_cpu.default
 
 

@@ -120,8 +120,8 @@ TEST_CASE("a dropped step frees its host memory for the next step") {
   CHECK(checkpoint.host_memory().peak == Bytes{});
 }
 
-// The input x of a layer is the result of the previous layer. Only the first layer's input is not
-// offloaded, because it is the batch.
+// The input x of a layer is the result of the previous layer. The first layer's input is the batch,
+// which is not offloaded.
 TEST_CASE("inputs of regions are kept on the host") {
   prepare_process();
   const NamedNetwork named = three_layers();
