@@ -86,8 +86,8 @@ void choose_attention_for(const at::Tensor& q, const at::Tensor& k, const at::Te
                           bool causal) {
   if (!libtorch_is_to_choose) return;
   AttentionBackend choice = libtorch_attention(q, k, v, causal);
-  // If query heads share key heads, LibTorch would compose attention from float32 matmuls. The op
-  // here repeats the key heads instead and runs a fused kernel.
+  // If query heads share key heads, LibTorch may compose attention from float32 matmuls.
+  // rematch::attention runs a fused kernel instead, which repeats the key heads if necessary.
   if (choice == AttentionBackend::kMath)
     choice = attention_backends(q.device().type(), q.scalar_type()).front();
   use_attention_backend(choice);

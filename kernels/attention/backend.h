@@ -36,14 +36,15 @@ AttentionBackend attention_backend_in_use();
 void let_libtorch_choose_attention();
 
 // Returns the backend that LibTorch's scaled_dot_product_attention would run on these CUDA tensors
-// if all backends were enabled. On sm_90 and sm_100 this is cuDNN, and on other cards flash, if the
-// backend supports the dtype and head width. In deterministic mode, the result is never cuDNN.
-// Leaves all backends enabled.
+// if all backends were enabled. If the dtype and the head width allow, this is cuDNN on sm_90 and
+// sm_100, and flash on other cards. In deterministic mode, the result is never cuDNN. Leaves all
+// backends enabled.
 AttentionBackend libtorch_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                     bool causal);
 
-// Kernels call this function first. If let_libtorch_choose_attention() was called and LibTorch has
-// not chosen yet, asks LibTorch for its choice.
+// Attention ops without a mask call this function before they run a CUDA kernel. If
+// let_libtorch_choose_attention() was called and LibTorch has not chosen yet, asks LibTorch for its
+// choice.
 void choose_attention_for(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                           bool causal);
 

@@ -1,4 +1,4 @@
-// Shapes: T tokens, D width, V classes, C classes of a chunk.
+// Shapes: T tokens, D width, V classes, C classes per chunk.
 #include "kernels/fused/linear_cross_entropy.h"
 
 #include <ATen/TensorOperators.h>
@@ -25,8 +25,8 @@ constexpr std::int64_t kMinClasses = 256;
 // whole device.
 constexpr std::int64_t kChunkElementsOnCuda = std::int64_t{1} << 27;
 constexpr std::int64_t kMinClassesOnCuda = 8192;
-// the number of classes in a chunk is a multiple of this, so that each row is a whole number of
-// 16-byte vectors
+// The number of classes per chunk is a multiple of this constant, so that each row is a whole
+// number of 16-byte vectors.
 constexpr std::int64_t kAlignedClasses = 8;
 
 void check_inputs(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& target) {

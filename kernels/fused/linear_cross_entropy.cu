@@ -35,9 +35,9 @@ __device__ Softmax<Sum> merged(const Softmax<Sum>& a, const Softmax<Sum>& b) {
   return {maximum, sum_under(a, maximum) + sum_under(b, maximum)};
 }
 
-// Updates the maximum and the sum of each row with the logits of one chunk. First loads the old
-// values and the target, which only the end of the kernel needs, so that it does not wait for
-// memory there.
+// Updates the maximum and the sum of each row with the logits of one chunk. The old values and the
+// target are needed only at the end of the kernel. The kernel loads them first, so that the end
+// need not wait for memory.
 template <typename T, int kCount>
 __global__ void rematch_cross_entropy_add_logits(LogitChunk op) {
   using Sum = SumOf<T>;

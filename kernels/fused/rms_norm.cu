@@ -55,8 +55,8 @@ inline constexpr int kBlocksOnProcessor = 4;
 
 // Uses the formulas of the CPU kernel: grad_x = r grad_y w - x r^3 mean(grad_y w x), and
 // grad_weight is the sum of grad_y x r. If kSteps is above 0, a thread makes kSteps accesses per
-// row, and keeps its sums and the values that it has read in registers. If kSteps is 0, a thread
-// makes any number of accesses, reads its row twice, and keeps its sums in memory.
+// row. Its sums and the loaded values stay in registers. If kSteps is 0, a thread makes any number
+// of accesses, loads its row twice, and keeps its sums in memory.
 template <typename T, int kCount, int kSteps>
 __global__ void __launch_bounds__(kThreads, kSteps > 2 ? 2 : kBlocksOnProcessor)
     rematch_rms_norm_backward(RmsNormBackward op) {

@@ -8,8 +8,9 @@ namespace {
 
 constexpr std::int64_t kGrain = 16'384;
 
-// exp_u20 errs by at most 20 units in the last place and is several times as fast as exp. Its
-// result stays finite, so for large negative x the gate is about 1e-38 instead of 0.
+// exp_u20 is several times as fast as exp; its error is at most 20 units in the last place. Its
+// result never overflows to infinity, so for large negative x the sigmoid is about 1e-38 instead of
+// 0.
 template <typename T>
 typename Lanes<T>::Wide sigmoid(const typename Lanes<T>::Wide& x) {
   using Wide = typename Lanes<T>::Wide;

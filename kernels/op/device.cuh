@@ -190,7 +190,7 @@ inline unsigned blocks_for(std::int64_t size) {
   return static_cast<unsigned>((size + kThreads - 1) / kThreads);
 }
 
-// Calls f with a null pointer, whose type is the element's type.
+// Calls f with a null pointer to the element's type. f uses only the pointer's type.
 template <typename Function>
 void with_type(Element element, const Function& f) {
   switch (element) {

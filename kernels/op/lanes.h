@@ -1,6 +1,6 @@
 // Vector arithmetic for CPU kernels: at::vec, with elements widened to the type in which they are
-// summed. Include this header only in sources that are compiled once for each instruction set. All
-// its code is in a namespace for that set, so that the linker cannot mix the sets.
+// summed. Include this header only in sources that are compiled once for each instruction set. Each
+// instruction set has its own namespace, so that the linker cannot mix code of different sets.
 #pragma once
 
 #include <ATen/Parallel.h>
@@ -92,7 +92,7 @@ void add_partial_sums(const SumOf<T>* partial, std::int64_t num_blocks, std::int
   });
 }
 
-// Calls f with a null pointer, whose type is the element's type.
+// Calls f with a null pointer to the element's type. f uses only the pointer's type.
 template <typename Function>
 void with_type(Element element, const Function& f) {
   switch (element) {

@@ -64,8 +64,8 @@ bool covers(const Scene& scene, std::int64_t dy, std::int64_t dx) {
   }
 }
 
-// Returns an entry of the tables for words, colours and the background: a multiple of 2^-23 in
-// [-1, 1).
+// Returns element `column` of the table row named `row`. A row represents a word, a colour or the
+// background. Elements are multiples of 2^-23 in [-1, 1).
 float table_entry(const std::string& row, std::int64_t column) {
   return hash_to_signed_unit(splitmix64(fnv1a64(row) + static_cast<std::uint64_t>(column)));
 }

@@ -10,7 +10,7 @@
 
 namespace rematch {
 
-// Returns models/data/text.txt, which is embedded in the binary.
+// Returns the contents of models/data/text.txt, which are embedded in the binary.
 std::string_view shipped_text();
 
 // Returns the file's bytes. Throws std::invalid_argument with a one-line message if the file is

@@ -74,8 +74,8 @@ struct Held {
   // The parameter is split along this dimension, into as many parts as the axis has ranks.
   std::int64_t dimension = 0;
   RankAxis axis;
-  // True if each rank of tp applies the parameter to only a part of the whole. The gradients are
-  // then summed over tp.
+  // True if each rank of tp applies the parameter to only a part of the tokens, heads or width. The
+  // gradients are then summed over tp.
   bool is_partial_over_tp = false;
 };
 

@@ -1,5 +1,5 @@
 // Layouts: how one step is sharded over ranks. Independent of LibTorch. A layout is part of a
-// ModelSpec's dimensions. Each of its options is off if it is absent:
+// ModelSpec's dimensions. An option that the layout does not contain is off. The options are:
 //   tp=N       tensor parallel: heads and hidden widths are split over N ranks
 //   sp         sequence parallel: layers that tp does not split process a part of the tokens
 //   ulysses=N  tokens are split over N ranks; attention exchanges tokens for heads

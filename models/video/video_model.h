@@ -254,12 +254,12 @@ class VideoModel final : public Model {
     return at::mean(error);
   }
 
-  // Under ulysses every family compares tokens, because a rank that holds only part of the tokens
-  // cannot reassemble latents.
+  // Under ulysses the loss is always computed on tokens, because a rank that holds only part of the
+  // tokens cannot reassemble latents.
   bool loss_is_on_tokens() const { return Block::kLossOnTokens || ulysses_.is_split(); }
 
-  // Returns the order of the values of a token: (c, y, x) if the family's loss is on tokens, else
-  // (y, x, c), as in Wan.
+  // Returns the permutation that orders the values of a patch as (c, y, x) if the family's loss is
+  // on tokens, else as (y, x, c), as in Wan.
   static std::vector<std::int64_t> head_order() {
     if (Block::kLossOnTokens) return {0, 2, 3, 5, 1, 4, 6};
     return {0, 2, 3, 5, 4, 6, 1};

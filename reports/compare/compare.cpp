@@ -13,7 +13,7 @@
 namespace rematch {
 namespace {
 
-// Compares two reports. run() shows the order of the steps.
+// Compares two reports. run() does the whole comparison.
 class ReportComparer {
  public:
   ReportComparer(const CompareSettings& settings, const Report& base, const Report& candidate)
@@ -164,8 +164,9 @@ void ReportComparer::explain_row(std::size_t row) {
   }
 }
 
-// Does nothing if the user selected metrics, because other facts were not requested. Skips rows
-// whose plans differ, because a different plan changes most facts.
+// Lists differences in figures that have no metric. Does nothing if the user selected metrics,
+// because then only those metrics are compared. Skips rows whose plans differ, because a different
+// plan changes most figures.
 void ReportComparer::list_other_differences() {
   if (settings_.metrics.size() != kAll<Metric>.size()) return;
   for (std::size_t index = 0; index < record_.rows.size(); ++index) {

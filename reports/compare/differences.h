@@ -13,16 +13,16 @@
 
 namespace rematch {
 
-// Returns the differences that make two reports' times incomparable: another device, other clocks,
-// other versions. These differences cover every member of the fingerprint, the kind of execution,
-// variables that change bits or bytes, and clocks. Clocks differ if they are more than 5 % apart,
-// or if the clock of one side is unknown. An empty list means that the times are comparable.
+// Returns the differences that make two reports' times incomparable, such as another device, other
+// clocks or other versions. Compares every member of the fingerprint, the kind of execution, the
+// variables that change bits or bytes, and the clocks. Clocks differ if they are more than 5 %
+// apart, or if the clock of one side is unknown. An empty list means that the times are comparable.
 std::vector<NamedDifference> environment_differences(const Provenance& base,
                                                      const Provenance& candidate);
 
 // Collects environment differences for every pair of compared points. Compares the provenances of
 // single points, because the provenance of a merged report holds only what all its points have in
-// common. all() lists each name once.
+// common.
 class PointEnvironments {
  public:
   PointEnvironments(const Report& base, const Report& candidate);
@@ -30,8 +30,8 @@ class PointEnvironments {
   // Returns the environment differences between two points, one from each report.
   const std::vector<NamedDifference>& between(const PointRecord& base,
                                               const PointRecord& candidate);
-  // Returns the differences of all pairs that were passed to between(). If neither report is
-  // merged, compares the provenances of the two reports instead.
+  // Returns the differences of all pairs that were passed to between(), with each name once. If
+  // neither report is merged, compares the provenances of the two reports instead.
   std::vector<NamedDifference> all() const;
 
  private:
@@ -56,7 +56,7 @@ class SimilarPoints {
  public:
   void add(const PointRecord& point);
 
-  // Returns the point of the same policy and model whose identity differs in the fewest parts. Ties
+  // Returns the point of the same policy and model whose identity has the fewest differences. Ties
   // go to the first point. Null if no point has this policy and model.
   const PointRecord* nearest(const PointRecord& point) const;
 
@@ -64,11 +64,11 @@ class SimilarPoints {
   std::map<std::pair<std::string, std::string>, std::vector<const PointRecord*>> points_;
 };
 
-// Returns the JSON names of facts that differ, such as "memory.after_forward_bytes", in the
-// record's order. Covers only facts that repeat exactly, have no metric of their own, and do not
-// depend on other processes. Without this list, a report with such differences would say "no
-// difference". If the peak differs, leaves out facts about bytes, and if a count differs, facts
-// about ops, because the row's metrics already show these differences.
+// Returns the JSON names of fields that differ although no metric shows the difference, such as
+// "memory.after_forward_bytes". Names are in the record's order. Compares only fields that repeat
+// exactly, have no metric and do not depend on other processes. If the peak differs, skips fields
+// in bytes, and if a count differs, skips fields about ops, because the row's metrics already show
+// that difference.
 std::vector<std::string> other_differences(const PointRecord& base, const PointRecord& candidate,
                                            const ComparedRow& row);
 

@@ -35,8 +35,8 @@ Parts parts_of(const std::map<Key, Amount>& amounts) {
   return parts;
 }
 
-// Names each part like "norm in forward". If `noun` is "kernels", the name is "norm kernels in
-// forward".
+// Maps a part's name, such as "norm in forward", to its amount. If `noun` is "kernels", the name is
+// "norm kernels in forward".
 template <class Key, class Amount>
 Parts parts_of(const std::array<std::map<Key, Amount>, kNumPhases>& amounts,
                const std::string& noun = "", std::optional<Phase> only = std::nullopt) {
@@ -170,8 +170,8 @@ std::string whole_difference(const MetricRecord& metric) {
   return metric.verdict == CompareVerdict::kHigher ? "increase" : "decrease";
 }
 
-// A part that changed in the opposite direction has a negative share and is printed with a minus
-// sign.
+// If a part decreased although the metric increased, or the other way round, the part's share is
+// negative and is printed with a minus sign.
 std::string sentence_of(const MetricRecord& metric, const std::vector<ContributionRecord>& parts) {
   std::string sentence;
   std::size_t named = 0;

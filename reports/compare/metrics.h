@@ -33,11 +33,13 @@ void judge_time(MetricRecord& record, const Floor& floor, double false_alarm_rat
 // False if the measurement rules that out. Always false for metrics other than times.
 bool may_be_slower(const MetricRecord& record, const Floor& floor);
 
-// Returns how much each part of a step contributes to a difference, as a share. Uses the finest
-// parts that both points recorded. For times, a part is a phase and kernel class, else a phase and
-// op class, else a phase. For bytes, a part is a kind of memory at the peak, such as gradients; for
-// ops, a phase and op class; for kernels, a phase and kernel class; for collectives, a phase and
-// kind. Absent if there is no difference or if no parts were recorded.
+// Returns how much each part of a step contributes to a difference, as a share. The parts are:
+// - for times: phases and kernel classes; if a point lacks them, phases and op classes, or phases
+// - for bytes: kinds of memory at the peak, such as gradients
+// - for ops: phases and op classes
+// - for kernels: phases and kernel classes
+// - for collectives: phases and kinds
+// Absent if there is no difference or if no parts were recorded.
 std::optional<ExplanationRecord> explain(const MetricRecord& metric, const PointRecord& base,
                                          const PointRecord& candidate);
 

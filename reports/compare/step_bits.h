@@ -1,5 +1,6 @@
-// Evaluates the recorded bits of one training step. Finds the first tensor in which two steps
-// differ, and decides whether the step's gradients can be compared at all. Pure.
+// Compares the bits that two reports recorded for a training step: of the loss, the gradients, the
+// parameters and the random generator. Finds the first tensor that differs, and decides whether
+// gradients can be compared at all. Pure.
 #pragma once
 
 #include <array>
@@ -10,7 +11,8 @@
 
 namespace rematch {
 
-// One kind of bits that are recorded once for a whole step, and not for each gradient.
+// A bit string or hash that a report stores once per step, unlike the gradient hashes, of which
+// each parameter has one.
 struct RecordedBits {
   const char* name;  // how messages name this kind of bits
   std::string StepRecord::*bits;
@@ -27,8 +29,8 @@ inline constexpr std::array kRecordedBits = {
 std::string first_different_tensor(const StepRecord& left, const StepRecord& right);
 
 // True if the point's parity record says that its bits differ from the reference's bits, although
-// the plan is exact. The parity record covers more than the steps do, because the measurement
-// compares the gradient hashes of later steps and then drops them.
+// the plan is exact. The parity record also covers the gradients of later steps, whose hashes the
+// report does not store.
 bool claims_wrong_bits(const PointRecord& point);
 
 // Returns why the gradients of a step cannot be compared: "are all zero" or "are not finite". Empty

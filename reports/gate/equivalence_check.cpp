@@ -15,7 +15,7 @@ constexpr double kEquivalenceTail = 0.05;
 // smallest margin, in standard deviations of one run's mean loss
 constexpr double kNoiseMargin = 4;
 constexpr double kFalseAlarmsOfEquivalence = 0.001;
-// significance level of the F test whether the candidate's runs vary more than the reference's
+// significance level of the F test for a larger variance among the candidate's runs
 constexpr double kSurelyWider = 0.0001;
 
 struct WindowedMeans {
@@ -51,9 +51,9 @@ struct RunSpread {
   bool candidate_is_wider = false;
 };
 
-// Note [Whose spread makes the margin] The margin comes from the pooled spread of both arms. Equal
-// arms have the same spread, and eight runs estimate it better than four. But a single outlier
-// among the candidate's runs would widen the margin until the candidate passes. So if the
+// Note [Whose spread makes the margin] The margin is computed from the pooled spread of both arms.
+// If both arms have the same true spread, eight runs estimate it better than four. But a single
+// outlier among the candidate's runs would widen the margin until the candidate passes. So if the
 // candidate's runs vary implausibly more than the reference's, only the reference's spread counts.
 RunSpread spread_of_run(const std::vector<double>& candidate,
                         const std::vector<double>& reference) {

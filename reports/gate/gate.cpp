@@ -15,7 +15,7 @@
 namespace rematch {
 namespace {
 
-// Gates one report. run() shows the order of the steps.
+// Gates one report. run() makes all checks.
 class Gate {
  public:
   Gate(const Report& report, const Report* reference, const GateSettings& settings)
@@ -85,9 +85,10 @@ class Gate {
   PointEnvironments environments_;
   LossArms arms_;
   LossArms reference_arms_;
-  // ops that --expect names, but that neither a report nor this build knows
+  // ops that --expect names, but that are unknown to the reports and to this build
   std::set<std::string> unknown_ops_;
-  // Training labels of reference points that were compared with points of another policy.
+  // Training labels of reference points that were compared with points of another policy. See
+  // training_label().
   std::unordered_set<std::string> stand_ins_;
   GateRecord record_;
 };

@@ -46,7 +46,7 @@ std::string missing_steps_text(const MissingSteps& missing, const RunLosses& cur
          std::to_string(missing.count) + " of " + std::to_string(other.points.size()) + " steps";
 }
 
-// Gates loss curves. run() shows the order of the steps.
+// Gates loss curves. run() makes all checks.
 class CurveGate {
  public:
   CurveGate(const std::vector<RunLosses>& candidates, const std::vector<RunLosses>& references,

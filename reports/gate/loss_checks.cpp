@@ -179,7 +179,7 @@ CheckRecord check_envelope(const LossArm& candidate, const LossArm& reference) {
 }
 
 std::optional<CheckRecord> check_proof(const PointRecord& point) {
-  // another check fails a point that did not finish
+  // Another check reports points that did not finish.
   if (point.status != PointStatus::kOk) return std::nullopt;
   const auto& parity = point.parity;
   if (!parity || !parity->every_parameter_has_gradient) {

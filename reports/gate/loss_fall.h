@@ -9,11 +9,11 @@
 namespace rematch {
 
 // Note [A loss that falls]
-// The check works on the mean of the reference's runs at every step. It splits this curve after 1,
-// 2, 4, ... steps from either end and in the middle, and uses the split with the clearest fall.
-// `fall` is the mean loss before the split minus the mean loss after it. The loss falls if
-//   fall > allowed, the difference that the check allows, and
-//   fall > 4 s sqrt(1/before + 1/after), from 8 steps on.
+// The check averages the losses of the reference's runs at each step. It splits the resulting curve
+// in the middle, and after 1, 2, 4, ... steps from either end. It uses the split with the clearest
+// fall. `fall` is the mean loss before the split minus the mean loss after it. The loss falls if
+//   fall > allowed, the largest difference that the check allows, and
+//   fall > 4 s sqrt(1/before + 1/after), if the curve has at least 8 steps.
 // `before` and `after` are the numbers of steps on the two sides of the split. s is the noise from
 // step to step: sqrt(2/3) times the root mean square of the difference between a loss and the mean
 // of its two neighbours. If the losses are on a line, s is 0. Source of s: Gasser, Sroka and

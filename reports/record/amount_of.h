@@ -50,7 +50,7 @@ std::optional<std::pair<Phase, Key>> first_difference(
   return std::nullopt;
 }
 
-// Returns the text of a name, such as "matmul", given as a string or an enumerator.
+// Converts a name to text. The name is an enumerator or already a string, such as "matmul".
 template <class Name>
 std::string name_text(const Name& name) {
   if constexpr (std::is_enum_v<Name>) {

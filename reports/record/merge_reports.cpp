@@ -71,8 +71,8 @@ class Merge {
     return common;
   }
 
-  // Merges one list of all reports. If every report has the same list or an empty list, keeps its
-  // order. Otherwise sorts by `order` and drops duplicates.
+  // Merges the lists that all reports have in this member. If all nonempty lists are equal, returns
+  // that list in its own order. Otherwise sorts by `order` and drops duplicates.
   template <class T, class Order, class IsSame>
   std::vector<T> united(std::vector<T> Report::*list, Order order, IsSame is_same) const {
     std::vector<T> all;

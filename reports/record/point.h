@@ -73,17 +73,17 @@ struct PointRecord {
   std::optional<double> implied_flops_per_second;
   std::optional<double> most_flops_per_second;   // the device's peak rate for this dtype
   std::optional<double> sheet_flops_per_second;  // dense rate in the device's data sheet
-  // MFU and HFU: the step's flops per second divided by the data sheet's. MFU leaves out recomputed
-  // flops, and HFU includes them.
+  // MFU and HFU: the step's flops per second divided by sheet_flops_per_second. MFU leaves out
+  // recomputed flops, and HFU includes them.
   std::optional<double> model_flops_utilization;
   std::optional<double> hardware_flops_utilization;
-  // Values of keys from a newer minor version, as JSON, by JSON pointer. They are read, kept and
-  // written unchanged.
+  // Members of a newer minor version, as a map from JSON pointer to JSON value. They are read, kept
+  // and written unchanged.
   std::map<std::string, std::string> unknown;
 };
 
-// Returns whether the point's plan keeps all bits. If it does not, the point's bits may differ from
-// the reference's, and only checks of the loss can judge the point.
+// Returns whether the point's plan is bit-exact. If it is not, the point's bits may differ from the
+// reference's, and only checks of the loss can judge the point.
 inline bool is_exact(const PointRecord& point) {
   return !point.effect || point.effect->inexact_store.empty();
 }

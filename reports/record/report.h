@@ -84,7 +84,7 @@ void visit_fields(Planned& planned, Visit visit) {
   visit("key", planned.key);
 }
 
-// A comparison that a sweep planned but has no points of, with the reason.
+// A comparison that a sweep planned but did not measure, with the reason.
 struct UnmeasuredComparison {
   std::string model;
   std::map<std::string, std::int64_t> dimensions;

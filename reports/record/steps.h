@@ -92,8 +92,8 @@ struct EffectRecord {
   bool intended = false;  // true if the policy's name promises a plan equal to that of `same_as`
   std::optional<bool> counts_equal_prediction;
   std::string detail;  // the first difference, in one line
-  // Names where the plan keeps values whose bits may change, such as "offload". Empty if the plan
-  // is exact.
+  // The kind of store in which the plan keeps values whose bits may change. Empty if the plan is
+  // exact.
   std::string inexact_store;
   bool operator==(const EffectRecord&) const = default;
 };

@@ -1,5 +1,5 @@
-// Describes below a table how reliable its step times are, so that a row needs at most one word
-// about noise.
+// Writes text below a table about how reliable its step times are, so that each row needs at most
+// one word about noise.
 #pragma once
 
 #include <array>

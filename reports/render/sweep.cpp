@@ -57,8 +57,8 @@ bool follows_from(const std::string& name, const std::string& leader,
   return true;
 }
 
-// Orders axes by their number of values, the largest first. Among equal numbers, "tokens" comes
-// first. The seed is always last.
+// Orders axes by their number of values, the largest first. Axes with the same number of values are
+// ordered by name, with "tokens" first. The seed is always last.
 bool leads(const SweepAxis& left, const SweepAxis& right) {
   const auto rank = [](const SweepAxis& axis) {
     const int kind = axis.name == kSeedAxis ? 2 : axis.name == "tokens" ? 0 : 1;

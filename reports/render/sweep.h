@@ -55,7 +55,7 @@ inline constexpr const char* kSeedAxis = "seed";
 std::vector<SweepModel> sweep_models(const Report& report,
                                      const std::vector<PolicyComparison>& comparisons);
 
-// True if comparisons are missing, or if some comparisons differ only in their shape.
+// True if some model has several comparisons, or a comparison that was not measured.
 bool is_sweep(const std::vector<SweepModel>& models);
 
 // Returns text such as "tokens 8, batch 1"; the model's heading if nothing varies.

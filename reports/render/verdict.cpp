@@ -12,7 +12,8 @@
 namespace rematch {
 namespace {
 
-// If activations are a smaller share of the peak than this, they do not determine the peak.
+// If activations are less than this share of the peak, checkpointing cannot noticeably lower the
+// peak.
 constexpr double kNegligibleShare = 0.01;
 // Lists holders, largest first, until together they hold this share of the peak.
 constexpr double kMaxShareOfPeak = 0.8;

@@ -206,7 +206,8 @@ std::vector<std::string> steps_of(const Error& error) {
   return steps;
 }
 
-// Returns text such as "points[0].key". Sets `value` from the root to the value at the path.
+// Returns the path as text, such as "points[0].key". Moves `value` from the root to the value at
+// that path.
 std::string readable_path(const std::vector<std::string>& steps, const Document*& value) {
   std::string path;
   for (const std::string& step : steps) {

@@ -92,8 +92,8 @@ void for_each_resampled_median(const std::vector<double>& sorted, Function f) {
 }
 
 // Returns the standard deviation of the median over all resamples of `values` with replacement,
-// times sqrt(n / (n - 1)). A bootstrap of n values measures their spread about their own mean,
-// which is too small by this factor.
+// times sqrt(n / (n - 1)). Without the factor, a bootstrap underestimates the deviation, because it
+// measures the spread of n values about their own mean.
 double bootstrap_error_of_median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const double center = median(values);

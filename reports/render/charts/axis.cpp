@@ -41,8 +41,8 @@ double one_two_five(int index) {
   return kFactors.at(static_cast<std::size_t>(index - 3 * decade)) * std::pow(10, decade);
 }
 
-// Returns the largest multiple of `stride` for which the element with this index is at most
-// `value`.
+// Returns the largest index that is a multiple of `stride` and whose element in this sequence is at
+// most `value`.
 int last_at_most(double value, int stride) {
   int index = stride * static_cast<int>(std::floor(3 * std::log10(value) / stride) - 1);
   while (one_two_five(index + stride) <= value * (1 + kTolerance)) index += stride;

@@ -56,10 +56,9 @@ struct Estimate {
   std::array<double, 2> interval = {0, 0};
 };
 
-// Returns the range of the values, extended at both ends to show their intervals. An end is
-// extended by at most twice the median interval and at most `most_room`, or by at most half the
-// range of the values if that is more. Longer intervals are cut off, because they would squeeze the
-// values together.
+// Returns the range of the values, extended at both ends to show their intervals. Each end is
+// extended by at most max(range / 2, min(2 * median interval, most_room)). Longer intervals are cut
+// off, because they would squeeze the values together.
 Range range_of(const std::vector<Estimate>& estimates, double most_room);
 
 // Draws the bar of an interval. `across` is the bar's position on the other axis. If an end of the

@@ -13,7 +13,7 @@
 namespace rematch::chart {
 namespace {
 
-// Bold letters are wider than kAdvances says by this factor.
+// Bold letters are wider than kAdvances by this factor.
 constexpr double kBoldFactor = 1.13;
 constexpr double kLineHeight = 20;  // height of a legend's line
 
@@ -49,7 +49,8 @@ std::string attribute(const char* name, double value) {
   return std::string(" ").append(name).append("=\"").append(number(value)).append("\"");
 }
 
-// Returns the classes f<n> and s<n> of picture_styles().
+// Returns a class attribute with the classes of a fill and a stroke, which picture_styles()
+// defines.
 std::string classes(Paint fill, Paint stroke, const char* more = "") {
   std::string names = more;
   const auto add = [&names](char kind, Paint paint) {
@@ -175,7 +176,7 @@ std::string shapes_of(const Picture& picture) {
   return text;
 }
 
-// Adds one line per key above the picture. The picture's upper edge is at 0.
+// Adds the legend above the picture, one line per entry. The picture's upper edge is at y = 0.
 void add_legend(const Picture& picture, Picture& whole) {
   double middle = -kLineHeight * static_cast<double>(picture.legend.size()) + kLineHeight / 3;
   for (const Key& key : picture.legend) {

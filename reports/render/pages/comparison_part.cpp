@@ -167,7 +167,7 @@ std::string anchor_of_point(const std::string& anchor, const table::Row& row) {
   return anchor + "-" + name;
 }
 
-// If several points have the same anchor, only the first point gets it.
+// Gives each row an anchor. If two rows would get the same anchor, only the first row gets it.
 table::Grid with_anchors(table::Grid grid, const std::string& anchor) {
   std::set<std::string> known;
   for (table::Row& row : grid.rows) {

@@ -248,8 +248,8 @@ std::string contents(const std::vector<Section>& sections, bool has_provenance) 
          page::grid(grid, page::CellTitles::kBesideOnNarrow) + "</figure></nav>\n";
 }
 
-// Returns markup for the machine and its versions, collapsed at first, and for the command that
-// reproduces the measurement.
+// Returns markup for the machine and the software versions, collapsed at first, and for the command
+// that reproduces the measurement.
 std::string provenance(const Provenance& made, const std::string& name) {
   const Environment& machine = made.environment;
   std::string facts;

@@ -26,14 +26,14 @@ Part compare_part(const CompareRecord& record);
 Part front_part(const FrontRecord& record, const std::string& file, const std::string& anchor);
 
 // One model of a sweep: tables and heat maps of policies by axes, fronts side by side, failures,
-// and each comparison folded. `anchors` holds, for each shape, the anchor of the shape's own part
-// on the page. If `anchors` is empty, shapes have no parts of their own. In that case this part has
-// a folded table for every comparison, with anchors that begin with `anchor`.
+// and each comparison folded. If comparisons have parts of their own on the page, `anchors` holds
+// the anchors of these parts, one for each of model.shapes. If `anchors` is empty, the sweep's part
+// has a folded table for every comparison, with anchors that begin with `anchor`.
 Part sweep_part(const SweepModel& model, const std::string& anchor,
                 std::vector<std::string> anchors);
 
 // Adds heat maps of peak, step time and verdict, with a map for each combination of values of all
-// axes except the first. `anchors` holds the link target of each shape.
+// axes except the first. `anchors` holds a link target for each of model.shapes.
 void add_sweep_maps(const SweepModel& model, const std::vector<std::string>& anchors,
                     std::vector<Figure>& figures);
 

@@ -25,7 +25,7 @@ struct CompareGrids {
   std::string left_out_words;  // says how many rows no grid shows; empty if every row is shown
 };
 
-// With more rows than this, rows without any difference are counted instead of shown.
+// If there are more rows than this, rows without any difference are counted instead of shown.
 inline constexpr std::size_t kMaxEqualRows = 100;
 
 CompareGrids compare_grids(const CompareRecord& record);

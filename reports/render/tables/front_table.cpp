@@ -37,7 +37,7 @@ Grid empty_grid(const std::string& name, const FrontRecord& record) {
 }
 
 // If only the hull of the front was searched, every bound is the step time without checkpointing.
-// The column would then repeat "vs none" in every row, so it is dropped.
+// The column of bounds would then repeat the column "vs none", so it is dropped.
 void drop_trivial_bound(const FrontRecord& record, Grid& grid) {
   const auto is_trivial = [&](const FrontPoint& point) {
     return point.step_time_bound == record.front.reference().step_time;
@@ -99,8 +99,8 @@ table::Row point_row(const FrontRecord& record, const std::string& name, const F
   return {{name, format_bytes(figures.peak), phase,
            format_change(none.figures.peak.count, figures.peak.count), format_duration(step),
            format_change(predicted_step(record.front, none).count(), step.count()),
-           // Clamps the distance to 0, because rounding of a calibrated time may put a point just
-           // below its bound.
+           // Clamps the distance from the bound to 0, because rounding of a calibrated time may put
+           // a point just below its bound.
            format_change(bound.count(), std::max(bound, step).count()),
            std::to_string(figures.num_recomputed)},
           joined(details, "; ")};

@@ -34,7 +34,8 @@ std::vector<std::size_t> every_point(const Front& front);
 table::Row point_row(const FrontRecord& record, const std::string& name, const FrontPoint& point,
                      std::vector<std::string> details);
 
-// Returns text such as "whole_region: torch.utils.checkpoint's, which every PyTorch trainer has".
+// Returns the schedule's name with an explanation: "whole_region: recomputes a region at once,
+// ...".
 std::string schedule_words(Schedule schedule);
 
 // Returns the row of the simple plan, named "simple", with its distance from the front. A simple

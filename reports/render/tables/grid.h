@@ -46,10 +46,11 @@ struct Grid {
   std::vector<Row> rows = {};
 };
 
-// Drops columns without any content: the column of this title, or any column if the title is empty.
+// Drops empty columns. If `title` is not empty, drops only the column of this title.
 void drop_empty_columns(Grid& grid, std::string_view title = "");
 
-// The result ends with a newline. Text fits `width` unless a single cell does not.
+// The result ends with a newline. Lines have at most `width` characters, unless a single cell is
+// wider.
 std::string format_grid(const Grid& grid, TableFormat format, std::size_t width);
 
 // Formats a paragraph above or below a grid: wrapped text, or a line of Markdown. Ends with a

@@ -1,5 +1,5 @@
-// The batch, or number of tokens, with the highest throughput on a device: the loads that were
-// tried, as a table and a sentence.
+// Shows a search for the batch size, or the number of tokens, with the highest throughput on a
+// device: a table of what was tried, and a sentence about the best.
 #pragma once
 
 #include <cstddef>

@@ -54,7 +54,8 @@ char letter_of(Treatment treatment) {
   return treatment.is_kept() ? traits_of(*treatment.kept_in).letter : 'r';
 }
 
-// If a plan keeps only some matmuls, lists them, because "every second" is easily misread.
+// If some matmuls are saved and others recomputed, lists all matmuls. A description such as "every
+// second" would be easy to misread.
 std::string matmuls_text(const RegionType& type) {
   std::string text;
   std::string_view scope;

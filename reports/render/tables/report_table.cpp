@@ -70,7 +70,8 @@ std::string parity_cell(const PointRecord& point) {
   if (!is_exact(point)) return "not exact";
   if (has_other_bits(parity)) return "DIFFERENT";
   if (parity.every_parameter_has_gradient == false) return "NO PROOF";
-  // Parity covers only loss and gradients, because the other bits may not have been recorded.
+  // Requires only the loss and the gradients to be equal, because other bits may not have been
+  // recorded.
   return parity.loss_bits_equal && parity.gradient_bits_equal ? "equal" : kNotMeasured;
 }
 

@@ -10,8 +10,8 @@
 
 namespace rematch {
 
-// ASCII or Markdown, with a newline at the end. Text fits `width` columns unless a single cell does
-// not.
+// ASCII or Markdown, with a newline at the end. Lines have at most `width` characters, unless a
+// single cell is wider.
 std::string render_table(const Report& report, TableFormat format, std::size_t width = 120);
 
 // Returns the rows of one comparison.
