@@ -67,8 +67,8 @@ std::string describe_leftover(const CLI::App& app) {
   return "unknown subcommand " + in_quotes(word) + did_you_mean(word, known);
 }
 
-// Rewrites two messages of CLI11 in plainer words, such as "--steps: Value 0 not in range 1 to
-// 1000000" and "--model: 1 required TEXT missing".
+// Rewrites two of CLI11's messages in plainer words. For example "--steps: Value 0 not in range 1
+// to 1000000" becomes "--steps must be 1 to 1000000, not 0".
 std::string in_our_words(const std::string& message) {
   std::smatch found;
   static const std::regex range("([^:]+): Value (.*) not in range (.*)");

@@ -80,7 +80,7 @@ struct Exported {
 
 // Throws UsageError if the plan was made for a built-in model. No trainer has the modules and ops
 // of a built-in model, so an exported Python file would raise Mismatch at the first step. `why`
-// explains why no mode of the target makes this plan. It is empty if the target has no modes.
+// says why no mode of the target matches the plan, and is empty if the target has no modes.
 void require_own_model(const ExportFlags& flags, const Plan& plan, const std::string& why = "") {
   if (!is_preset(plan.model)) return;
   throw UsageError(
@@ -96,9 +96,8 @@ Exported as_file(const ExportFlags& flags, const CallPlace& place, const Trace& 
   return {torch_file(trace, plan, regions, place, module_name(flags.output)), {}};
 }
 
-// Exports the plan as configuration of the system, which can only name the system's own modes. If
-// no mode matches, but the system's training script can call a Python file, exports a Python file
-// instead.
+// Exports the plan as lines for the system's configuration, if one of the system's own modes
+// matches the plan. Otherwise exports a Python file, if the system's training script can call one.
 Exported for_system(const ExportFlags& flags, const Trace& trace, const Plan& plan) {
   auto lines = system_config(flags.target, trace, plan);
   if (auto* text = std::get_if<std::string>(&lines)) return {std::move(*text), {}};

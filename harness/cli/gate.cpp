@@ -196,7 +196,8 @@ GateRecord gate_with(const GateFlags& flags, GateSettings settings, const Report
     settings.reference_policy =
         require_policies("--reference-policy", {*settings.reference_policy}, {reference}).at(0);
   }
-  // Points may have different numbers of steps. A window longer than all of them is a mistake.
+  // Points may have different numbers of steps. A window with more steps than every point is
+  // rejected.
   const std::size_t most = most_steps(reports);
   if (most > 0) require_window(settings, "the runs have", most);
   return gate_report(report, flags.report, reference, flags.reference, settings);

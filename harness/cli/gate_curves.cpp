@@ -13,7 +13,7 @@ namespace {
 
 constexpr Bytes kLargestLossFile{std::int64_t{1} << 30};
 
-// Rejects a curve that is given twice. Such a curve would look like a run that repeats itself, or
+// Rejects a curve that is given twice. Two copies of a curve would look like two equal runs, or
 // like a candidate that equals its reference.
 void require_each_once(const CurveFlags& flags) {
   std::set<std::filesystem::path> seen;

@@ -39,8 +39,8 @@ void require_consistent(const PredictFlags& flags) {
   }
 }
 
-// Returns the ranks and the optimizer of the predicted steps. Where no flag is given, uses the
-// values of the front, if a plan is a point of a front.
+// Returns the ranks and the optimizer of the predicted steps. Flags override the settings of the
+// front, if a plan comes from a front.
 FrontSetting setting_of(const PredictFlags& flags) {
   FrontSetting setting;
   if (const auto of_front = setting_of_fronts(flags.plan_files)) setting = *of_front;

@@ -22,7 +22,7 @@ class Layer(nn.Module):
 
 
 class Model(nn.Module):
-    """The equal layers are in a list. rematch needs such a list, and finds it by itself."""
+    """Keeps its identical layers in a list. rematch requires such a list and finds it automatically."""
 
     def __init__(self, width: int) -> None:
         super().__init__()

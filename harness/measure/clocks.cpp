@@ -90,7 +90,7 @@ void OpClassTimer::executed(const c10::OperatorHandle& op, Phase phase, const to
   times_[slot][op_class] += spent;
 }
 
-// A join needs to wait only until its copies end. Any longer wait is a gap that the host caused.
+// A stream has to wait only until the copies end. Any longer wait is a gap that the host caused.
 std::chrono::nanoseconds CopyTimes::exposed() const { return std::min(copying, waiting); }
 std::chrono::nanoseconds CopyTimes::hidden() const { return copying - exposed(); }
 

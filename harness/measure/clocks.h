@@ -88,7 +88,7 @@ class OpClassTimer final : public OpObserver {
 // Copy times of offloaded values, summed over all copies.
 struct CopyTimes {
   std::chrono::nanoseconds copying{};
-  // Time that streams wait in joins. Includes gaps before the host launches more work.
+  // Time that streams spend waiting for copies. Includes gaps before the host launches more work.
   std::chrono::nanoseconds waiting{};
   std::chrono::nanoseconds hidden() const;   // copy time during which other work runs
   std::chrono::nanoseconds exposed() const;  // copy time during which other work waits

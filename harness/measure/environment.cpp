@@ -20,8 +20,8 @@
 namespace rematch {
 namespace {
 
-// Variables that change how LibTorch computes or times. Only these variables and NCCL's variables
-// are recorded from the caller's environment.
+// Variables that change LibTorch's results or speed. Only these variables and NCCL's variables are
+// recorded from the caller's environment.
 constexpr std::array kRecordedVariables = {"ATEN_CPU_CAPABILITY",
                                            "CUBLAS_WORKSPACE_CONFIG",
                                            "CUDA_VISIBLE_DEVICES",

@@ -121,8 +121,8 @@ std::optional<std::string> driver_version_of(const NvmlFunctions& functions);
 // no other process uses the GPU.
 std::optional<std::string> shared_gpu_warning(const Environment& environment);
 
-// Summarizes the readings of one timed round: lowest clocks, and every reason that throttled the
-// GPU. Clocks of an idle GPU count only if all readings show an idle GPU. Pure.
+// Summarizes the readings of one timed round: the lowest clocks, and all reasons for which the GPU
+// was throttled. Clocks of an idle GPU count only if all readings show an idle GPU. Pure.
 DeviceStateRecord summarize_readings(const std::vector<GpuReading>& readings);
 
 // Returns NVML's names of the set bits, such as "sw_power_cap". Excludes the bit of an idle GPU,

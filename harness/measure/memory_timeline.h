@@ -31,7 +31,8 @@ struct StepSamples {
   std::vector<BoundarySample> boundaries;  // one boundary per executed op, in order
   Bytes baseline;                          // bytes allocated before the step
   Bytes baseline_requested;
-  // The peak of the whole step. Absent on devices that reserve no memory.
+  // Most bytes that the allocator had reserved from the driver at any time in the step. Absent on
+  // devices without a driver.
   std::optional<Bytes> peak_reserved;
   Bytes after_forward;
 };

@@ -69,8 +69,8 @@ class PhaseGuard {
   PhaseGuard(const PhaseGuard&) = delete;
   PhaseGuard& operator=(const PhaseGuard&) = delete;
 
-  // Returns the guard's phase for an op that is observed in forward, and `observed` for any other
-  // op.
+  // Returns the guard's phase if an op is observed in forward while a guard lives. Otherwise
+  // returns `observed`.
   static Phase effective(Phase observed) {
     return observed == Phase::kForward ? override_of_thread().value_or(observed) : observed;
   }

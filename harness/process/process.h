@@ -81,9 +81,8 @@ struct ChildResult {
 // Throws std::system_error if the child cannot be started.
 ChildResult run_child(const std::vector<std::string>& command, std::chrono::milliseconds limit);
 
-// Fills `result` from a child that has ended. `before` is the memory of the machine when the child
-// began. Reads `end` of `result`; the code that ended the child must have set it. Leaves `elapsed`
-// unchanged.
+// Fills `result`, except `elapsed`, from a child that has ended. The caller must set `result.end`
+// before this call. `before` is the memory of the machine when the child began.
 void take_end(const Child& child, const MachineMemory& before, ChildResult& result);
 
 // Returns whether a child may have been killed because memory ran out. Returns true in three cases:

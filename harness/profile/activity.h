@@ -30,8 +30,8 @@ struct TransferActivity {
   Bytes bytes;
 };
 
-// A call that launched a kernel, from the call's own record. If a kernel's record is missing, this
-// record still shows that the kernel was launched.
+// A call that launched a kernel. The call is recorded separately from the kernel. If the kernel's
+// record is missing, this record still shows that the kernel was launched.
 struct LaunchCall {
   // Start and end of the call, on the device's clock.
   std::chrono::nanoseconds start{};

@@ -66,7 +66,7 @@ struct KernelUse {
 
   std::int64_t dropped = 0;
   std::int64_t unfinished = 0;
-  std::int64_t lost = 0;          // number of launches made by op calls without a kernel record
+  std::int64_t lost = 0;          // number of launches, by op calls, that have no kernel record
   std::int64_t unattributed = 0;  // number of kernels that no op call launched
   std::int64_t badly_stamped =
       0;  // number of kernels that have no start, or an end before their start
@@ -75,8 +75,8 @@ struct KernelUse {
   // The reason why the figures are invalid, if any: lost records, a bad time stamp, unattributed
   // kernels, or steps that differ although they launched equally many kernels.
   std::optional<std::string> invalid;
-  // A note about figures that are valid although steps launched different kernels, as routers of
-  // experts do, or copies are unattributed.
+  // Explains why figures are valid although some copies are unattributed, or although steps
+  // launched different kernels, as with a router of experts.
   std::optional<std::string> note;
 
   std::chrono::nanoseconds total_time() const;

@@ -140,7 +140,7 @@ void CuptiSession::Recorder::take_buffer(CUcontext context, std::uint32_t stream
 }
 
 // Runs on CUPTI's thread and throws nothing. Holds no lock while it calls CUPTI. CUPTI holds its
-// own locks while it waits for callbacks, so two threads could deadlock.
+// own locks while it waits for callbacks, so two threads could otherwise deadlock.
 void CuptiSession::Recorder::take(CUcontext context, std::uint32_t stream, std::uint8_t* buffer,
                                   std::size_t valid_bytes) {
   {
@@ -252,8 +252,8 @@ void CuptiSession::end() {
   recorder_->check(recorder_->functions.pop_id(kOpCallId, &last), "to link launches to ops");
 }
 
-// Records of earlier work may still arrive later: CUPTI returns full buffers, and keeps buffers
-// that are not full. Earlier records are therefore recognized by their time stamps.
+// Records of earlier work may arrive after this call, because CUPTI keeps each buffer until the
+// buffer is full. Such records are later recognized by their time stamps.
 void CuptiSession::discard() {
   recorder_->check(recorder_->functions.flush_all(0), "to flush its activity records");
   std::uint64_t now = 0;

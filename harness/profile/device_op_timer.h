@@ -21,7 +21,8 @@ namespace rematch {
 // this time includes a wait for the host. An op that is shorter than its launch therefore appears
 // too long.
 //
-// A list holds zeros instead of times until finish(). Only one thread at a time may run ops.
+// Until finish() is called, a list holds zeros instead of times. Only one thread at a time may run
+// ops.
 class DeviceOpTimer final : public OpMode, public OpaqueCall::Timer {
  public:
   using Duration = Profile::Duration;

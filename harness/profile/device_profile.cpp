@@ -57,8 +57,8 @@ class ListedStep final : public StepListener {
   StepFigures<Figure>& figures_;
 };
 
-// Runs the steps that measure a profile. Each step is either timed as a whole, timed or recorded op
-// by op, or measured for temporaries, so that no measurement disturbs another.
+// Runs the steps that measure a profile. Each step takes only one kind of measurement, because two
+// kinds in one step would disturb each other.
 class ProfiledTraining {
  public:
   ProfiledTraining(const Trace& trace, const TrainingSettings& settings, int num_steps)

@@ -30,7 +30,7 @@ PointRecord without_times(PointRecord point) {
   return point;
 }
 
-// One comparison in progress. run() lists its steps.
+// One comparison in progress. run() shows what is done in which order.
 class ComparisonRun {
  public:
   ComparisonRun(const RunSettings& settings, const std::vector<Variant>& variants,
@@ -57,7 +57,7 @@ class ComparisonRun {
     return make_report();
   }
 
-  // Reports the parts that were complete when the comparison was interrupted.
+  // Makes a report of the results that were complete when the comparison was interrupted.
   Report partial_report() {
     if (!reference_) choose_reference();
     for (std::size_t index = 0; index < points_.size(); ++index) finish_point(index);
@@ -71,8 +71,8 @@ class ComparisonRun {
     const int num_points = static_cast<int>(variants_.size());
     return num_points + num_repeats() + (has_times() ? num_timed_parts(num_points) : 0);
   }
-  // Returns how many parts of the progress display belong to timing. If all points share one
-  // process, the points are one part and the control is another.
+  // Returns how many units of work the progress display counts for timing. If all points share one
+  // process, they are one unit, and the control is another.
   int num_timed_parts(int num_points) const {
     return request_.in_process ? 2 : request_.rounds.most * (num_points + 1);
   }

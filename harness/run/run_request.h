@@ -1,7 +1,7 @@
 // Describes what a run measures, as typed values: the model, policies and rounds that a user asked
 // for. `rematch run` builds a request from its flags, `search --measure` from a front, and `sweep
 // plan` from the arguments in its file. Only the command line parses flags. A request needs no
-// LibTorch and says nothing about this machine: run_settings.h adds the machine's part.
+// LibTorch and says nothing about this machine: run_settings.h adds what the machine decides.
 #pragma once
 
 #include <chrono>
@@ -62,12 +62,12 @@ struct RunRequest {
   int num_retries = 1;  // retries after a failure that may be unrelated to the point
   bool fresh = false;   // if true, ignores the finished points of an interrupted run
   bool force = false;   // if true, also runs points that are predicted not to fit
-  // File for an allocator snapshot of the last point, which is then measured again. If empty, no
-  // snapshot is taken.
+  // File for an allocator snapshot of the last point. The point is then measured even if an earlier
+  // run has finished it. If empty, no snapshot is taken.
   std::string snapshot_file;
 };
 
-// Returns whether the device is a CUDA device by its name, such as "cuda:1" or "cuda-dry".
+// Returns whether the device has the name of a CUDA device, such as "cuda:1" or "cuda-dry".
 inline bool is_on_cuda(const RunRequest& request) { return request.device.starts_with("cuda"); }
 
 }  // namespace rematch

@@ -35,8 +35,8 @@ TracedModel trace_of_model(const RunSettings& settings);
 // Returns the variants ordered by policy, then by schedule. A plan without regions has no schedule
 // and appears once. A plan file is skipped if a policy or an earlier file has given the same plan
 // under the same name. If resolve() rejects a policy, adds the policy to `refused`. Returns
-// Rejected instead if `refused` is null, if the policy is the reference, or if no plan but the
-// reference's remains. Also returns Rejected for a plan that was made for another model.
+// Rejected instead if `refused` is null, if the policy is the reference, or if only the reference's
+// plan remains. Also returns Rejected for a plan that was made for another model.
 std::variant<std::vector<Variant>, Rejected> make_variants(const RunSettings& settings,
                                                            const TracedModel& model,
                                                            std::vector<RefusedPolicy>* refused);

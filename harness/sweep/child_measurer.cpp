@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMaxAttempts = 2;  // maximum attempts if failures may not be the model's fault
+constexpr int kMaxAttempts = 2;  // maximum attempts when the model may not be at fault
 constexpr int kMaxWaits = 60;    // maximum waits for free disk space, each one heartbeat long
 constexpr int kUsageCode = 2;    // not retried, because the arguments are wrong
 constexpr int kOkCode = 0;
@@ -109,7 +109,7 @@ MeasureEnd ChildMeasurer::measure_again_and_again(const PlannedComparison& compa
     if (const auto* stopped = std::get_if<MeasureEnd>(&ended)) {
       try {
         claim.end(ClaimState::kFree);
-        // other workers will see that this worker no longer writes heartbeats
+        // if this fails, other workers still notice that the heartbeats have stopped
       } catch (const FileError&) {
       }
       return *stopped;

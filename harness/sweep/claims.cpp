@@ -29,7 +29,7 @@ void HeldClaim::finish(const std::string& report_path) {
   folder_->link_report(report_path, report_name(comparison_));
   try {
     end(ClaimState::kDone);
-  } catch (const FileError&) {  // ignored, because the report shows that the comparison is done
+  } catch (const FileError&) {  // the report alone shows that the comparison is done
   }
 }
 

@@ -93,11 +93,12 @@ class Claims {
     judged_.at(comparison).state = state;
   }
 
-  // Takes the next generation of a comparison that look() found free, stale or skipped. Absent if
-  // another worker was faster, or if the comparison is done or given up. Throws FileError.
+  // Takes a comparison that look() found free, stale or skipped, by creating its claim of the next
+  // generation. Absent if another worker was faster, or if the comparison is done or given up.
+  // Throws FileError.
   std::optional<HeldClaim> take(const std::string& comparison);
-  // Takes the next generation of a failed comparison, even if many of its workers died. Returns
-  // nothing in the same cases as take(), and throws the same errors.
+  // Takes a failed comparison, even if many of its workers died. Returns nothing in the same cases
+  // as take(), and throws the same errors.
   std::optional<HeldClaim> retry(const std::string& comparison);
 
  private:

@@ -1,4 +1,4 @@
-// The plan of a sweep: every comparison that its file asks for, in the file's order, with its
+// The plan of a sweep: every comparison that the sweep file asks for, in the file's order, with its
 // predictions. The same file and version give the same plan, byte for byte. To add a field, add a
 // member, a line in the list below its struct, and an entry in
 // reports/schema/sweep_plan.schema.json.

@@ -148,8 +148,8 @@ std::chrono::minutes slurm_minutes(const std::string& text) {
     parts.push_back(*part);
     start = end + 1;
   }
-  // If the limit has days, hours follow. Otherwise a single number, or the first of two numbers,
-  // means minutes.
+  // In a limit with days, the number after the days means hours. In a limit without days, a single
+  // number, or the first of two numbers, means minutes.
   const bool starts_with_hours = dash != std::string::npos || parts.size() == 3;
   const std::int64_t hours = starts_with_hours ? parts[0] : 0;
   const std::size_t place = starts_with_hours ? 1 : 0;

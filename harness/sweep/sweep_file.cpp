@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kMaxComparisons = 100'000;
 constexpr std::size_t kIdLetters = 12;
-// Flags that a group or the worker sets.
+// Flags that the shared arguments must not contain, because a group or the worker sets them.
 constexpr std::array<std::string_view, 11> kOwnFlags = {
     "--model",  "--policy", "--plan", "--schedule", "--seed", "--repeat-reference",
     "--output", "--shard",  "--json", "--snapshot", "--dtype"};

@@ -134,7 +134,8 @@ class Work {
            judged_[item]->generation == failed_before_[item] && tried_again_.count(item) == 0;
   }
 
-  // A comparison that another worker skipped counts as left only if it fits this worker's card.
+  // A comparison that another worker skipped still has to be measured only if it fits this worker's
+  // card.
   bool is_left(std::size_t item) const {
     const ClaimState state = state_of(item);
     if (state == ClaimState::kSkipped) return items_[item].fits_card;

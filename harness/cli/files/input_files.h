@@ -52,8 +52,8 @@ std::vector<GivenPlan> require_given_plans(const std::vector<std::string>& names
 
 // The settings of the search that made a front.
 struct FrontSetting {
-  // The number of ranks that the search estimated from the trace of a whole model (--world). 1 if
-  // the trace already shows a single rank.
+  // The number of ranks (--world) over which the search assumed the traced model to be sharded. 1
+  // if the trace is already that of a single rank.
   int world = 1;
   OptimizerKind optimizer = OptimizerKind::kAdamW;
   Schedule schedule = Schedule::kOnDemand;
@@ -67,7 +67,8 @@ std::optional<FrontSetting> setting_of_fronts(const std::vector<std::string>& na
 // Returns whether `text` names a plan, as require_plan() reads it, rather than a policy.
 bool names_plan(const std::string& text);
 
-// Returns whether this model is built into rematch. A stored trace may show any other model.
+// Returns whether this model is built into rematch. Any other model is known only from a stored
+// trace.
 bool is_preset(const std::string& model);
 
 // Returns the first plan, or null if `plans` is empty.

@@ -37,8 +37,9 @@ struct OutputRequest {
 
 class OutputFile {
  public:
-  // Throws UsageError if the file cannot be written, if another rematch is writing it, or if it
-  // exists and is an input or of another kind. Follows links. Devices and pipes are always allowed.
+  // Throws UsageError if the file cannot be written, or if another rematch process is writing it.
+  // Also throws UsageError if the file already exists and is one of the command's inputs, or is of
+  // a kind that the command does not write. Follows links. Devices and pipes are always allowed.
   explicit OutputFile(const OutputRequest& request);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;

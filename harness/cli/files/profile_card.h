@@ -16,9 +16,9 @@ struct CardInQuestion {
   std::vector<std::string> cards;  // cards of this machine, under their driver's names
 };
 
-// Returns one line if the times of `profile`, read from `file`, are from another card. The line
-// names that card and the required card, and says what to do. Absent if the cards match. Times of a
-// CPU, or of a GPU without a name, conflict only with a card that --device names.
+// Returns a one-line message if the times of `profile`, which was read from `file`, are from
+// another card than `wanted`. The message names both cards and says what to do. Absent if the cards
+// match. Times of a CPU, or of a GPU without a name, conflict only with a card that --device names.
 std::optional<std::string> other_card_problem(const Profile& profile, const std::string& file,
                                               const CardInQuestion& wanted);
 

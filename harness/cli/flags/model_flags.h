@@ -55,7 +55,7 @@ class ModelFlags {
   // UsageError.
   ModelSpec spec_with_tokens(std::int64_t tokens) const;
   // Returns the layout given to --parallel, or an empty map. Throws UsageError if flags name a
-  // model, because this is for measurements that do not depend on a model.
+  // model, because callers measure something that does not depend on a model.
   std::map<std::string, std::int64_t> layout_alone() const;
   // Prints the grid of a video model to stderr if only --tokens was given. Call this when a command
   // makes its first spec.

@@ -16,8 +16,8 @@ namespace {
 const std::vector<std::string_view> kOptimizers = {"adamw", "adamw(learning_rate=1e-3)", "none"};
 constexpr int kMaxRounds = 1000;
 
-// Parses --rounds, such as "4" or "4:8", and the precision at which the rounds may end within this
-// range. Throws UsageError.
+// Parses --rounds, such as "4" or "4:8", and the precision at which a run of 4 to 8 rounds may end
+// early. Throws UsageError.
 RoundRule parse_rounds(const std::string& rounds, const std::string& precision) {
   const std::size_t colon = rounds.find(':');
   const std::string_view text = rounds;
@@ -33,8 +33,8 @@ RoundRule parse_rounds(const std::string& rounds, const std::string& precision) 
           .precision = parse_percent(precision)};
 }
 
-// The default is all points, even in a job array, because a script may run several complete
-// commands in one task.
+// Without --shard a command measures all points, even in a Slurm job array, because one task of the
+// array may run several independent commands.
 Shard shard_of(const RunFlags& flags) {
   if (flags.shard != kSlurmShard) return require(parse_shard(flags.shard));
   return require(shard_of_slurm([](const char* name) { return std::getenv(name); }));
@@ -72,7 +72,7 @@ std::optional<int> pretended_rank_of(const RunFlags& flags, int world) {
   return flags.pretend_rank;
 }
 
-// Rejects flags for work that --times-only or --in-process leaves out.
+// Rejects flags that cannot be combined with --times-only or --in-process.
 void require_consistent(const RunRequest& request) {
   if (request.in_process && !request.pretended_rank && world_size(request.model) > 1) {
     throw UsageError(
@@ -90,8 +90,8 @@ void require_consistent(const RunRequest& request) {
   }
 }
 
-// A snapshot shows only the last point of a run. This is the requested point, because the reference
-// runs first.
+// A snapshot shows only the last point of a run. The reference runs first, so the last point is the
+// point that the user requested.
 void require_one_point(const RunFlags& flags, const RunRequest& request) {
   if (flags.snapshot.empty()) return;
   if (!is_on_cuda(request)) {

@@ -155,7 +155,7 @@ struct SearchFlags : MeasureFlags, KernelFlags, OutputFlags {
   std::string
       activation_budget;  // memory that remains after parameters, optimizer state and gradients
   std::string
-      reserve;  // if empty, a budget has no reserve, and a device's memory has the usual reserve
+      reserve;  // if empty: the usual reserve for a device's memory, no reserve for a budget
   std::string max_slowdown;
   std::string maximize;
   std::string baselines;

@@ -116,8 +116,8 @@ std::string timed_attention(const PointRecord& point) {
   return is_chosen ? point.time->attention_backend : point.identity.attention_backend;
 }
 
-// Warns if the points were timed with a different attention kernel than the front's times were.
-// Such a measurement does not test the front's prediction.
+// Warns if the points were timed with a different attention kernel than the ops of the front's
+// profile. Such a measurement does not test the front's prediction.
 void warn_of_other_attention(const FrontRecord& record, const Report& report) {
   const std::string timed = timed_attention(report.points.front());
   if (record.attention_backend.empty() || record.attention_backend == timed) return;

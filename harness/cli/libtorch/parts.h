@@ -1,6 +1,6 @@
-// The small parts of commands that need LibTorch. CMake links either the other sources of this
-// folder or without_libtorch.cpp. The latter rejects every call, including record_trace(), with a
-// one-line error.
+// The functions of commands that need LibTorch. Programs with LibTorch are linked with the other
+// sources of this folder. Programs without LibTorch are linked with without_libtorch.cpp, which
+// rejects every call, including record_trace(), with a one-line error.
 #pragma once
 
 #include <optional>

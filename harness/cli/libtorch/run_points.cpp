@@ -179,8 +179,8 @@ std::unique_ptr<OutputFile> require_outputs(const RunFlags& flags, const RunRequ
   return output;
 }
 
-// Adds a refused point for each policy that the model cannot have. One such policy therefore does
-// not abort a long run.
+// Adds a refused point for each policy that does not apply to the model, so that one such policy
+// does not abort a long run.
 void add_refused(const RunSettings& settings, const std::vector<RefusedPolicy>& refused,
                  Report& report) {
   for (const RefusedPolicy& policy : refused) {

@@ -123,7 +123,8 @@ SearchSpace space_of(const SearchFlags& flags) {
 }
 
 // Resolves the baselines that the user named. This runs before the search, so that a wrong name is
-// reported at once. Warns of baselines that the model cannot have, and sets `is_any_refused`.
+// reported at once. Warns of each baseline that does not apply to the model, and then sets
+// `is_any_refused`.
 std::vector<Plan> named_baselines(const SearchFlags& flags, const Trace& trace,
                                   const Profile& profile, bool& is_any_refused) {
   if (flags.baselines.empty()) return {};

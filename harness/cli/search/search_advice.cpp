@@ -53,8 +53,9 @@ std::optional<Bytes> peak_over(int world, const SearchFlags& flags, const Trace&
   return spec ? recomputed_peak(record_trace(*spec), record) : std::nullopt;
 }
 
-// Returns the memory limit on `world` ranks. The usual reserve of several ranks includes a
-// communicator. `limit` may not include it, because the searched step may have run on one rank.
+// Returns the memory limit on `world` ranks. The usual reserve for several ranks includes a
+// communicator. `limit` has been computed without a communicator if the searched step ran on one
+// rank.
 Bytes limit_over(int world, const FrontRecord& record, Bytes limit) {
   const bool is_usual = !record.budget && record.device_memory && record.reserve &&
                         !record.reserve->asked && record.reserve->communicators.count == 0;
@@ -147,7 +148,7 @@ std::optional<std::string> fused_ops_hint(const SearchFlags& flags, const FrontR
   const std::optional<Bytes> eager_peak = recomputed_peak(record_trace(flags.model.spec()), record);
   const std::optional<Bytes> fused_peak = recomputed_peak(record_trace(*fused), record);
   if (!eager_peak || !fused_peak || *fused_peak >= *eager_peak) return std::nullopt;
-  // Video models have neither logits nor a cross-entropy; their fused ops save other bytes.
+  // Video models have neither logits nor a cross-entropy; their fused ops save memory elsewhere.
   const bool has_logits = record.dimensions.contains("vocab");
   const std::string of_full = "the peak of policy full falls from " + format_bytes(*eager_peak) +
                               " to " + format_bytes(*fused_peak);

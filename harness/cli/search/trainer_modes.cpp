@@ -46,7 +46,7 @@ std::string versions_words(const FilledMode& mode) {
   return mode.entry->versions.empty() ? "" : " (" + std::string(mode.entry->versions) + ")";
 }
 
-// Returns the distinct versions of the modes, in the order of the modes.
+// Returns the trainer versions that the modes name, without duplicates, in the order of the modes.
 std::vector<std::string_view> versions_of(const std::vector<TrainerMode>& modes) {
   std::vector<std::string_view> all;
   for (const TrainerMode& each : modes) {

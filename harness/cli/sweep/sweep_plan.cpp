@@ -48,7 +48,8 @@ struct SweepPlanFlags {
   bool json = false;
 };
 
-// Parses the comparison's arguments as `rematch run` does, so that both accept the same words.
+// Parses the comparison's arguments with the parser of `rematch run`, so that both commands accept
+// the same arguments.
 RunRequest require_request(const std::string& file, const PlannedComparison& comparison) {
   try {
     return request_of_arguments(comparison.arguments);

@@ -39,8 +39,8 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLookInterval{20};
-// The commands of all ranks start at about the same time. Each parses its flags before it takes its
-// first request, so the first request gets a longer timeout.
+// The commands of all ranks start at about the same time. Each command parses its flags before it
+// takes its first request, so the first request gets a longer timeout.
 constexpr milliseconds kPatienceToCome = std::chrono::minutes(5);
 constexpr milliseconds kPatienceToTake = std::chrono::seconds(30);
 // A rank's command answers only after the child process of its rank has ended.

@@ -42,7 +42,7 @@ struct PointRequest {
   bool libtorch_chooses_attention = false;
 };
 
-// Returns the request for a pass over a variant that `settings` produced.
+// Returns the request for one pass over `variant`, which must have been made with `settings`.
 PointRequest request_for(const RunSettings& settings, const Variant& variant, Pass pass,
                          int num_steps);
 

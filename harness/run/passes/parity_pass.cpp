@@ -83,7 +83,7 @@ void parity_pass(Training& training, Job& job, int num_steps, PassPosition& posi
                  PointRecord& record) {
   position = {"parity", -1, {}};
   record.parity.emplace();
-  record.parity->reference = record.policy;  // this process has no other point
+  record.parity->reference = record.policy;  // the only point of this process
   record.parity->every_parameter_has_gradient = true;
   ParityListener listener(position, training, job, record);
   for (int step = 0; step < num_steps; ++step) {

@@ -123,7 +123,7 @@ std::int64_t time_steps(Training& training, const Job& job, const StepsToTime& s
   TimeListener listener(position, device, steps.count, sampler ? &*sampler : nullptr);
   at::Tensor loss;
   for (int step = 0; step < steps.count; ++step) {
-    loss.reset();  // frees the previous step's loss, which would count in this step's peak
+    loss.reset();  // frees the last step's loss, which would otherwise count in this step's peak
     loss = training.step(first + step, listener);
   }
   const std::int64_t next = first + steps.count;

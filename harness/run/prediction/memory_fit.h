@@ -20,8 +20,8 @@ namespace rematch {
 std::optional<AvailableMemory> available_memory_of(const std::string& device);
 
 // Returns the memory that tensors usually get. On CUDA, this also excludes the memory that the
-// allocator usually loses to gaps: see Note [Memory reserved on a card]. A larger point seldom
-// fits. Used for profiles, because a profile that runs out of memory has no result.
+// allocator usually loses to gaps: see Note [Memory reserved on a card]. A point that needs more
+// seldom fits. Used for profiles, because a profile that runs out of memory has no result.
 std::optional<AvailableMemory> usual_memory_of(const std::string& device);
 
 // Returns a text such as "the predicted peak is 112 GiB; available on this machine: 20.9 GiB".

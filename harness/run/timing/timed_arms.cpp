@@ -18,7 +18,7 @@ int repeats_of(const TimeRecord& time) {
   return time.device_state ? time.device_state->round_repeats.value_or(0) : 0;
 }
 
-// Returns a random name, which identifies this start of the command.
+// Returns a random name for this invocation of the command.
 std::string name_of_start() {
   std::random_device bits;
   std::uniform_int_distribution<int> digit(0, 15);
@@ -164,9 +164,9 @@ void TimedArms::add_fresh_control() {
 
 int TimedArms::num_steps() const { return request_.num_timed_steps.value_or(request_.num_steps); }
 
-// Returns the attempt at the round that is on disk. Returns nothing if the arms' files come from
-// different measurements. This happens if a run was killed during a round, or if two runs share a
-// folder.
+// Returns the number of the attempt whose results for the round are on disk. Returns nothing if the
+// arms' files come from different measurements. This happens if a run was killed during a round, or
+// if two runs share a folder.
 std::optional<int> TimedArms::attempt_on_disk(int round) const {
   std::optional<int> attempt;
   std::optional<std::vector<std::string>> starts;

@@ -54,7 +54,7 @@ class TimedArms {
   const std::vector<Variant>& variants_;
   const PointStore& store_;
   Progress& progress_;
-  std::string start_;  // identifies this start of the command
+  std::string start_;  // random name of this invocation of the command
   std::optional<std::size_t> reference_;
   std::vector<Arm> arms_;  // with in_process, an arm has a single entry that covers all its rounds
 };

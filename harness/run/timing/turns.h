@@ -31,8 +31,8 @@ struct Turn {
   bool from_disk = false;  // true if all arms of this attempt are on disk
 };
 
-// Returns the attempt at the round that is on disk, or nothing. A round is loaded as a whole or
-// measured as a whole, because its arms are compared with each other.
+// Returns the number of the attempt whose results for the round are on disk, or nothing. A round is
+// loaded as a whole or measured as a whole, because its arms are compared with each other.
 using FindOnDisk = std::function<std::optional<int>(int round)>;
 using MeasureArm = std::function<PointRecord(const Arm& arm, const Turn& turn)>;
 
