@@ -13,8 +13,8 @@ namespace rematch {
 template <class Choice>
 class ChoiceLists {
  public:
-  // Creates the list that consists of the list `last` and one more choice. An absent `last` stands
-  // for the empty list. Returns the index that identifies the new list.
+  // Creates a list: a copy of the list with index `last`, followed by `choice`. If `last` is
+  // absent, the new list contains only `choice`. Returns the index of the new list.
   OptionalIndex add(OptionalIndex last, Choice choice) {
     entries_.emplace_back(last, std::move(choice));
     return static_cast<int>(entries_.size()) - 1;

@@ -19,8 +19,9 @@ extern template class nlohmann::basic_json<nlohmann::ordered_map>;
 
 namespace rematch {
 
-// Throws FormatError unless `json` has this kind and the major version that this build reads.
-// Accepts newer minor versions, because they only add keys. Readers ignore or keep such keys.
+// Throws FormatError unless `json` is a file of the format `kind`, in the major version that this
+// build reads. Accepts newer minor versions, because they only add keys. Readers ignore or keep
+// such keys.
 void require_schema(const Json& json, std::string_view kind);
 
 // Returns the JSON as one line of ASCII. Accepts any text: bytes that are not UTF-8 become U+FFFD.

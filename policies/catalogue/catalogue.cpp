@@ -107,7 +107,8 @@ std::variant<Policy, Rejected> parse_policy(std::string_view text) {
 
 namespace {
 
-// Collects refused modes in `refused`. If `refused` is null, a refused mode rejects the whole list.
+// Collects refused modes in `refused`. If `refused` is null, returns Rejected for a list that
+// contains a refused mode.
 std::variant<std::vector<Policy>, Rejected> parse_list(std::string_view text,
                                                        std::vector<RefusedPolicy>* refused) {
   const auto parts = split_at_commas(text);

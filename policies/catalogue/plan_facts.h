@@ -27,7 +27,7 @@ struct TypeFacts {
   Bytes dead;  // bytes of saved results that nothing reads
   // bytes that such a region moves to the host; the plan's last region moves nothing
   Bytes on_host;
-  std::vector<std::string> slots;  // indexed by pack index: "aten::mm (op 7, attention)"
+  std::vector<std::string> slots;  // indexed by pack: "aten::mm (op 7, attention)"
 };
 
 struct PlanFacts {

@@ -20,9 +20,8 @@ std::vector<RegionUse> reads_of_rerun_ops(const RegionGraph& graph, const Region
   return reads;
 }
 
-// Marks dead saves. A save is dead if none of its values is saved for backward or read by an op
-// that must be recomputed. If the plan has saved regions, every op that runs again must be
-// recomputed.
+// Marks dead saves: saved ops whose results are neither saved for backward nor read by an op that
+// recompute needs. If the plan has saved regions, every op that recompute runs counts as needed.
 void mark_dead_saves(const RegionGraph& graph, RegionType& type, bool has_saved_regions) {
   std::vector<PlannedOp>& ops = type.ops;
   const std::vector<bool> kept = kept_values(graph, ops);
@@ -81,7 +80,7 @@ void skip_in_saved_regions(const OpTreater& treater, OpId first_op, const Region
   }
 }
 
-// Drops the results of saved regions that no op reads.
+// Stops keeping a result of a saved region if no op reads the result.
 void drop_dead_results(const OpTreater& treater, OpId first_op, std::vector<PlannedOp>& ops) {
   for (std::size_t i = 0; i < ops.size(); ++i) {
     if (!ops[i].dead_save) continue;
@@ -93,7 +92,7 @@ void drop_dead_results(const OpTreater& treater, OpId first_op, std::vector<Plan
   }
 }
 
-// Drops dead saves that a store would hold. Copying a result that nothing reads is useless.
+// Does not move the results of dead saves to a store, because nothing reads these results.
 void drop_dead_moves(std::vector<PlannedOp>& ops) {
   for (PlannedOp& op : ops) {
     if (!op.dead_save || !op.treatment.is_moved()) continue;

@@ -1,5 +1,5 @@
-// Decides what a policy moves to stores, once the regions of the model are known. A copy is made
-// only if it frees the value's own memory.
+// Decides which values a policy moves to stores, such as host memory, once the regions of the model
+// are known. A value is moved only if this frees its device memory.
 #pragma once
 
 #include <optional>
@@ -16,8 +16,8 @@ namespace rematch {
 // Returns the store that the policy moves values to. Returns nullopt if the policy moves nothing.
 std::optional<Store> store_asked_for(const Policy& policy);
 
-// Changes a move to a store into a save on the device if something else holds the result on the
-// device anyway. If the policy moves inputs, also chooses which inputs. `types[i]` is the type of
+// If something else holds a result on the device anyway, keeps the result there instead of moving
+// it to a store. If the policy moves inputs, also chooses which inputs. `types[i]` is the type of
 // the region at `ranges[i]`.
 void settle_stores(const Policy& policy, const Trace& trace, const TraceIndex& index,
                    const std::vector<OpRange>& ranges, std::vector<RegionType>& types);

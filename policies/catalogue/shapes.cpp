@@ -164,11 +164,11 @@ Plan transferred(const Plan& plan, const Trace& trace, const std::string& trace_
   return result;
 }
 
-// Pairs of first and last scope, for the regions of all shapes.
+// The first and the last scope of each region, over all shapes.
 using RegionScopes = std::set<std::pair<std::string, std::string>>;
 
-// The ops that one shape runs in the regions of all shapes. There is one entry for every opening of
-// a region's first scope.
+// The ops that one shape runs in the scopes of `RegionScopes`. There is one entry each time that a
+// region's first scope opens: the path of this scope, and the names of the ops.
 using Streams = std::vector<std::pair<std::string, std::vector<std::string>>>;
 
 Streams streams_of(const RegionScopes& regions, const Trace& trace) {
@@ -196,8 +196,8 @@ Bytes peak_without_checkpointing(const Trace& trace) {
       .peak_bytes();
 }
 
-// Groups shapes that the engine cannot distinguish, and gives all shapes of a group the plan of the
-// largest one.
+// Groups the shapes that the engine cannot distinguish. Every shape of a group gets the plan of the
+// group's largest shape.
 void unite_same_shapes(const std::vector<Trace>& traces, std::vector<Plan>& plans) {
   RegionScopes regions;
   for (const Plan& plan : plans) {
@@ -261,8 +261,8 @@ std::vector<LocatedType> cut(const LocatedType& region, const Trace& trace) {
 }
 
 // If one shape's region ends where another shape's region continues after the same ops, the engine
-// cannot know which of the two is running. Cuts the longer region into its layers. Returns whether
-// it cut any region.
+// cannot know which of the two shapes is running. Cuts the longer region into its layers. Returns
+// whether it cut any region.
 bool cut_where_others_end(const std::vector<Trace>& traces, std::vector<Plan>& plans) {
   bool any = false;
   std::vector<LocatedType> all;
@@ -291,8 +291,8 @@ bool are_same(const LocatedType& a, const LocatedType& b) {
 }
 
 // Two shapes may have the same regions up to a layer that only one of them has. Before that layer,
-// the engine cannot tell which shape is running. The regions before that layer therefore get the
-// same treatments in both shapes: the treatments of the larger shape.
+// the engine cannot tell which shape is running. In both shapes, the regions before that layer
+// therefore get the treatments of the larger shape.
 void unite_same_beginnings(const std::vector<Trace>& traces, std::vector<Plan>& plans) {
   std::vector<std::vector<LocatedType>> given;
   std::vector<Bytes> peaks;

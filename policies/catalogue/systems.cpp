@@ -44,13 +44,13 @@ std::optional<Values> values_of(const std::optional<std::string_view>& arguments
   return values;
 }
 
-// Matches a call against a spelling. Returns the values of the spelling's placeholders, or nullopt
-// if the call does not match.
+// Matches a call that the user typed against a spelling of the table, such as "titan:full". Returns
+// the values of the spelling's placeholders, or nullopt if the call does not match.
 std::optional<Values> captures(std::string_view spelling, const Call& typed) {
   const Call pattern = *parse_call(spelling);
   if (pattern.name != typed.name) return std::nullopt;
   Values captured;
-  // the only argument of the spelling is a placeholder: it stands for all arguments of the call
+  // in "name(X)", the placeholder X stands for all arguments of the call
   if (pattern.arguments && is_placeholder(*pattern.arguments)) {
     if (!typed.arguments || typed.arguments->empty()) return std::nullopt;
     captured[std::string(*pattern.arguments)] = *typed.arguments;
@@ -86,7 +86,7 @@ struct OtherKey {
 constexpr OtherKey kOtherKeys[] = {{"torchtune", "enable", "enable_activation_checkpointing"},
                                    {"titan", "ac_mode", "mode"}};
 
-// Replaces the key of an argument "KEY=VALUE" by the key's name in the table.
+// Replaces the key of an argument "KEY=VALUE" by the name that the table uses for this key.
 std::string with_table_key(std::string_view system, std::string_view argument) {
   for (const OtherKey& known : kOtherKeys) {
     const bool has_other = known.system == system && argument.starts_with(known.other) &&
@@ -98,9 +98,9 @@ std::string with_table_key(std::string_view system, std::string_view argument) {
   return std::string(argument);
 }
 
-// The system `modalities` writes its modes in two long ways:
+// The modes of the system `modalities` have two long spellings:
 // "modalities(ac_variant=X_activation_checkpointing,layers_fqn=F,...)" and
-// "modalities:X_activation_checkpointing(...)". Shortens them to "modalities:X(...)": drops
+// "modalities:X_activation_checkpointing(...)". Shortens both to "modalities:X(...)": drops
 // layers_fqn, the suffix, and the key save_ops_keys.
 void shorten_modalities(std::string& name, std::vector<std::string>& arguments) {
   constexpr std::string_view kSystem = "modalities";
@@ -128,8 +128,8 @@ void shorten_modalities(std::string& name, std::vector<std::string>& arguments) 
 constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
     {"torchtitan", "titan"}, {"transformers", "huggingface"}, {"megatron-lm", "megatron"}};
 
-// Replaces the system in the name of a mode, "torchtitan:full" or "torchtitan", by the system's
-// name in the table.
+// Replaces an alternative name of a system by the system's name in the table: "torchtitan:full"
+// becomes "titan:full", and "torchtitan" becomes "titan".
 std::string with_table_name(std::string_view name) {
   for (const auto& [other, system] : kOtherNames) {
     if (name.substr(0, name.find(':')) == other) {
@@ -180,7 +180,8 @@ std::optional<Match> find_mode(std::string_view text) {
   return std::nullopt;
 }
 
-// Returns the names and values of a spelling, without placeholders and numbers.
+// Splits a spelling into words, without placeholders and numbers: "titan:full" gives "titan" and
+// "full".
 std::vector<std::string_view> words_of(std::string_view spelling) {
   std::vector<std::string_view> words;
   while (!spelling.empty()) {

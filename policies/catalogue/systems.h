@@ -124,13 +124,13 @@ std::string_view schedule_note(std::string_view policy, Schedule schedule);
 // Returns the mode that the user meant, if only the system's name is misspelled.
 std::optional<std::string> nearest_spelling(std::string_view text);
 
-// Returns the policy that a system's spelling stands for, under the name that was typed. Values may
-// be quoted, and Python's True, False and None count as true, false and none. For the system
-// `modalities`, arguments may have the names of its configuration. The argument layers_fqn is
-// ignored, because the policy applies to all blocks. Returns Rejected for an unsupported mode, or
-// if the policy rejects the arguments. If the system does not have the mode, the message lists the
-// known modes. Returns nullopt if `call` does not begin with a system's name. For example,
-// "titan:full" and "torchtune(...)" begin with a system's name.
+// Returns the policy that a system's spelling stands for. The policy gets the spelling as its name.
+// Values may be quoted, and Python's True, False and None count as true, false and none. For the
+// system `modalities`, arguments may have the names of its configuration. The argument layers_fqn
+// is ignored, because the policy applies to all blocks. Returns Rejected for an unsupported mode,
+// or if the policy rejects the arguments. If the system does not have the mode, the message lists
+// the known modes. Returns nullopt unless `call` begins with a system's name, as "titan:full" and
+// "torchtune(...)" do.
 std::optional<std::variant<Policy, Rejected>> parse_system_spelling(std::string_view text,
                                                                     const Call& call);
 

@@ -69,7 +69,7 @@ void OpTreater::note_excluded_shapes() {
   }
 }
 
-// Notes the last add of each block's own scope. Adds of the parts of a block do not count.
+// Finds the last add of each block. Ignores adds in scopes inside the block.
 void OpTreater::note_last_adds() {
   for (const TracedBlock& block : trace_.blocks) {
     std::optional<OpId> last;

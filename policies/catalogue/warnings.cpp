@@ -121,8 +121,8 @@ void warn_of_root(const Policy& policy, std::vector<std::string>& warnings) {
                      "backward starts (whole_region), so the peak is as high as under policy none");
 }
 
-// Warns if alternation picks no op. For example, a list may contain aten::mm although the model's
-// linears have a bias and are aten::addmm.
+// Warns if a policy that keeps every second matching op matches no op. For example, its list may
+// contain aten::mm although the model's linears have a bias and are aten::addmm.
 void warn_of_empty_alternation(const Policy& policy, const Trace& trace, const Ranges& ranges,
                                std::vector<std::string>& warnings) {
   if (!policy.alternate || any_picks_in(policy.alternate->selectors, trace, ranges)) return;

@@ -1,4 +1,4 @@
-# Two names of one op. The first appears under a dispatch mode, such as selective checkpointing.
+# An op may run under either name of a pair. The first name is replaced before ops are compared.
 OTHER_NAMES = {"aten::_reshape_alias": "aten::view", "aten::add_.Tensor": "aten::add.Tensor"}
 
 

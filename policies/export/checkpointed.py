@@ -10,8 +10,8 @@ import torch
 from torch.utils.checkpoint import (CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts, noop_context_fn,
                                     set_checkpoint_early_stop)
 
-# Each kind is shared by modules of equal content. `ops` lists the ops of the module's forward in order. `save` contains
-# the indices of the ops whose results are kept. If both are empty, everything is recomputed.
+# Modules of equal content share one kind. `ops` lists the ops of the module's forward in order. `save` contains the
+# indices of the ops whose results are kept. If both are empty, everything is recomputed.
 KINDS = [
 @KINDS@]
 
@@ -19,7 +19,7 @@ KINDS = [
 MODULES = {
 @MODULES@}
 
-# Bytes of one step with the plan, minus the bytes held before the step. check_plan.py compares a run with them.
+# Bytes of one step with the plan, minus the bytes held before the step. check_plan.py compares them with a run.
 PREDICTED = {
 @PREDICTED@}
 

@@ -58,9 +58,10 @@ std::size_t count_inputs(const Plan& plan, const Plan& other, std::size_t region
   return count;
 }
 
-// Returns whether the plans differ only in running the op again, and nothing needs the op's result.
-// A plan that stops early runs no such op at the end of a region, and neither does a plan that
-// skips the op as a saved region.
+// Returns whether the plans can differ only in whether recompute runs the op, and nothing needs the
+// op's result. This is so for an op after the last saved tensor of a region that both plans
+// recompute. A plan does not run such an op again if it stops early, or if the op is in a saved
+// region.
 bool only_runs_for_nothing(const TraceIndex& trace_index, OpId op, const OpFate& planned,
                            const OpFate& other) {
   if (!planned.region || planned.region != other.region) return false;

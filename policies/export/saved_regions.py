@@ -9,12 +9,12 @@ import functools
 import torch
 import torch_remat
 
-# Every checkpointed module, and the parts of it that recompute skips. True: recompute runs an op after the part that
-# reads the part's result.
+# Every checkpointed module, and the parts of it that recompute skips. A value of True means: recompute runs an op that
+# comes after the part and reads the part's result.
 MODULES = {
 @MODULES@}
 
-# Bytes of one step with the plan, minus the bytes held before the step. check_plan.py compares a run with them.
+# Bytes of one step with the plan, minus the bytes held before the step. check_plan.py compares them with a run.
 PREDICTED = {
 @PREDICTED@}
 

@@ -21,8 +21,8 @@ namespace {
 constexpr std::string_view kRemat = "remat";
 
 // Returns the modes of the system with all their values. If the plan's policy is already a mode of
-// this system, that mode comes first. Its values are those that the user gave, which filled_modes()
-// may not try.
+// this system, that mode comes first. It has the values that the user gave, which may be missing in
+// the list of filled_modes().
 std::vector<FilledMode> candidates(const TrainingSystem& system, const Trace& trace,
                                    const Resolver& resolver, const Plan& plan) {
   std::vector<FilledMode> modes = filled_modes(system.name, trace, resolver);
@@ -45,12 +45,14 @@ std::string comment_of(const FilledMode& mode, const std::optional<PlanDifferenc
 // A mode that is equivalent to the plan.
 struct EquivalentMode {
   FilledMode mode;
-  // absent: the mode runs the same ops. Otherwise it differs in ops that run again for nothing.
+  // Absent: the mode runs the same ops as the plan. Otherwise, the two differ only in ops that run
+  // again although nothing needs their results.
   std::optional<PlanDifference> difference;
 };
 
-// Adds a mode to those of other versions. Of two modes of the same versions, keeps one that runs
-// the same ops, else the first.
+// Adds a mode to `found`, which has at most one mode for each range of versions. If `found` has a
+// mode for the same versions, replaces it only if `added` runs the same ops as the plan and the
+// known mode does not.
 void add_mode(std::vector<EquivalentMode>& found, EquivalentMode added) {
   const auto same = std::find_if(found.begin(), found.end(), [&added](const EquivalentMode& known) {
     return known.mode.entry->versions == added.mode.entry->versions;

@@ -70,9 +70,9 @@ struct RegionType {
   // true: under on_demand, this region is recomputed as a whole too, because its peak is then lower
   bool whole_on_demand = false;
   std::vector<DemandStep> demand_steps;
-  // Inputs that are moved to a store at the end of the region, as results of ops are. For each
-  // store there is one list; the list of the device is empty. No other tensor of the region may
-  // share the storage of such an input.
+  // Inputs that are moved to a store at the end of the region. For each store there is one list;
+  // the list of the device is empty. No other tensor of the region may share the storage of such an
+  // input.
   ByStore<std::vector<RegionInput>> stored_inputs;
   bool operator==(const RegionType&) const = default;
 };
@@ -80,7 +80,7 @@ struct RegionType {
 // A region: consecutive scopes, from the opening of `first_scope` to the closing of `last_scope`.
 struct PlannedRegion {
   std::string first_scope;  // "blocks.0"
-  std::string last_scope;   // "blocks.0", or "blocks.3" for a segment of four
+  std::string last_scope;   // "blocks.0"; in a region of four blocks, "blocks.3"
   int type = 0;             // index into Plan::types
   std::vector<int> layers;  // layer indices that the region covers, for people
   bool operator==(const PlannedRegion&) const = default;
@@ -100,12 +100,11 @@ struct ShapePlan {
 
 // The plan for a training step, with one or more shapes.
 //
-// Note [Shapes of a step]
-// The steps of a program may run different ops. Examples are batches with and without padding or
-// images, and evaluations. Steps that run the same ops have one shape. A plan holds one or more
-// shapes; the members inherited from ShapePlan describe the first. A region is found by the scope
-// where it begins, and each shape has a region type for it. The engine follows the shape whose ops
-// the step runs.
+// Note [Shapes of a step] The steps of a program may run different ops. Examples are batches with
+// and without padding or images, and evaluations. Steps that run the same ops have the same shape.
+// A plan holds one or more shapes; the members inherited from ShapePlan describe the first. A
+// region is found by the scope where it begins, and each shape has a region type for it. The engine
+// follows the shape whose ops the step runs.
 struct Plan : ShapePlan {
   std::vector<ShapePlan> other_shapes;
   // The hidden effects of all shapes. They apply to the whole process.

@@ -17,13 +17,12 @@
 
 namespace rematch {
 
-// Note [Lifetime of stored values]
-// The engine copies a value's whole storage to the store after its op has run. It copies an input
-// of a region when the region ends. The value's own memory is freed when the next region of the
-// plan ends, regardless of when the copy completes. Memory use is therefore determined by the plan.
-// Values that the last region would move stay where they are, because their backward comes first.
-// The first demand of backward in a region brings back the values of this region and of the region
-// before it.
+// Note [Lifetime of stored values] The engine copies a value's whole storage to the store after its
+// op has run. It copies an input of a region when the region ends. The value's own memory is freed
+// when the next region of the plan ends, regardless of when the copy completes. Memory use is
+// therefore determined by the plan. The last region moves no values, because backward reaches this
+// region first. The first demand of backward in a region brings back the values of this region and
+// of the region before it.
 enum class Store : std::uint8_t {
   kDevice,  // device memory: the value stays where its op has made it
   kHost,    // host memory

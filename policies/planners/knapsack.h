@@ -17,7 +17,7 @@ struct KnapsackItem {
 // values next to large ones are lost. Returns ascending indices of the saved items.
 std::vector<int> dp_knapsack(const std::vector<KnapsackItem>& items, double budget);
 
-// Solves the problem of PyTorch's ilp_knapsack: the most runtime within the budget. Dynamic
+// Solves the problem of PyTorch's ilp_knapsack: saves the most runtime within the budget. Dynamic
 // programming over undominated sums finds the optimum, while SciPy's solver stops at a gap of 1e-4.
 // Among sets of equal runtime, the choice may differ from PyTorch's. Returns ascending indices of
 // the saved items.

@@ -24,9 +24,9 @@ struct SacOps {
   bool must_store_random = false;
 };
 
-// Returns for each op whether it is saved. Saves the most runtime within ceil(budget_ratio * all
-// bytes). PyTorch's solver may stop 5 % below this optimum. Returns nullopt if no choice satisfies
-// all constraints.
+// Returns for each op whether it is saved. The saved ops take at most ceil(budget_ratio * all
+// bytes) and have the largest possible total runtime. PyTorch's solver may stop 5 % below this
+// optimum. Returns nullopt if no choice satisfies all constraints.
 std::optional<std::vector<bool>> sac_saves(const SacOps& ops, double budget_ratio);
 
 }  // namespace rematch

@@ -11,7 +11,7 @@
 namespace rematch {
 
 enum class ReplayExtent : std::uint8_t {
-  kPrefix,        // the first demand runs all ops that forward ran up to the stop
+  kPrefix,        // the first demand runs the ops of forward in order, up to an early stop
   kWholeClosure,  // the first demand runs all ops that live slots depend on
   kLazyClosure,   // each demand runs the ops that it needs, in the order of the demand steps
 };

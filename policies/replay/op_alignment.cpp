@@ -6,9 +6,9 @@
 namespace rematch {
 namespace {
 
-// The first op of a run costs most. Each further op costs less in a run of missing ops than in a
-// run of extra ops. After a skipped branch, the alignment therefore matches again from the second
-// op on. A single extra op is never matched with a later planned op.
+// Starting a run of unmatched ops costs most. Adding an op to a run of extra ops costs more than
+// adding one to a run of missing ops. The first op that is not the expected one therefore counts as
+// extra. After a skipped branch, ops match again from the second op on.
 constexpr std::int32_t kFirstMissing = 100;
 constexpr std::int32_t kNextMissing = 1;
 constexpr std::int32_t kFirstExtra = 100;

@@ -90,8 +90,9 @@ class ReplayPlanner {
   void hold(std::int32_t value) { tables_.is_there[value] = kYes; }
   void await(std::int32_t value) { ++tables_.num_uses[value]; }
 
-  // Plans the ops that `saved`, a range of uses, depends on. Existing values end the closure.
-  // A read at a version needs the in-place writes before it, and a collective needs its wait.
+  // Plans the ops that `saved`, a range of uses, depends on. Existing values end the closure. A
+  // read also needs the in-place writes that made the version that it reads, and a collective needs
+  // its wait.
   template <typename Uses>
   void plan_closure(const Uses& saved);
   // Plans the first `num_ops` ops, as a re-run of forward would. Omits ops whose results exist.

@@ -1,12 +1,12 @@
 // Decides which ops start a collective and which ops complete a collective.
 //
-// Note [A collective and its wait]
-// A functional collective consists of two ops. The first op starts the exchange and returns a
-// tensor that may not be filled yet. The second op, `wait_tensor`, returns when every exchange
-// started on its argument's storage is done. `wait_tensor` returns its argument itself and declares
-// no alias. Neither outputs nor in-place writes therefore show that readers of the tensor depend on
-// the wait. For this reason, code that runs the start again must also run its wait again. The wait
-// takes the tensor that the start returned, through the same view as before.
+// Note [A collective and its wait] A functional collective consists of two ops. The first op starts
+// the exchange and returns a tensor that may not be filled yet. The second op, `wait_tensor`,
+// returns when every exchange started on its argument's storage is done. `wait_tensor` returns its
+// argument itself and declares no alias. Therefore, neither the outputs of the wait nor in-place
+// writes show that readers of the tensor depend on the wait. For this reason, code that runs the
+// start again must also run its wait again. The wait takes the tensor that the start returned,
+// through the same view as before.
 #pragma once
 
 #include <array>

@@ -11,7 +11,8 @@ namespace rematch {
 // belongs to another trace (profile_problem()).
 Json profile_to_json(const Profile& profile, const Trace& trace);
 
-// Throws FormatError, with the JSON path if a single place is wrong. Ignores unknown keys.
+// Throws FormatError; the message has the JSON path if the fault is in a single place. Ignores
+// unknown keys.
 Profile profile_from_json(const Json& json);
 
 }  // namespace rematch

@@ -81,7 +81,8 @@ struct TracedOp {
   bool operator==(const TracedOp&) const = default;
 };
 
-// A scope instance: one opening of a name in forward. It covers ops [first_op, end_op).
+// A scope instance: a scope from one opening to its closing in forward. It covers ops [first_op,
+// end_op).
 struct TracedScope {
   std::string path;  // "blocks.3.attention"
   std::optional<ScopeId> parent;

@@ -14,8 +14,8 @@ namespace rematch {
 // Throws std::invalid_argument if the trace is not valid (trace_check.h).
 Json trace_to_json(const Trace& trace);
 
-// Throws FormatError, with the JSON path if a single place is wrong. Ignores unknown keys. If the
-// file does not state the classes of ops, computes classes and flops.
+// Throws FormatError; the message has the JSON path if the fault is in a single place. Ignores
+// unknown keys. If the file does not state the classes of ops, computes classes and flops.
 Trace trace_from_json(const Json& json);
 
 }  // namespace rematch

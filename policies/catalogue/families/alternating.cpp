@@ -59,8 +59,8 @@ Texts expert_exchanges() {
           "hybridep::dispatch", "hybridep::combine"};
 }
 
-// torchtitan's save list without the matmuls that torchtitan counts. The list contains neither
-// aten::max over a dimension nor gathers and all-reduces.
+// torchtitan's save list without the matmuls that torchtitan counts. The list does not contain
+// aten::max over a dimension, gathers or all-reduces.
 Texts titan_saves() {
   Texts saves = titan_attention();
   append(saves, {"aten::_flash_attention_forward", "aten::_efficient_attention_forward",

@@ -45,8 +45,8 @@ std::string to_string(const std::string& name, const RegionLists& lists);
 
 // Parses a policy that is the argument of another policy, such as `full` in
 // `keep_collectives(full)`. `words` must be one policy name. Returns that policy, renamed
-// `name(word)`. If `words` is a policy file, the error message suggests the keys `file_keys` for
-// that file.
+// `name(word)`. Rejects a policy file: the message tells the user to write the keys `file_keys`
+// into that file instead.
 std::variant<Policy, Rejected> policy_within(const std::string& name,
                                              const std::vector<std::string>& words,
                                              const std::string& file_keys);

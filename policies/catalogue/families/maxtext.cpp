@@ -51,7 +51,7 @@ Policy keeping_qkv_and(const Selectors& more) {
   return policy;
 }
 
-// Makes a minimal policy. In addition to `more`, it keeps the feed-forward's matmuls.
+// Makes one of MaxText's "minimal" policies, which keeps the feed-forward's matmuls and `more`.
 Policy minimal(Selectors more) {
   append(more, selectors({out_projection(), in_scope({kFfn}, "matmul"),
                           in_scope({kFfn, kAdapted}, "result"),

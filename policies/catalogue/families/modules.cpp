@@ -9,10 +9,10 @@
 namespace rematch {
 namespace {
 
-// Note [Output discarding] Megatron-LM recomputes a heavy module as a separate region, which keeps
-// the module's input. The output of a heavy module stays too, because the next module saves it.
-// Megatron-LM drops the output of a light module as well, and recomputes it when the next module's
-// backward needs it.
+// Note [Output discarding] Megatron-LM recomputes modules in two ways. It recomputes a heavy
+// module, such as mlp, as a separate region, which keeps the module's input. The output stays in
+// memory too, because the next module saves it. For a light module, such as layernorm, Megatron-LM
+// drops the output as well, and recomputes it when the next module's backward needs it.
 //
 // Here, a heavy module is a region over its scopes. A light module is a set of ops to recompute in
 // a region that covers the block and keeps everything else. This region runs by demand

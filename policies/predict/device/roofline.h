@@ -17,8 +17,8 @@ namespace rematch {
 // overlap with other ops. Waits take no time. The optimizer's time includes the sums of gradients.
 Profile roofline_profile(const Trace& trace, const DeviceSheet& sheet);
 
-// Computes the same profile, but with measured times of collectives. NamedLinks::name names the
-// links in the profile. Throws std::invalid_argument if links_problem() finds a problem.
+// Computes a roofline profile with measured times of collectives. NamedLinks::name names the links
+// in the profile. Throws std::invalid_argument if links_problem() finds a problem.
 struct NamedLinks {
   LinkProfile links;
   std::string name;  // "cpu.links.json: tp=2, measured on cpu over gloo"

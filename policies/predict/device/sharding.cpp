@@ -38,7 +38,7 @@ class ShardedBackward {
   IdTable<ScopeId, Bytes> gathered_;
   std::optional<ScopeId> at_work_;
   Bytes last_;          // bytes of gradients so far, not sharded
-  Bytes before_scope_;  // the part of last_ from scopes whose backward has ended
+  Bytes before_scope_;  // bytes of gradients of scopes whose backward has ended
   Bytes shared_out_;    // this rank's share of before_scope_
 };
 

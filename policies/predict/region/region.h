@@ -148,8 +148,8 @@ std::vector<StorageId> kept_storages(const RegionGraph& graph, const std::vector
 bool can_be_recomputed(const RegionGraph& graph, const RegionUse& slot);
 
 // Returns for each local op whether it runs when exactly `roots` are recomputed. Kept values end
-// the closure. A read at a version needs the in-place writes before it, and a collective needs its
-// wait.
+// the closure. A read also needs the in-place writes that made the version that it reads, and a
+// collective needs its wait.
 std::vector<bool> closure_of(const RegionGraph& graph, const std::vector<bool>& kept,
                              const std::vector<RegionUse>& roots);
 

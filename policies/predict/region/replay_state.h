@@ -64,8 +64,8 @@ class SlotGains {
 
   std::vector<int> forgotten_;
   std::vector<std::optional<Bytes>> gains_;  // indexed by slot
-  // Indexed by value and by storage: the first entry of the list of slots whose gain depends on the
-  // value or storage. A list may repeat a slot.
+  // For each value, and for each storage: the first entry of the list of slots whose gain depends
+  // on it. A list may repeat a slot.
   std::vector<OptionalIndex> of_value_;
   std::vector<OptionalIndex> of_storage_;
   std::vector<Entry> entries_;
@@ -80,8 +80,8 @@ class ReplayState {
   ReplayState& operator=(const ReplayState&) = delete;
 
   // plan_closure() plans the ops that the live slots depend on. plan_prefix() plans all ops below
-  // `stop`, except ops whose results are kept, and ops in `skipped` that nothing needs. Both
-  // functions release kept values that nothing needs.
+  // `stop`. It omits ops whose results are kept, and it omits an op of `skipped` if nothing needs
+  // the op. Both functions release kept values that nothing needs.
   void plan_closure(const std::vector<int>& slots);
   void plan_prefix(const std::vector<int>& slots, int stop, const std::vector<int>& skipped);
 

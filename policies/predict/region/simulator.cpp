@@ -93,7 +93,7 @@ class RegionPlayer {
       run_early(step.after);
       if (!step.before.empty() || !step.after.empty()) named_->push_back(std::move(step));
     }
-    if (gives_up()) return;  // a simulation that gave up may not have made the slot's value
+    if (gives_up()) return;  // after giving up, the slot's value may not exist
     state_.take(slot);
   }
 

@@ -390,7 +390,7 @@ TraceIndex::TraceIndex(const Trace& trace) : trace_(&trace), pack_events_(trace.
 }
 
 std::vector<OpRange> TraceIndex::ranges(const Plan& plan) const {
-  // number of openings that regions have used so far, by path
+  // keyed by path: number of openings of the scope up to the latest region that starts with it
   std::unordered_map<std::string_view, std::size_t> seen;
   std::vector<OpRange> ranges;
   ranges.reserve(plan.regions.size());

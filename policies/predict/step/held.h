@@ -1,6 +1,7 @@
-// Splits the bytes that a plan holds from forward to backward by reason. The total equals the bytes
-// that the step simulator holds at the end of forward, without the bytes that the program holds.
-// Bytes are counted by storage, so a tensor that two regions share is counted once.
+// Computes how many bytes a plan holds from forward to backward, split by the reason for holding
+// them. The total equals the bytes that are alive in the step simulator at the end of forward,
+// without the bytes that the program holds. Bytes are counted by storage, so a tensor that two
+// regions share is counted once.
 #pragma once
 
 #include "policies/base/bytes.h"

@@ -1,5 +1,6 @@
-// Counts the memory of values that a simulated step moves to stores. See Note [Lifetime of stored
-// values]. Does not count a value's own memory, which the simulator counts like any other storage.
+// Counts the memory that a simulated step needs to move values to stores: the copies, and new
+// device memory for values that are brought back. See Note [Lifetime of stored values]. The
+// simulator counts the original memory of the values, like any other storage.
 #pragma once
 
 #include <cstddef>

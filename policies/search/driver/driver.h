@@ -1,5 +1,5 @@
-// Answers the question of a search: finds the plan that meets a limit, the front with this plan,
-// and the best plan of a simple form. The command line and the Python package call the same
+// Answers the question of a search: finds the plan that meets a limit, the front that includes this
+// plan, and the best plan of a simple form. The command line and the Python package call the same
 // functions, so that both give the same answer to the same question.
 #pragma once
 

@@ -23,7 +23,7 @@ namespace rematch {
 
 // Measurements of one point. An absent member was not measured.
 struct MeasuredFigures {
-  // status of the run, with the words of a run's report: "ok", "oom", "timeout"
+  // status of the run, as in the run's report: "ok", "oom", "timeout"
   std::string status = "ok";
   std::string reason;         // reason for a status other than ok
   std::optional<Bytes> peak;  // bytes of tensors, as returned by peak_of_tensors()
@@ -183,8 +183,8 @@ class FrontSearch {
   FrontSearch(const FrontSearch&) = delete;
   FrontSearch& operator=(const FrontSearch&) = delete;
 
-  // Returns a front of at most `max_points` points. Exceeds this number by a point for each
-  // baseline that no other point matches or beats, and by the undominated points of `answers`.
+  // Returns a front of at most `max_points` points. Beyond this number, adds a point for each
+  // baseline that no other point matches or beats, and the undominated points of `answers`.
   Front front(std::size_t max_points, const std::vector<Plan>& baselines,
               const std::vector<FrontPoint>& answers = {});
 

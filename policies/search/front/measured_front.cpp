@@ -285,7 +285,7 @@ void weigh_measurement(Front& front, const std::vector<std::size_t>& anchors,
   mark_losers(front, noise);
   add_measured_areas(front, noise, measurement);
   front.measurement = std::move(measurement);
-  // recomputed here, because the verdict uses calibrated times
+  // makes the verdict again, now with calibrated times
   if (!front.points.empty()) front.verdict = verdict_of(front);
 }
 

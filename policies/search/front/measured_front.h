@@ -46,9 +46,9 @@ std::string family_of(const std::string& policy);
 // point.
 FrontMeasurement weigh_prediction(const Front& front);
 
-// Derives calibrated times, errors, lost points and hypervolumes from the measured figures of the
-// front's points and baselines. The points must already hold their measured statuses, peaks and
-// step times.
+// Computes calibrated times, errors and hypervolumes from the measured figures of the front's
+// points and baselines. Marks points that lost to another point. The points must already hold their
+// measured statuses, peaks and step times.
 void weigh_measurement(Front& front, const std::vector<std::size_t>& anchors,
                        std::optional<std::array<double, 2>> control_interval);
 

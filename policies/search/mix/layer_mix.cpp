@@ -25,8 +25,8 @@ struct MixLabel {
   std::int32_t rest = 0;  // index of the label for the layers after this option's layers
 };
 
-// The maximum number of labels after a stop. With this many labels, a layer takes less than a
-// millisecond.
+// The maximum number of labels once a stop has been requested. The remaining layers then take less
+// than a millisecond each.
 constexpr std::size_t kLabelsOnceStopped = 64;
 
 using MixLabels = std::vector<MixLabel>;  // sorted by ascending peak; times strictly descend

@@ -40,9 +40,9 @@ std::vector<MixJob> jobs_at(const MixProblem& problem, int layer);
 // Note [The order of options on equal layers] Each layer's gradients have G bytes. Subtract G from
 // what each layer holds and from its transient. The peak is then the maximum over all layers of the
 // bytes that earlier layers hold plus the layer's own transient. This is a scheduling problem with
-// release and delivery times. After the subtraction, layers that hold nothing or less come first,
-// by increasing transient. The others follow by decreasing transient minus held bytes (Jackson;
-// Abdel-Wahab and Kameda).
+// release and delivery times. After the subtraction, layers whose held bytes are zero or negative
+// come first, by increasing transient. The others follow by decreasing transient minus held bytes
+// (Jackson; Abdel-Wahab and Kameda).
 void order_jobs(const MixProblem& problem, int first_layer, std::vector<MixJob>& jobs);
 
 }  // namespace rematch

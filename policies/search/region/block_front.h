@@ -16,12 +16,12 @@
 namespace rematch {
 
 struct BlockPoint {
-  Bytes saved;      // bytes held from forward to backward; excludes free storages
+  Bytes saved;      // bytes held from forward to backward; excludes storages that are free to keep
   Bytes transient;  // RegionSimulation::boundary_peak, which includes saved bytes
   std::chrono::nanoseconds recompute{};  // time of the ops that recompute executes
   int num_recomputed = 0;                // number of ops that recompute executes
   std::vector<int> saves;                // saved ops as ascending local indices
-  Bytes kept;                            // like `saved`, but includes free storages
+  Bytes kept;                            // like `saved`, but with storages that are free to keep
   Bytes demanded;                        // RegionSimulation::demanded_peak
 };
 

@@ -103,11 +103,12 @@ SaveSets to_sets(const std::vector<SaveLabel>& labels, const ChoiceLists<int>& s
   return result;
 }
 
-// Note [Why closure costs need a frontier] On demand, an op runs if it is not kept and its result
-// is read by backward or by an op that runs. The cost of a save set is therefore not a sum over its
-// ops. The program decides ops from the last to the first. Earlier ops depend on the decisions so
-// far only through the set of wanted ops. Two labels are therefore compared only if they have the
-// same wanted ops. Few such states exist, because few values cross any cut of a block.
+// Note [Why closure costs need a frontier] On demand, recompute runs an op if the op is not kept
+// and its result is wanted: backward or another op that recompute runs reads it. The cost of a save
+// set is therefore not a sum over its ops. The program decides for one op after another, from the
+// last to the first, whether to save it. The decisions so far affect earlier ops only through the
+// set of ops whose results are wanted. Two labels are therefore compared only if this set is the
+// same. Few such states exist, because few values cross any cut of a block.
 class ClosureProgram {
  public:
   ClosureProgram(const RegionGraph& graph, const SaveSetCosts& costs, std::size_t max_labels)

@@ -24,7 +24,7 @@ struct SaveSetCosts {
 };
 
 struct SaveSet {
-  Bytes saved;  // bytes held, including constants of the region, excluding free storages
+  Bytes saved;  // bytes held, including constants of the region, excluding `free_storages`
   std::chrono::nanoseconds recompute{};
   std::vector<int> ops;  // saved ops as ascending local indices
 };

@@ -91,8 +91,8 @@ class SpanPricer {
 // counts in the transient and not in the held bytes.
 class SpanTally {
  public:
-  // First pays for those storages of these spans that several spans read. The pricer must outlive
-  // the tally.
+  // Starts with the storages that these spans own and that several spans read. They are paid for
+  // before any piece is added. The pricer must outlive the tally.
   explicit SpanTally(SpanPricer& pricer);
 
   const PieceFigures& shared() const { return shared_; }

@@ -74,9 +74,9 @@ enum class Offloading : std::uint8_t { kNever, kAllowed };
 SpanMap make_spans(const Trace& trace, const OpTimes& times, Repeats repeats = Repeats::kAreBlocks,
                    Offloading offloading = Offloading::kNever);
 
-// Returns the most bytes that backward has allocated just before it reaches the graph. Considers
-// the ops of backward after the last event of other packs and before the first event of the graph's
-// packs.
+// Considers the ops of backward that run after the last event of other packs and before the first
+// event of the graph's packs. Returns the most bytes that backward has allocated at one of these
+// ops.
 Bytes most_born_before(const Trace& trace, const RegionGraph& graph);
 
 // kAll: all options; kHull: only options on the convex hull

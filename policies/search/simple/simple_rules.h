@@ -14,8 +14,8 @@ namespace rematch {
 struct SimpleRules {
   SpanOptions options;
   // The number of rules, counted from the first, that are worth combining with others. No other
-  // rule beats such a rule in held bytes, transient and time of every kind. The remaining rules are
-  // only worth applying to all layers.
+  // rule beats such a rule in held bytes, transient and time for every kind of block. The remaining
+  // rules are only worth applying to all layers.
   int num_paired = 0;
 };
 

@@ -69,8 +69,8 @@ Coverage coverage_of(const PlannedRegion& region, const TracedBlock& block,
   return covers ? Coverage::kCovers : Coverage::kElsewhere;
 }
 
-// Returns for each block of the trace which run of its layer the block is, counted from 0. Absent:
-// the layer runs only once.
+// Returns for each block of the trace the number of earlier runs of the same layer. Absent: the
+// layer runs only once.
 std::vector<OptionalIndex> runs_of_blocks(const Trace& trace) {
   std::map<std::string_view, int> total;
   for (const TracedBlock& block : trace.blocks) ++total[trace.scopes[block.scope].path];

@@ -14,8 +14,8 @@ import torch
 from torch.utils.checkpoint import (CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts, noop_context_fn,
                                     set_checkpoint_early_stop)
 
-# Each kind is shared by modules of equal content. `ops` lists the ops of the module's forward in order. `save` contains
-# the indices of the ops whose results are kept. If both are empty, everything is recomputed.
+# Modules of equal content share one kind. `ops` lists the ops of the module's forward in order. `save` contains the
+# indices of the ops whose results are kept. If both are empty, everything is recomputed.
 KINDS = [
     {"early_stop": True, "preserve_rng_state": False,
      "save": [7, 11, 15, 20, 29, 32, 35],
@@ -33,7 +33,7 @@ MODULES = {
     "blocks.1": 0,
 }
 
-# Bytes of one step with the plan, minus the bytes held before the step. check_plan.py compares a run with them.
+# Bytes of one step with the plan, minus the bytes held before the step. check_plan.py compares them with a run.
 PREDICTED = {
     "peak_bytes": 29504,
     "peak_bytes_without": 29504,
@@ -51,7 +51,7 @@ PREDICTED = {
     },
 }
 
-# Two names of one op. The first appears under a dispatch mode, such as selective checkpointing.
+# An op may run under either name of a pair. The first name is replaced before ops are compared.
 OTHER_NAMES = {"aten::_reshape_alias": "aten::view", "aten::add_.Tensor": "aten::add.Tensor"}
 
 
