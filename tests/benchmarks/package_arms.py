@@ -19,11 +19,11 @@ POLICIES = ("full", "attn_only", "save_mm")
 aten = torch.ops.aten
 SAVED_OPS = {"full": [], "attn_only": [aten._scaled_dot_product_flash_attention_for_cpu.default],
              "save_mm": [aten.mm.default, aten.addmm.default, aten.bmm.default]}
-# The modules of a layer. Each module is also the name of a level, which keeps the tensors that backward needs from the
+# The names of a layer's modules. Each name is also a level, which keeps the tensors that backward needs from the
 # module.
 MODULES = ("attention", "feed_forward")
-# For each level, the path in the layer of the module or method whose results torch_remat keeps. torch_remat cannot
-# select ops, so save_mm is missing.
+# For each level, names the module or method of a layer whose results torch_remat keeps. torch_remat cannot select ops,
+# so save_mm has no entry.
 REMAT_REGIONS = {"full": None, "attn_only": "attention.mix", "attention": "attention", "feed_forward": "feed_forward"}
 
 

@@ -5,9 +5,10 @@ or with package rematch, torch.utils.checkpoint or torch_remat.
 
 package_model.py defines the MODELs and package_arms.py the ARMs. The empty argument keeps the order of arguments the
 same as in step_server.py. There are two requests in addition to those of step_server.py: `peak 0` returns the peak
-bytes of a step, minus the bytes held before it, and `bits 0` returns a digest of a step's loss and gradients. With
---count the server answers only `ops` and `peak`, because counting replaces the allocator and would distort times. Times
-are CPU time of the process, which other processes disturb less than wall-clock time."""
+bytes of a step, minus the bytes held before the step, and `bits 0` returns a digest of a step's loss and gradients. 0
+is the index of the only arm. With --count the server answers only `ops` and `peak`, because counting replaces the
+allocator and would distort times. Times are CPU time of the process, which other processes disturb less than wall-clock
+time."""
 
 import gc
 import hashlib

@@ -1,5 +1,5 @@
-# Installs BUILD into WORK, builds the example SOURCE against the installation, and runs both programs from a separate
-# folder. Any failure ends the script with an error.
+# Installs BUILD into WORK and builds the example SOURCE against the installation. Runs the installed rematch and the
+# example from a separate folder. Any failure ends the script with an error.
 file(REMOVE_RECURSE ${WORK})
 file(MAKE_DIRECTORY ${WORK}/elsewhere)
 

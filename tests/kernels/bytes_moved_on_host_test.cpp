@@ -24,7 +24,7 @@ using Element16 = __nv_bfloat16;
 
 constexpr std::size_t kElementBytes = 2;
 constexpr std::size_t kSumBytes = 4;
-constexpr std::size_t kBatchRows = 70;  // more rows than one block of partial sums covers
+constexpr std::size_t kBatchRows = 70;  // more than kRowsInBlock
 constexpr std::size_t kWidth = 304;
 constexpr std::size_t kSize = kBatchRows * kWidth;
 constexpr auto kBf16 = Element::kBFloat16;

@@ -1,5 +1,5 @@
-// Measures how close the fused ops' CUDA kernels come to the card's memory bandwidth. The bandwidth
-// is the least number of bytes that any kernel must move (kernels/README.md), divided by the time
+// Measures how close the fused ops' CUDA kernels come to the card's memory bandwidth. A kernel's
+// bandwidth is the least number of bytes that it must move (kernels/README.md), divided by the time
 // between two CUDA events.
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>

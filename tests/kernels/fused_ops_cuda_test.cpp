@@ -25,8 +25,8 @@ struct Case {
   Tensors constants = {};                        // further inputs, without a gradient
 };
 
-// The widths are not divisible by the size of a block of threads. There are more rows than one
-// block of partial sums covers.
+// The widths are not divisible by the size of a block of threads. There are more than kRowsInBlock
+// rows.
 std::vector<Case> cases() {
   const auto angle = at::randn({5, 1, 9});
   return {

@@ -143,9 +143,8 @@ TEMPLATE_TEST_CASE("the CUDA kernel of rope rotates each pair", "", float, doubl
   }
 }
 
-// Tests more rows than one block of partial sums covers, with gaps between rows. Depending on the
-// width, a thread makes one, two or three accesses per row, or too many to keep its part of the row
-// in registers.
+// Tests more than kRowsInBlock rows, with gaps between the rows. Depending on the width, a thread
+// makes one, two or three accesses per row, or too many to keep its part of the row in registers.
 TEMPLATE_TEST_CASE("the CUDA kernels of rms_norm compute the right values", "", float, double,
                    __nv_bfloat16) {
   using Sum = typename Type<TestType>::Sum;
@@ -253,8 +252,8 @@ TEST_CASE("the CUDA kernels of modulate compute the right values") {
   }
 }
 
-// The 900 classes are split into chunks of 600 and 300, or of 601 and 299. Rows of the odd chunks
-// are not divisible into vectors.
+// The 900 classes are split into chunks of 600 and 300, or of 601 and 299. Rows of 601 and 299
+// elements are not divisible into vectors.
 TEMPLATE_TEST_CASE("the CUDA kernels of cross-entropy compute the right values in chunks", "",
                    float, double) {
   constexpr std::size_t kRows = 5;

@@ -32,8 +32,8 @@ at::Tensor random(at::IntArrayRef sizes);
 // Checks that the op and its backward are each one op at the dispatcher. Also checks which tensors
 // are saved before the kernel runs, and which tensors are saved after the kernel.
 void check_one_op(const OpCase& op);
-// Compares output and gradients with the results of the composition in the same dtype. Elements
-// must agree within `tolerance` of the largest.
+// Compares output and gradients with the results of the composition in the same dtype. Elements may
+// differ by `tolerance` times the largest element.
 void check_composition(const OpCase& op, at::ScalarType dtype, double tolerance);
 // Checks gradients against central differences in double.
 void check_finite_differences(const OpCase& op);

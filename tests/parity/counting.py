@@ -58,7 +58,7 @@ class Counting:
     def step(self, forward):
         """Runs forward and backward once. Bytes are relative to the bytes held before."""
         gc.collect()
-        gc.disable()  # keeps tensors in reference cycles alive; they are a cost of Python and are counted
+        gc.disable()  # tensors in reference cycles stay alive, and count as a cost of Python
         self.library.parity_start()
         try:
             loss = forward()

@@ -51,8 +51,8 @@ class CountingAllocator final : public c10::Allocator {
   }
 };
 
-// Ops of torch.utils.checkpoint's own bookkeeping: metadata-only detaches, and two tensors without
-// elements per region.
+// Returns whether the op is bookkeeping of torch.utils.checkpoint, which detaches tensors and makes
+// two empty tensors for each region.
 bool belongs_to_checkpoint(const std::string& name, const torch::jit::Stack& stack) {
   if (name == "aten::detach") return true;
   return name == "aten::empty.memory_format" && stack.back().toTensor().numel() == 0;
@@ -105,8 +105,9 @@ void parity_start() {
 
 void parity_stop() { c10::impl::tls_set_dispatch_key_included(c10::DispatchKey::Fake, false); }
 
-// While a Python mode handles an op, torch excludes all keys from Python upwards, including Fake.
-// Call this in the mode's handler before it calls the op.
+// While a Python mode handles an op, torch excludes all dispatch keys from Python upwards. This
+// function includes Fake again, so that the ops that the mode's handler calls are counted. Call it
+// in the handler.
 void parity_see_ops_of_mode() {
   c10::impl::tls_set_dispatch_key_excluded(c10::DispatchKey::Fake, false);
 }

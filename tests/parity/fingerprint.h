@@ -1,6 +1,7 @@
-// The facts that determine the bits of a CPU kernel, except its input. These facts are PyTorch's
-// version, the instructions that PyTorch and its math libraries choose, and the number of threads.
-// Python writes them into the golden files and C++ compares them, so both include this file.
+// The facts that, together with a kernel's input, determine the bits of its result on a CPU:
+// PyTorch's version, the instructions that PyTorch and its math libraries choose, and the number of
+// threads. Python writes these facts into the golden files and C++ compares them, so both include
+// this file.
 #pragma once
 
 #include <ATen/Context.h>

@@ -169,7 +169,7 @@ class Whole(nn.Module):
 
 
 def split_block(block, mesh, splits_tokens):
-    """Shards a Llama block by torchtitan's plan. Rows hold the tokens of all sequences."""
+    """Shards a Llama block by torchtitan's plan. The rows of an activation are the tokens of all sequences."""
     rows = Shard(0) if splits_tokens else Replicate()
     enter = PrepareModuleInput(input_layouts=(rows,), desired_input_layouts=(Replicate(),))
     plan = {
@@ -188,8 +188,8 @@ def split_block(block, mesh, splits_tokens):
 
 def split(model, layout, policy, mesh):
     if layout == "fsdp=2":
-        # The default frees a block's gathered weights after forward and gathers them again in backward. The weights of
-        # embedding and head stay gathered.
+        # FSDP2 frees a block's gathered weights after forward and gathers them again in backward, except under no_reshard.
+        # The weights of embedding and head stay gathered.
         for block in model.blocks:
             fully_shard(block, mesh=mesh, reshard_after_forward=policy != "no_reshard(none)")
         for part in (model.embed, model.head):
@@ -201,7 +201,8 @@ def split(model, layout, policy, mesh):
 
 
 def between_blocks(layout, mesh):
-    """Returns two functions: one for the rows before the first block, and one for the rows after the last block."""
+    """Returns two functions: one is applied to the input of the first block, the other to the output of the last
+    block."""
     if not layout.endswith(",sp"):
         return lambda x_TD: x_TD, lambda x_TD: x_TD
     rows, whole = [Shard(0)], [Replicate()]

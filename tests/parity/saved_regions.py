@@ -10,8 +10,8 @@ VERSION = "0.2.2"
 
 
 class SavedRegions(Regions):
-    """`save` names parts of a block, such as "attention" or "self_attention.core". Ops of recompute read the results of
-    all parts, except those in `unread`."""
+    """`save` names parts of a block, such as "attention" or "self_attention.core". Recompute reads the results of all
+    saved parts, except those in `unread`."""
 
     def __init__(self, *save, unread=()):
         super().__init__()
@@ -24,8 +24,8 @@ class SavedRegions(Regions):
         if name not in self.saved:
             return function(*inputs)
         result = torch_remat.region(function, name, recompute=False)(*inputs)
-        # Outside modules, torch_remat does not see which ops read a tensor. The op that reads this result is outside,
-        # so torch_remat must be told that recompute needs the result.
+        # torch_remat sees which ops read a tensor only inside modules. This result is read outside modules, so
+        # torch_remat must be told that recompute needs it.
         if name not in self.unread:
             torch_remat.recompute_needs_tensor(result)
         return result
@@ -38,7 +38,7 @@ def saving(*regions):
     return f"remat(save=[{','.join(regions)}])", SavedRegions(*regions)
 
 
-# The parts of the block that a region of torchtitan contains.
+# Maps a region of torchtitan to the parts of the block that the region contains.
 TITAN_REGIONS = {
     "attention.qkv_linear.wqkv.linear": ["attention.wq", "attention.wk", "attention.wv"],
     "attention.inner_attention": ["attention.core"],
@@ -49,7 +49,8 @@ TITAN_REGIONS = {
 
 
 def saving_as_titan(*regions):
-    """torchtitan always saves the last add. It reads the result of w2, and only the next block reads its own."""
+    """torchtitan always saves the add that ends a block. This add reads the result of w2, so recompute does not need
+    that result. Only the next block reads the result of the add."""
     parts = [part for region in regions for part in TITAN_REGIONS[region]]
     saved_regions = SavedRegions("last_add", *parts, unread=("last_add", "ffn.w2"))
     return f"remat_titan(save=[{','.join(regions)}])", saved_regions

@@ -72,7 +72,7 @@ class RecipesTest(unittest.TestCase):
 
 
 class PolicyRecipeTest(unittest.TestCase):
-    """The list of policies in the recipe's test is the list that the catalogue's sources define."""
+    """Every policy that the recipe's test lists is defined in the catalogue's sources."""
 
     def test_every_listed_policy_is_defined_in_the_named_folder(self):
         listed = (ROOT / "tests/policies/catalogue/parse_policy_test.cpp").read_text(encoding="utf-8")

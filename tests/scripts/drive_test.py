@@ -91,7 +91,7 @@ OPS = [{"name": name, "class": kind, "scope": scope}
 
 
 class StandIn:
-    """Stands in for the tool. Answers the calls that draw_case() makes, without starting a process."""
+    """Stands in for the rematch command. Answers the calls that draw_case() makes, without starting a process."""
 
     def json(self, *words):
         if "--systems" in words:
@@ -257,7 +257,7 @@ class VerdictTest(unittest.TestCase):
     def test_a_run_that_goes_on_without_a_policy_has_a_refused_point(self):
         with tempfile.TemporaryDirectory() as folder:
             execution = Execution(mock.Mock(), Case(0, {"--model": "llama_small"}, {}), pathlib.Path(folder))
-            self.assertFalse(execution.has_refused_point(Done([], 5, "", "")))  # false, because there is no report
+            self.assertFalse(execution.has_refused_point(Done([], 5, "", "")))  # there is no report yet
             for status, is_refused in (("refused", True), ("oom", False)):
                 execution.report_file.write_text(json.dumps({"points": [{"status": "ok"}, {"status": status}]}))
                 self.assertIs(execution.has_refused_point(Done([], 5, "", "")), is_refused)

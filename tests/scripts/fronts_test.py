@@ -23,8 +23,8 @@ def points(*pairs):
 
 
 class PlaneTest(unittest.TestCase):
-    # The points are the same as in tests/policies/search/front/front_test.cpp. (4, 8), (6, 5) and (9, 2) cover 12, 12
-    # and 3 of 100. (7, 9) is dominated, and (12, 1) lies beyond the reference.
+    # The points are the same as in tests/policies/search/front/front_test.cpp. (4, 8), (6, 5) and (9, 2) cover areas of
+    # 12, 12 and 3 out of 100. (7, 9) is dominated, and (12, 1) lies beyond the reference.
     def test_hypervolume_is_a_sum_of_rectangles(self):
         found = hypervolume_ratio(points((9, 2), (4, 8), (12, 1), (7, 9), (6, 5)), Point("", 10, 10))
         self.assertAlmostEqual(found, 0.27)
@@ -42,7 +42,8 @@ class PlaneTest(unittest.TestCase):
         front, between, below = [Point("a", 10, 9), Point("b", 20, 5)], Point("x", 15, 7), Point("y", 5, 20)
         answers = {15: Point("c", 14, 6), 5: None}
         answered = with_answers(front, [between, below, Point("z", 30, 6)], answers.pop)
-        # the search was asked for a plan at the peaks of `between` and `below`, but not of z, because b matches z
+        # The search was asked for plans at the peaks of `between` and `below`. It was not asked for z, because b is no
+        # larger and no slower than z.
         self.assertEqual(answers, {})
         self.assertEqual(answered, [*front, Point("c", 14, 6)])
         self.assertEqual(unmatched([between, below], answered), [below])
@@ -67,7 +68,7 @@ class MeasuredTest(unittest.TestCase):
         self.assertEqual(spread_of([10, 12, 11, 900, 9]), 1)
 
     def test_times_within_two_spreads_of_both_are_equal(self):
-        # The spreads are 3 and 2, so times that differ by 10 are equal.
+        # The spreads are 3 and 2. Times that differ by up to twice their sum, 10, are equal.
         for ours, num_ahead in ((110, 0), (111, 1)):
             self.assertEqual(len(compared([(500, ours, 3)], [(500, 100, 2)]).ahead()), num_ahead)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Tests scripts/gpu_queue without a GPU: which changes make a question open again, which questions fit into the
-available time, and the verdicts on made-up reports. Also tests how a run continues after a question that failed or was
-stopped."""
+"""Tests scripts/gpu_queue, which runs the commands of queue entries ("questions"), without a GPU. Tests which changes
+of the sources make an answer outdated, which questions fit into the available time, and the verdicts on made-up
+reports. Also tests how a run of the queue continues after a question that failed or was stopped."""
 
 import contextlib
 import io
@@ -31,7 +31,7 @@ def typed(*words):
 
 
 def question(name="x", code="", **changes):
-    """Makes a question whose command is Python code."""
+    """Makes a queue entry (a "question") whose command is Python code."""
     made = {"what": "made up", "value": 1, "seconds": 30, "lane": "times", "gpu": False,
             "commands": [[sys.executable, "-c", code]]}
     return questions.Question(name, **{**made, **changes})
@@ -836,7 +836,7 @@ class RunTest(unittest.TestCase):
             times[asked.name] = (begin, time.monotonic(), threading.get_ident())
             return found
 
-        # Each "values" question waits until all of them have begun.
+        # Each question of lane "values" waits until all four of them have begun.
         code = ("import pathlib, sys, time\nfolder, own = sys.argv[1:]\n(pathlib.Path(folder) / own).touch()\n"
                 "while len(list(pathlib.Path(folder).glob('v?'))) < 4: time.sleep(0.01)")
         asked = [question(f"v{i}", lane="values", commands=[[sys.executable, "-c", code, "{out}", f"v{i}"]])

@@ -1,6 +1,6 @@
-"""Tests that the top README begins with the question, the table and five lines of code, and has under 200 lines. Runs
-every command of every README, and checks that it prints what the README shows. readme_commands.json lists the commands
-that are not run here, with the reason and the file that runs them instead."""
+"""Tests that the README in the root begins with a question, a table and five lines of code, and has under 200 lines.
+Runs every command of every README, and checks that it prints what the README shows. readme_commands.json lists the
+commands that are not run here, with the reason and the file that runs them instead."""
 
 import dataclasses
 import itertools
@@ -22,7 +22,7 @@ NOT_TYPED = json.loads((ROOT / "tests" / "scripts" / "readme_commands.json").rea
 # Pictures in READMEs: blocks that are neither commands nor output.
 PICTURES = {"policies/README.md": ["models -> harness/trace"]}
 OMITTED = "..."  # a line of a README that stands for any lines of the output
-# The answer of this command has measured times, whose difference noise may hide.
+# This command compares measured times. Noise may hide their difference, so the verdict varies.
 MEASURED = "scripts/rematch compare before.json after.json"
 
 
@@ -266,7 +266,7 @@ class TypedTest(unittest.TestCase):
 
 
 class FiguresTest(unittest.TestCase):
-    """Sentences and tables that repeat figures of an output. TypedTest compares that output with what is printed."""
+    """Checks sentences and tables of READMEs that repeat figures of an output. TypedTest checks the output itself."""
 
     def test_the_bullets_under_the_front_follow_from_its_rows(self):
         text = readmes()["policies/search/README.md"]

@@ -1,4 +1,5 @@
-"""The tool finds whole comments, printed strings and README sentences, and samples them by a seed."""
+"""Tests that scripts/checks/sentences.py finds whole comments, printed strings and README sentences, and samples them
+by a seed."""
 
 import pathlib
 import subprocess

@@ -37,8 +37,8 @@ OpCase rms_norm_case(at::Tensor x, bool has_weight) {
           /*saved_before=*/has_weight ? 2 : 1};
 }
 
-// Tests widths below, at and between vector lengths, and more rows than one block of partial sums
-// covers.
+// Tests widths that are smaller than a vector, fill whole vectors, or leave a remainder. Also tests
+// more than kRowsInBlock rows.
 TEST_CASE("rms_norm satisfies the checks of fused ops") {
   for (const auto& sizes : std::vector<std::vector<std::int64_t>>{
            {1}, {5, 1}, {3, 7}, {2, 4, 16}, {70, 33}, {2, 50, 96}}) {

@@ -42,9 +42,9 @@ TEST_CASE("latent attention runs one attention op per block") {
   CHECK(count == 2);
 }
 
-// The table has 64 dimensions. Before stretching, the context has 4096 tokens. Over these, pair i
-// makes 4096 * 10000^(-i / 32) / (2 pi) turns: 32 turns at i = 10.5, and one turn at i = 22.5. So
-// pairs up to 10 keep their frequency, and pairs from 23 on become 40 times slower.
+// The table has 64 dimensions. Before stretching, the context has 4096 tokens. Over 4096 tokens,
+// pair i makes 4096 * 10000^(-i / 32) / (2 pi) turns: 32 turns at i = 10.5, and one turn at i =
+// 22.5. So pairs up to 10 keep their frequency, and pairs from 23 on get 1 / 40 of their frequency.
 TEST_CASE("the rotary table is stretched by the formula of YaRN") {
   const RotaryTable table = make_yarn_table(3, 64, at::kCPU);
   const auto angle = [&](std::int64_t pair) {

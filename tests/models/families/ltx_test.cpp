@@ -28,8 +28,8 @@ at::Tensor tensor_of(std::vector<double>& values, at::IntArrayRef sizes) {
   return at::from_blob(values.data(), sizes, at::TensorOptions().dtype(at::kDouble)).clone();
 }
 
-// LTX-Video in double, written as in diffusers: cosines and sines are repeated for both elements of
-// a pair, attention is softmax(q k^T + mask) v. The code is slow and simple.
+// LTX-Video in double, written as in diffusers. Each cosine and sine is repeated for both elements
+// of a pair, and attention is softmax(q k^T + mask) v. The code is slow and simple.
 class LtxReference {
  public:
   LtxReference(const ModelSpec& spec, std::map<std::string, at::Tensor> parameters)

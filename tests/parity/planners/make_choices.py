@@ -4,7 +4,7 @@ scipy, pulp and pwlf:
 
     DIR/bin/python tests/parity/planners/make_choices.py
 
-The solvers of sac_milp and of the choice of ops stop within 5 % of the optimum. Keys with "exact" hold the optimal
+PyTorch's integer programs for modules and for ops stop within 5 % of the optimum. Keys with "exact" hold the optimal
 answers."""
 
 import json

@@ -80,8 +80,8 @@ std::set<std::string> ops_of(const std::vector<Selector>& selectors) {
   return names;
 }
 
-// Checks the list itself. The kept ops of a trace would not show it, because attention is matched
-// by class and collectives are always kept.
+// Checks the save list itself. A resolved plan would not show every entry of the list, because
+// attention is matched by class and collectives are always kept.
 TEST_CASE("sac_titan's save list has exactly the ops that torchtitan's own list names") {
   const std::vector<std::string> kept = {"aten::addmm",
                                          "aten::bmm",

@@ -29,9 +29,9 @@ Names executed_again(const Trace& trace, const Plan& plan, Schedule schedule) {
   return names;
 }
 
-// A block whose scope `part` runs a matmul, a gate and a matmul. Outside the scope, a gate runs
-// before it and an add after it. Backward of a matmul reads the matmul's input and weight. Backward
-// of a gate reads the gate's input. Backward of the add reads nothing.
+// A block in which the scope `part` runs a matmul, a gate and a matmul. Another gate runs before
+// this scope, and an add after it. Backward of a matmul reads the matmul's input and weight.
+// Backward of a gate reads the gate's input. Backward of the add reads nothing.
 Trace gate_part_add() {
   TraceBuilder builder("gate_part_add");
   const ValueId x = builder.outside({8, 8}, "float32", /*needs_grad=*/true);
@@ -53,8 +53,8 @@ Trace gate_part_add() {
 
 constexpr std::int64_t kOne = 8 * 8 * 4;  // bytes of each tensor of gate_part_add
 
-// The gate runs again, so the first matmul's input is not kept. The result of relu is kept, because
-// backward reads it. The part's result is kept, because the add reads it again.
+// The first gate runs again, so the first matmul's input is not kept. The result of relu is kept,
+// because backward reads it. The part's result is kept, because the add runs again and reads it.
 TEST_CASE(
     "a saved region does not run again, and keeps the results that ops outside the region read") {
   const Trace trace = gate_part_add();
@@ -238,8 +238,8 @@ bool cannot_be_kept(const TracedOp& op, const PlannedOp& planned) {
 }
 
 // Outside saved regions, all ops before the early stop run again. Inside saved regions, an op runs
-// again only if its results cannot be kept. Without any one of the kept results, another op would
-// have to run again.
+// again only if its results cannot be kept. Every kept result is needed: if it were not kept,
+// another op would have to run again.
 TEST_CASE("recompute runs all ops outside saved regions and saves no dead results", "[property]") {
   check_property("saved regions", [] {
     const Trace trace = random_trace(*rc::gen::inRange<std::uint32_t>(0, 40));

@@ -63,8 +63,8 @@ TEST_CASE("hidden effects of all shapes are combined") {
   CHECK(combined({traces[1]}, {plans[1]}).hidden == traces[1].hidden);
 }
 
-// In the first shape, blocks 0 and 1 form one region, and blocks 2 and 3 form another. Regions of
-// the second shape begin at the same scopes.
+// In the plan of the first shape, blocks 0 and 1 form one region, and blocks 2 and 3 form another.
+// In the plan of the second shape, each block is a region.
 TEST_CASE("regions of different lengths stay unchanged") {
   const std::vector<Trace> traces = {toy_llama(), toy_biased()};
   const std::vector<Plan> plans = {of("segments(2)", traces[0]), of("full", traces[1])};
@@ -100,9 +100,9 @@ TEST_CASE("plans are combined even if a layer is checkpointed in only one of the
   CHECK(first_scopes(plan.other_shapes[0]) == all);
 }
 
-// In the first shape, a region is a whole block. In the second shape, the parts of the block are
-// separate regions. The engine may open the first shape's region at a block before it knows which
-// shape runs.
+// In the plan of the first shape, a region is a whole block. In the plan of the second shape, the
+// parts of a block are separate regions. When a block begins, the engine may not yet know the shape
+// of the step, and may open the first plan's region.
 TEST_CASE("regions inside a region of another shape are merged into that region") {
   const std::vector<Trace> traces = {toy_llama(), toy_biased()};
   const std::vector<Plan> plans = {of("full", traces[0]),
@@ -117,7 +117,7 @@ TEST_CASE("regions inside a region of another shape are merged into that region"
   CHECK(predicted(traces[1], other).recomputed_ops > 0);
 }
 
-// The shapes differ only in sizes, which the list of ops does not show.
+// Two shapes differ only in their sizes, which the list of ops does not show.
 TEST_CASE("shapes that run the same ops get the plan of the larger shape") {
   const std::vector<Trace> traces = {toy_llama({.tokens = 8}), toy_llama({.tokens = 32}),
                                      toy_biased()};
@@ -132,8 +132,9 @@ TEST_CASE("shapes that run the same ops get the plan of the larger shape") {
   CHECK(plan.other_shapes[1] == plans[2]);
 }
 
-// Layer 2 of the second shape runs different ops. Until then, the engine cannot know which shape
-// runs. The first shape's region continues after layer 0, and the second shape's region ends there.
+// In the second shape, layer 2 runs different ops. Until layer 2, the engine cannot know which
+// shape a step has. The first plan's region continues after layer 0, but the second plan's region
+// ends there.
 TEST_CASE("a region is split where a region of another shape ends after the same ops") {
   const auto layers = [](const char* third) {
     TraceBuilder build("layers");
@@ -158,7 +159,7 @@ TEST_CASE("a region is split where a region of another shape ends after the same
   }
 }
 
-// The second shape leaves out layer 1, so the engine cannot know in layer 0 which shape runs.
+// The first shape has no layer 1, so in layer 0 the engine cannot yet know which shape a step has.
 TEST_CASE("shapes share the treatments of the larger shape until one shape skips a layer") {
   const auto layers = [](const std::vector<int>& indices) {
     TraceBuilder build("layers");

@@ -79,7 +79,8 @@ TEST_CASE("settings that cancel each other or need another setting are rejected"
       {"titan(full_recompute_save_ops=matmul)", "need memory_policy=full"},
       {"modalities:selective_op()", "needs save_ops_keys"},
       {"modalities:selective_op", "needs save_ops_keys"},
-      // In modalities, this setting raises an AttributeError about another variant's parameters.
+      // For this setting, the framework modalities raises an AttributeError that names a parameter
+      // of another variant.
       {"modalities:selective_layer", "ac_freq=N from 1"},
       {"modalities:selective_layer(ac_freq=0)", "a whole number from 1"},
       {"modalities:selective_layer(ac_freq=two)", "a whole number from 1"},

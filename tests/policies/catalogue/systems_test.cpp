@@ -18,8 +18,7 @@ struct SpellingRow {
   bool early_stop = true;
 };
 
-// Returns whether this expectation marks a pitfall. Such an expectation lists neither scopes nor
-// ops.
+// Returns whether `expected` describes a pitfall instead of scopes or ops that a model should have.
 bool is_pitfall(const Policy::Expectation& expected) {
   return expected.scopes.empty() && expected.ops.empty();
 }

@@ -52,7 +52,7 @@ TEST_CASE("a difference is reported even if plans differ only in early stop") {
 }
 
 // titan:FullActivationRematConfig runs w2 again, although nothing needs its result, and skips the
-// add behind it.
+// add after it.
 TEST_CASE("plans may differ only in ops at the end of a block that run again for nothing") {
   const Trace trace = toy_llama({.layers = 4});
   const Plan mode = plan_of("titan:FullActivationRematConfig", trace);

@@ -52,8 +52,8 @@ TEST_CASE("a search for whole modules finds plans with parts of blocks and save 
   CHECK(has_saves);
 }
 
-// Each layer draws two masks. Keeping only the first mask would be the best plan, but torch would
-// then draw another second mask.
+// Each layer draws two masks. It would be best to keep only the first mask. But if torch recomputes
+// without drawing the first mask, it draws a different second mask.
 TEST_CASE("no random draw is kept before a draw that runs again") {
   TraceBuilder builder("draws");
   ValueId x = builder.parameter({64, 64});

@@ -112,7 +112,8 @@ TEST_CASE("each nested scope has its own results") {
   CHECK(picked("result", trace) == Ops{1_op});
 }
 
-// An op with two outputs is one result. The numbers start at 1 each time that the scope is opened.
+// The two outputs of an op count as one result. Results are numbered from 1 each time that the
+// scope is opened.
 TEST_CASE("results are numbered by op, separately in each instance of the scope") {
   TraceBuilder build("instances");
   ValueId x = build.outside(kShape);

@@ -69,7 +69,7 @@ TEST_CASE("one extra op is recognized at any position") {
     for (const std::int32_t op : {-7, 0, 50, 99}) {
       if (place < 100 && planned[static_cast<std::size_t>(place)] == op) continue;
       const bool is_next = place + 1 < 100 && planned[static_cast<std::size_t>(place) + 1] == op;
-      // the inserted op may also match the next planned op, with planned[place] missing
+      // an op that equals the next planned op would match it
       if (is_next) continue;
       CAPTURE(place, op);
       Ops ran = planned;

@@ -118,7 +118,8 @@ void cut(const Trace& trace, const std::vector<ScopeId>& children, std::size_t n
   }
 }
 
-// Returns each cut once. A scope that contains only another scope would give the same cut twice.
+// Returns every way to divide the block into regions, without duplicates. A scope that contains
+// only another scope would cause duplicates.
 std::vector<std::vector<OpRange>> cuts_of(const Trace& trace, ScopeId block) {
   const TracedScope& whole = trace.scopes[block];
   std::vector<std::vector<OpRange>> cuts = {{{whole.first_op, whole.end_op}}};
@@ -181,8 +182,8 @@ std::vector<RegionInput> inputs_that_leave(const Trace& trace, OpRange range) {
   return inputs;
 }
 
-// Returns every way to run the block: any cut, and any saved ops in its regions. Returns nullopt if
-// there are too many.
+// Returns every way to run the block: any division into regions, and any saved ops in each region.
+// Returns nullopt if there are too many.
 std::optional<BlockSplits> ways_to_run(const Trace& trace, ScopeId block,
                                        const SearchSpace& space) {
   const Schedule schedule = space.schedule;
@@ -285,7 +286,8 @@ class EveryPlan {
   int num_segments_ = 0;
 };
 
-// Time that each plan adds to the time of keeping everything, keyed by the plan's peak.
+// Maps a peak to the additional time of the fastest plan with this peak, compared with keeping
+// everything.
 using TimesByPeak = std::map<std::int64_t, std::int64_t>;
 
 // Checks two properties. No plan is faster than the plan that the search finds at the same peak,
@@ -454,9 +456,9 @@ TEST_CASE("equal blocks may offload different tensors") {
   CHECK(lowest.figures.recompute.count() == 0);
 }
 
-// The loss has released its saved tensors, and block 1's backward has not begun. At this moment the
-// head has a gradient of 4 KiB, while the blocks still hold everything. Block 0 is equal to block
-// 1, but there is no such gradient before block 0's backward.
+// After the loss has released its saved tensors, and before the backward of block 1 begins, the
+// head has a gradient of 4 KiB. The blocks still hold everything at this time. Block 0 is equal to
+// block 1, but no such gradient exists before the backward of block 0.
 TEST_CASE("equal blocks may begin backward with gradients of different sizes") {
   testing::TraceBuilder builder("two_blocks_and_a_head");
   ValueId x = builder.outside({64}, "float32", /*needs_grad=*/true);

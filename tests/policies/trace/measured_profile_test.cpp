@@ -100,7 +100,7 @@ TEST_CASE("kernel workspace is the maximum over steps and equal layers") {
   CHECK_THROWS_WITH(measured_profile(trace, "cuda", steps), Catch::Contains("a watched step has"));
 }
 
-// A library may use one kernel or two for the same op, so the op can launch two.
+// A library may launch one kernel or two for the same op. The count of the op is then two.
 TEST_CASE("kernel counts are the maximum over steps and equal layers, or absent if not counted") {
   const Trace trace = testing::toy_llama({.layers = 3});
   TimedSteps steps = steps_of(trace, {1, 1});

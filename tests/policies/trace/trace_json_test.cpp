@@ -88,7 +88,7 @@ TEST_CASE("collectives of backward and gradient sums read back unchanged") {
   CHECK(trace_sha256(trace) != hash);
 }
 
-// Programs outside this project can thus write traces without knowing classes and flops.
+// Programs outside this project can write traces without knowing classes and flops.
 TEST_CASE("a class and flops missing from a file are derived from names and shapes") {
   const Trace trace = toy_llama({.layers = 3});
   Json json = trace_to_json(trace);

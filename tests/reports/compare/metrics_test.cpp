@@ -184,8 +184,8 @@ TEST_CASE("losses are compared bitwise, at every step") {
   CHECK(loss.verdict == CompareVerdict::kDifferent);
   CHECK(loss.note == "first differs at step 0");
   CHECK(metric_of(compare(base, base), Metric::kLoss).verdict == CompareVerdict::kSame);
-  // A difference in the gradients, parameters or generators of the last step would not change any
-  // loss, so these are compared too.
+  // A difference in the gradients, parameters or random generators of the last step does not change
+  // any loss, so these are compared too.
   const auto changed = [&](const std::function<void(StepRecord&)>& change) {
     PointRecord edited = base;
     change(edited.steps[0]);

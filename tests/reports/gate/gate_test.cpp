@@ -37,8 +37,8 @@ GateSettings tier(LossTier loss) {
 
 }  // namespace
 
-// A report holds gradient hashes for its reference, and for points whose gradients differ from it.
-// Policy `full` has no hashes, because its gradients have the reference's bits.
+// A report holds gradient hashes for its reference, and for points whose gradients differ from the
+// reference's. Policy `full` has no hashes, because its gradients have the reference's bits.
 TEST_CASE("T0 names the gradient that differs between two reports") {
   const auto report_with = [](const std::string& hash, const std::string& norm) {
     Report report = report_of({trained_point("none"), trained_point("full")});

@@ -39,8 +39,8 @@ std::size_t occurrences(const std::string& text, const std::string& words) {
 
 }  // namespace
 
-// From 0.8 to 1.25 is a factor of 1.6, and from 0.4 to 1.64 is a factor of 4.1. Beyond a factor of
-// 2 the interval contains every policy.
+// From 0.8 to 1.25 is a factor of 1.6, and from 0.4 to 1.64 is a factor of 4.1. An interval that
+// spans more than a factor of 2 could contain the ratio of any policy.
 TEST_CASE("a time whose interval is as wide as the effect of any policy is too noisy") {
   CHECK_FALSE(is_too_noisy(std::nullopt));
   CHECK_FALSE(is_too_noisy({{0.8, 1.25}}));

@@ -6,9 +6,9 @@
 namespace rematch::testing {
 
 // Contains everything that a front's page can show: points that are only predicted, that run as
-// predicted, that are slower or larger, or that lose to another point. Also a run that fails,
-// baselines at one place, names that are long or contain markup, and a device limit among the
-// points.
+// predicted, that are slower or larger than predicted, or that another point beats. Also a run that
+// fails, baselines with the same peak and time, names that are long or contain markup, and a device
+// limit among the points.
 FrontRecord representative_front();
 
 // The same front before anything was run.

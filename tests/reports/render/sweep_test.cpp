@@ -62,7 +62,8 @@ TEST_CASE(
   const SweepShape& without_none = shapes.back();
   CHECK(without_none.reference->policy == "full");
   CHECK_FALSE(without_none.cells[0].peak_ratio);
-  // Policy nth_last(2) keeps 0.75 of the peak of policy `none`, and policy `full` keeps 0.3.
+  // Compared with policy `none`, the peak of policy nth_last(2) is 0.75 and the peak of policy
+  // `full` is 0.3, so their ratio is 2.5.
   CHECK(*without_none.cells[3].peak_ratio == Approx(2.5));
 }
 

@@ -293,7 +293,7 @@ Json value_now(const std::string& key, const Json& value) {
   return value.get<std::int64_t>() * 1'000'000;
 }
 
-// Returns whether the current name of a key of `object` is `name`.
+// Returns whether `object` has a key whose current name is `name`.
 bool has_renamed(const Json& object, const std::string& name) {
   const auto items = object.items();
   return std::any_of(items.begin(), items.end(),

@@ -19,7 +19,7 @@ inline constexpr int kSteps = 2;
 enum class Backward : std::uint8_t {
   kOnce,         // runs the model's own backward once
   kTwice,        // runs backward twice, over a retained graph
-  kOfGradients,  // differentiates squares of the first gradients, through these gradients
+  kOfGradients,  // runs backward on squares of the input's gradient
   kInParts,      // runs backward for one parameter over a retained graph, then for all parameters
   kElsewhere,    // runs backward on another thread, after the recording has ended
   kNever,        // drops the loss without running backward

@@ -53,9 +53,9 @@ Case reduction_packed_early(int source_bytes, int reduced_bytes, int wide_bytes,
 
 // The source has 100 bytes and is kept. The reduced value has 10 bytes and the wide value 40.
 // Gradients take 50 bytes after the first backward op. Under whole_region, op 1 raises the bytes to
-// 110, and then the source is released. In lazy order, the wide value is made next to the kept
-// source: 140 bytes, and 190 with the gradient. The chosen order reduces before the first demand,
-// like whole_region, but omits op 2.
+// 110, and then the source is released. In lazy order, the source is still alive when the wide
+// value is made: 140 bytes, and 190 with the gradient. The chosen order runs the reduction before
+// the first demand, like whole_region, but omits op 2.
 TEST_CASE("a large kept source is consumed before the first demand") {
   const Case made = reduction_packed_early(100, 10, 40, false, {0}, 50);
   CHECK(peak(made.trace, made.type, Schedule::kWholeRegion) == Bytes{110});
@@ -71,10 +71,10 @@ TEST_CASE("a large kept source is consumed before the first demand") {
 
 // The source has 60 bytes and is recomputed. Both the reduced value, 5 bytes, and the wide value,
 // 30 bytes, are made from the source. Gradients take 60 bytes. Under whole_region, op 3 raises the
-// bytes to 95, and then the source is released. In lazy order, the source stays for the reduction,
-// next to the wide value: 90 bytes, and 150 with the gradient. A reduction before the first demand
-// would hold 65 bytes and free nothing. After the first demand, the reduction frees 60 bytes and
-// holds 5.
+// bytes to 95, and then the source is released. In lazy order, the source is kept for the reduction
+// while the wide value is alive: 90 bytes, and 150 with the gradient. A reduction before the first
+// demand would hold 65 bytes and free nothing. After the first demand, the reduction frees 60 bytes
+// and holds 5.
 TEST_CASE("an intermediate that a later demand shares is consumed after the first demand") {
   const Case made = reduction_packed_early(60, 5, 30, true, {}, 60);
   CHECK(peak(made.trace, made.type, Schedule::kWholeRegion) == Bytes{95});
@@ -86,9 +86,10 @@ TEST_CASE("an intermediate that a later demand shares is consumed after the firs
 }
 
 // The source has 100 bytes and is recomputed. The reduced value has 5 bytes. The wide value has 30
-// bytes and is made from x. Gradients take 60 bytes. Under whole_region, the reduction next to the
-// source gives the peak, 105 bytes. In lazy order, the source is made next to the gradient: 160
-// bytes, and 165 with the reduced value. An earlier reduction would hold 5 bytes more, not less.
+// bytes and is made from x. Gradients take 60 bytes. Under whole_region, the peak is 105 bytes, for
+// the source and the reduced value. In lazy order, the gradient is alive when the source is made:
+// 160 bytes, and 165 with the reduced value. An earlier reduction would hold 5 bytes more, not
+// less.
 TEST_CASE("a closure with a large temporary runs whole, before gradients exist") {
   const Case made = reduction_packed_early(100, 5, 30, false, {}, 60);
   CHECK(peak(made.trace, made.type, Schedule::kWholeRegion) == Bytes{105});

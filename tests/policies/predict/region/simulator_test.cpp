@@ -56,10 +56,10 @@ Trace chain() {
   return trace;
 }
 
-// The region is ops 1 to 4 and keeps b (20 bytes). The curve does not include its input x. At the
-// start, the region holds 20 bytes and backward holds 1. The demand of c runs op 1, which makes a
-// (30 + 1 bytes), and op 3, which makes c (35 + 1). Op 2 does not run, because b is kept. Each
-// later backward op holds 3 bytes, and c, b and a are released in turn.
+// The region is ops 1 to 4 and keeps b (20 bytes). The curve does not include the region's input x.
+// At the start, the region holds 20 bytes and backward holds 1. When backward demands c, op 1 makes
+// a (30 + 1 bytes), and op 3 makes c (35 + 1). Op 2 does not run, because b is kept. Each later
+// backward op holds 3 bytes, and c, b and a are released in turn.
 TEST_CASE("at the first demand, whole_region recomputes everything that is not kept") {
   const Trace trace = chain();
   const RegionType type = saving(trace, 1_op, 5_op, {1});
@@ -83,8 +83,8 @@ TEST_CASE("recomputed results add to the bytes that exist at the demand") {
   CHECK(counts(result.curve) == std::vector<std::int64_t>{110, 32, 37, 38, 33, 13, 3});
 }
 
-// The demand of c runs op 3 on the kept value b: 25 + 1 bytes. Value a is recomputed when backward
-// demands it. At that time no other value is left.
+// When backward demands c, op 3 reads the kept value b: 25 + 1 bytes. Value a is recomputed when
+// backward demands it. At that time no other value is left.
 TEST_CASE("on_demand runs only the missing inputs of a demand") {
   const Trace trace = chain();
   const RegionType type = saving(trace, 1_op, 5_op, {1});
@@ -106,9 +106,9 @@ TEST_CASE("without early stop, whole_region runs a region to its end, and on_dem
         std::vector<OpId>{1_op, 2_op, 3_op});
 }
 
-// Slot c is dropped without a demand, so on_demand never makes it. Slot b is dropped too. Only slot
-// a is therefore alive at the demand of a. The kept b, 20 bytes, is released at once. Then a is
-// made, 10 bytes.
+// Slots c and b are dropped without a demand, so on_demand never makes c. When backward demands a,
+// nothing needs the kept value b any more, so its 20 bytes are released at once. Then a is made, 10
+// bytes.
 TEST_CASE("a slot that is dropped without a demand releases its value") {
   Trace trace = chain();
   trace.backward = {release(3_pack), release(2_pack), demand(1_pack),
@@ -119,7 +119,7 @@ TEST_CASE("a slot that is dropped without a demand releases its value") {
   CHECK(counts(result.curve) == std::vector<std::int64_t>{20, 10, 10});
 }
 
-// After the demand of c, a is dropped without a demand, so op 1 never runs.
+// After backward demands c, slot a is dropped without a demand, so op 1 never runs.
 TEST_CASE("a slot dropped between demands is not recomputed") {
   Trace trace = chain();
   trace.backward = {demand(3_pack), release(3_pack), release(1_pack),
@@ -221,8 +221,8 @@ TEST_CASE("an empty tensor that is read before any write is a constant until the
   }
 }
 
-// A demand for y runs its mul, which reads the constant. The constant stays (10) next to y (10)
-// after this last use.
+// A demand for y runs mul, which reads the constant. After this last use, the constant (10) stays
+// alive together with y (10).
 TEST_CASE("a constant is held beyond its last use") {
   TraceBuilder build("filled", "bool");
   const ValueId x = build.outside({1}, "bool", true);
@@ -237,8 +237,8 @@ TEST_CASE("a constant is held beyond its last use") {
 }
 
 // Attention's output (10) is kept. Its log-sum-exp (4) was written in place, so it is not kept, and
-// the op runs again. Both new outputs (14) exist next to the kept output (10): 24. The kept output
-// is released when the new output exists.
+// the op runs again. While the op runs, its new outputs (14) and the kept output (10) are alive:
+// 24. The kept output is released afterwards.
 TEST_CASE("an op with one kept output runs again if its other output is needed") {
   TraceBuilder build("partly_kept", "bool");
   const ValueId x = build.outside({1}, "bool", true);

@@ -55,9 +55,9 @@ TEST_CASE("the points that are measured first are both ends and the knee") {
   CHECK(choose_anchors({{10, 50}, {20, 40}}) == std::vector<std::size_t>{0, 1});
 }
 
-// Two points are left to choose from. (40, 22) adds the larger area, (100 - 40) * (30 - 22) = 480,
-// but its time differs from the knee's time by only 8. (12, 60) adds (20 - 12) * (100 - 60) = 320,
-// and its time differs by 30.
+// After the first three points, two are left to choose from. (40, 22) adds the larger area, (100 -
+// 40) * (30 - 22) = 480, but its time differs from the time of the knee (20, 30) by only 8. (12,
+// 60) adds (20 - 12) * (100 - 60) = 320, and its time differs by 30.
 TEST_CASE(
     "the next point to measure is chosen by its area and by its distance in time from measured "
     "points") {

@@ -77,7 +77,7 @@ class BlockGraph {
   std::vector<std::vector<ValueId>> outputs_;  // output values of each op
 };
 
-// Returns the fastest item of at most `budget`, measured by `bytes_of`.
+// Returns the least time of an item whose bytes do not exceed the budget, or null if there is none.
 template <class Item, class BytesOf, class TimeOf>
 Json fastest_within(const std::vector<Item>& items, std::int64_t budget, const BytesOf& bytes_of,
                     const TimeOf& time_of) {

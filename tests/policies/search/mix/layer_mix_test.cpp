@@ -33,8 +33,8 @@ struct Variety {
 };
 
 // Chooses among only three numbers of offloaded bytes, so that some options have the same number.
-// An option without a region offloads nothing itself. The bytes that the options before it offload
-// then also count for the option after it.
+// An option without a region (`passes_on`) offloads nothing. Bytes that earlier options offload are
+// also on the device during the backward of the option after it.
 void offload_some(Dice& dice, LayerOption& option) {
   option.transient_beside = {dice.below(static_cast<int>(option.transient.count) + 1)};
   option.passes_on = dice.below(3) == 0;

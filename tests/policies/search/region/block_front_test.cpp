@@ -108,7 +108,8 @@ void check_against_all(const RegionGraph& graph, const SaveSetCosts& costs) {
   check_gaps(find_block_front(graph, costs, limits), all);
 }
 
-// If the random blocks lacked these properties, comparing their fronts would prove little.
+// If random blocks had no views, shared inputs and so on, the comparison of their fronts would
+// prove little.
 TEST_CASE("random blocks have every property that makes the choice of save sets hard") {
   int num_several_outputs = 0;
   int num_views = 0;

@@ -134,7 +134,7 @@ TEST_CASE("files on one page have distinct names, with folders if necessary") {
   CHECK(between(page, "<h2>", "</h2>") ==
         std::vector<std::string>{"Compared: c.json", "wan_small on cpu, reports together",
                                  model + "old/a.json", model + "new/a.json", model + "b.json"});
-  // The contents have a row for each part, and one for the machines.
+  // The table of contents has a row for each part, and one for the machines.
   std::vector<std::string> anchors = between(page, "<section id=\"", "\"");
   anchors.emplace_back("made");
   const std::string contents = page.substr(0, page.find("</nav>"));
