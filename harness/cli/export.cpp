@@ -131,8 +131,8 @@ ExitCode run(const ExportFlags& flags) {
   }
   const Trace trace = trace_of(flags, plan);
   const auto setting = setting_of_fronts({flags.plan});
-  // Only a point of a front names a schedule. Any other plan file runs under every schedule, so
-  // this uses the schedule that trainers support.
+  // A point of a front names its schedule. Any other plan file can run under every schedule, so the
+  // schedule that trainers support is used.
   const Schedule schedule = setting ? setting->schedule : Schedule::kWholeRegion;
   Exported exported;
   if (flags.target == kTorch) {

@@ -106,8 +106,8 @@ std::string configuration_text(std::string_view pattern, std::size_t indent) {
   return lines;
 }
 
-// Lists one block per system: the system's mode, rematch's name for it, what the mode does, and the
-// known pitfalls.
+// Returns a text with one block per system. For each mode, the block shows the system's name,
+// rematch's name, what the mode does, and the known pitfalls.
 std::string systems_to_text() {
   std::string text;
   std::string_view system;

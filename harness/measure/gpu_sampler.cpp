@@ -7,7 +7,7 @@
 namespace rematch {
 namespace {
 
-// Time that the GPU needs to leave its idle clocks after the first launch.
+// Time that an idle GPU needs to raise its clocks after the first launch.
 constexpr std::chrono::milliseconds kFirstWait{1};
 
 }  // namespace

@@ -143,7 +143,8 @@ class Attribution {
   }
 
   // Every launch by an op call must have a kernel. If a runtime call launches through a driver
-  // call, CUPTI may record both calls but the kernel under only one of their correlation ids.
+  // call, CUPTI may record both calls, although it records the kernel under the correlation id of
+  // only one of them.
   void count_lost() {
     std::vector<LaunchCall> launches = activity_.launches;
     std::ranges::sort(launches, {}, [](const LaunchCall& launch) {

@@ -114,7 +114,7 @@ void add(const CUpti_Activity* record, const KernelLaunches& launches, Activity&
     case CUPTI_ACTIVITY_KIND_RUNTIME:
     case CUPTI_ACTIVITY_KIND_DRIVER: {
       const auto& call = *reinterpret_cast<const CUpti_ActivityAPI*>(record);
-      // A call that failed launched nothing.
+      // Skips calls that failed, and calls that launch no kernel.
       if (call.returnValue != 0 || !launches.contain(call)) return;
       activity.launches.push_back(
           {stamp(call.start), stamp(call.end), call.threadId, call.correlationId});

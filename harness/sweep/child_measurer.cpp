@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr int kMaxAttempts = 2;  // maximum attempts when the model may not be at fault
 constexpr int kMaxWaits = 60;    // maximum waits for free disk space, each one heartbeat long
-constexpr int kUsageCode = 2;    // not retried, because the arguments are wrong
+constexpr int kUsageCode = 2;    // exit code for wrong arguments; such a run is not retried
 constexpr int kOkCode = 0;
 // A run needs two seconds to stop its own children. Schedulers kill a job five to thirty seconds
 // after the signal.

@@ -11,7 +11,7 @@ bool HeldClaim::beat() {
   try {
     folder_->append_to_claim(name(), beat_line());
   } catch (const FileError&) {
-    return false;  // errors are ignored: at worst, another worker measures the comparison again
+    return false;  // not fatal: at worst, another worker measures the comparison again
   }
   return true;
 }

@@ -82,7 +82,8 @@ void require_replaceable(const OutputRequest& request) {
 // if the system has no such sockets.
 int lock_of(const std::string& file) {
   std::error_code ignored;
-  // fs::absolute() comes first, because weakly_canonical() leaves the name of a new file relative.
+  // fs::absolute() is called first, because weakly_canonical() leaves the name of a new file
+  // relative.
   const fs::path path = fs::weakly_canonical(fs::absolute(file), ignored);
   const std::string name = "rematch " + sha256_hex(path.string());
   sockaddr_un address{};

@@ -146,8 +146,8 @@ void ModelFlags::add_world(CLI::App& app) {
       ->check(CLI::Range(1, static_cast<int>(kMaxWorld)));
 }
 
-// Returns the given dimensions, and fsdp if --world was given. --world 1 sets fsdp to 1, which
-// shards nothing but overrides the layout of a plan.
+// Returns the given dimensions, and fsdp if --world was given. --world 1 sets fsdp to 1. This does
+// not shard the model, but overrides the layout of a plan.
 std::map<std::string, std::int64_t> ModelFlags::sharded_dimensions() const {
   std::map<std::string, std::int64_t> dimensions = dimensions_;
   if (!world_) return dimensions;

@@ -9,8 +9,9 @@
 
 namespace rematch {
 
-// Returns the request of these flags. Reads the files of policies and plans, but does not check
-// whether this machine has the device. Throws UsageError, and what require_given_plans() throws.
+// Returns the request that the flags describe. Reads the files of policies and plans, but does not
+// check whether this machine has the device. Throws UsageError, and what require_given_plans()
+// throws.
 RunRequest request_of(const RunFlags& flags);
 
 // Parses the arguments of `rematch run`, such as those of a sweep's comparison. Throws UsageError.

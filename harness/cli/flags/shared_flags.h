@@ -72,7 +72,7 @@ struct MeasureFlags {
 };
 
 // The flags for the kernels of timed steps, for run, profile and search. All three commands must
-// time the same program.
+// time the same kernels.
 struct KernelFlags {
   std::string attention;
   bool deterministic_times = false;

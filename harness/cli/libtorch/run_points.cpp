@@ -110,7 +110,8 @@ void require_times(const RunRequest& request) {
                    ", allowed: cpu and cuda");
 }
 
-// Uses --threads, or else LibTorch's default divided by the number of ranks on this machine.
+// Uses --threads, or else LibTorch's default number of threads divided by the number of ranks on
+// this machine.
 void choose_threads(const std::optional<RankPlace>& place, RunSettings& settings) {
   const RunRequest& request = settings.request;
   const int world = static_cast<int>(world_size(request.model));
@@ -222,7 +223,7 @@ ExitCode compare_variants(const RunFlags& flags, RunSettings settings) {
     variants = require(make_variants(settings, model, &refused));
     length = length_words(request, variants, model.trace);
   } catch (const std::invalid_argument& error) {
-    throw UsageError(error.what());  // the data was unusable
+    throw UsageError(error.what());  // the request's data is unusable
   }
   print_warnings(warnings_of(variants));
   const std::vector<PlannedPoint> planned = planned_points(settings, variants, refused);

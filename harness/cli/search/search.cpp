@@ -208,7 +208,7 @@ void require_choices(const Trace& trace) {
       "open indexed scopes, such as blocks.0");
 }
 
-// Reports blocks that run several times in a step. A search for torch leaves these blocks to
+// Reports blocks that run several times in a step. `search --for torch` leaves these blocks to
 // autograd: see Repeats.
 void say_repeated_blocks(const Trace& trace) {
   const std::map<std::string_view, int> openings = times_opened(trace);

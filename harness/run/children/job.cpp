@@ -65,7 +65,7 @@ Job::Job(const PointRequest& request)
     pretended_ = std::make_unique<PretendedRanks>(rank_, rank_groups(spec_));
     return;
   }
-  if (device_.is_meta()) return;  // on device meta, a rank is traced without the others
+  if (device_.is_meta()) return;  // on device meta, a rank is traced without the other ranks
   const RankPlace place = place_in(world_);
   rank_ = spec_.rank = place.rank;
   ranks_ = join_ranks(place, spec_, device_);

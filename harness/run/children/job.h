@@ -36,7 +36,7 @@ class Job {
   bool is_alone() const { return world_ == 1; }
   bool is_pretended() const {
     return pretended_ != nullptr;
-  }  // true if this process simulates a rank without the others; tensor values are then meaningless
+  }  // whether this process simulates a rank alone; tensor values are then meaningless
   int rank() const { return rank_; }
   // The request's model, with this rank filled in.
   ModelSpec spec() const { return spec_; }

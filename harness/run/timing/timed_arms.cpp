@@ -282,8 +282,8 @@ std::string TimedArms::arm_name(const Arm& arm, const std::string& part) const {
   return point_name(variant.identity, variant.policy) + part + "-" + arms_hash();
 }
 
-// The hash of what makes rounds comparable: the arms, the number of steps and the kernels. Rounds
-// with another hash belong to another comparison.
+// Returns a hash of everything that comparable rounds have in common: the arms, the number of steps
+// and the kernels. Rounds with another hash belong to another comparison.
 std::string TimedArms::arms_hash() const {
   std::string text = std::to_string(num_steps());
   if (request_.in_process) {

@@ -1,6 +1,6 @@
-// Times arms alternately. In each round every arm runs once, and every second round is reversed.
-// Rounds end when every ratio is precise enough or the maximum number of rounds is reached. Depends
-// only on the times of points.
+// Times arms alternately. In each round every arm runs once. Every second round runs the arms in
+// reverse order. Rounds end when every ratio is precise enough or the maximum number of rounds is
+// reached. Depends only on the times of points.
 #pragma once
 
 #include <cstddef>
@@ -41,8 +41,8 @@ using MeasureArm = std::function<PointRecord(const Arm& arm, const Turn& turn)>;
 int take_turns(std::vector<Arm>& arms, std::size_t reference, const RoundRule& rule,
                const FindOnDisk& find_on_disk, const MeasureArm& measure);
 
-// Returns the order of a round's arms. Every second round is reversed, so that no arm always runs
-// first. Pure.
+// Returns the order in which a round runs its arms. Every second round uses the reverse order, so
+// that no arm always runs first. Pure.
 std::vector<std::size_t> order_of_round(int round, std::size_t num_arms);
 
 // Returns half the width of an estimate's interval, divided by its value. The estimate must have an
