@@ -51,7 +51,7 @@ def recomputed_ops(without, with_plan):
 
 
 def measure(model, step, plan, num_steps):
-    """Returns the figures without and with the plan. The timed steps of both take turns."""
+    """Measures the model without and with the plan, and returns both results. Timed steps alternate between the two."""
     from torch_alone.watched_step import hash_of_step, time_step, watch_step
 
     def without(function, *arguments):
@@ -64,7 +64,7 @@ def measure(model, step, plan, num_steps):
         finally:
             undo()
 
-    time_step(model, step)  # a warm-up, because the first step makes allocations that stay
+    time_step(model, step)  # a warm-up, because some memory that a first step allocates stays allocated
     figures = [{"hash": run(hash_of_step, SEED), "watched": run(watch_step), "times": []} for run in (without, with_plan)]
     for _ in range(num_steps):
         for run, arm in zip((without, with_plan), figures):

@@ -8,11 +8,11 @@ and step time.
 PYTHON needs the packages of scripts/python.txt, any torch version of scripts/setup, and torch_remat. The script also
 needs two built targets: `rematch_python` of the preset for that torch version, and `rematch_cli_lite` of preset dev.
 REMATCH_PYTHON_LIBRARY and REMATCH_BINARY can name other files instead. The models are defined in
-tests/harness/python/zoo.py. Every plan of ours and of PyTorch runs, and its peak is measured. Its time is the time of a
-step without checkpointing plus the time of the recomputed ops, both computed from a device's data sheet. torch_remat
-runs with every choice of saved modules of a layer. The table names the plans of PyTorch that no plan of ours matches,
-not even the plan that the search returns with their peak as a budget. Takes about three minutes per model. The table
-goes to stdout, points and progress to stderr.
+tests/harness/python/zoo.py. Runs every plan of ours and of PyTorch, and measures its peak. The time of a plan is the
+time of a step without checkpointing plus the time of the recomputed ops. Both are computed from a device's data sheet.
+torch_remat runs with every choice of saved modules of a layer. If no plan of ours matches a plan of PyTorch, the search
+looks for one with that plan's peak as the budget. The table names the plans of PyTorch that are still not matched.
+Takes about three minutes per model. The table goes to stdout, points and progress to stderr.
 
 With --compiled, torch.compile compiles the models for the CPU, and steps are timed as well. All plans run alternately;
 a plan's step time is the median of its rounds, in processor time of one thread. Needs no torch_remat. Losses and

@@ -6,7 +6,8 @@
 
 MODEL_FILE is a Python file that defines make(): it returns the model and a function without arguments that runs one
 forward pass and returns the loss. Its layers are found automatically: the outermost lists of modules of one class. With
---fake the model is made and run without data or times, on any machine. Exit codes: 0 written, 2 usage."""
+--fake, tensors have no data and no times are measured, so a model of any size can be traced on any machine. Exit codes:
+0 written, 2 usage."""
 
 import argparse
 import contextlib

@@ -24,8 +24,8 @@ def chosen():
 
 
 def libtorch_folder(kind, release):
-    """Returns the folder of LibTorch that scripts/setup fills. `kind` is its name for the default release, such as
-    ".libtorch-cuda"."""
+    """Returns the folder into which scripts/setup unpacks this release of LibTorch. `kind` is the folder's name for the
+    default release, such as ".libtorch-cuda"."""
     return ROOT / (kind if release == default() else f"{kind}-{release}")
 
 

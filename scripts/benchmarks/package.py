@@ -38,10 +38,10 @@ class Result:
     way: str
     step: Row
     peak: Row
-    extra: Row  # row with the extra time per op; None except for the dispatch-bound model
+    extra: Row  # extra time per op; None except for the dispatch-bound model
     num_more_ops: int  # number of ops executed in addition to those of a step without checkpointing
     bits_equal: bool
-    target: Row = None  # copy of `step` with an absolute limit; only for the dispatch-bound model
+    target: Row = None  # the same figure as `step`, with an absolute limit; only for the dispatch-bound model
 
     @property
     def verdicts(self):
@@ -111,7 +111,7 @@ def result_of(model, level, way, times, counts, bits):
     (_, ops_of_none), (peak, ops) = counts["none"], counts[arm]
     num_ops = ops_of_none["forward"]
     extra = None
-    # In other models, most of the extra time is that of the repeated ops.
+    # Only the dispatch-bound model has this row. The extra time of other models is mostly the time of repeated ops.
     if model == DISPATCH_BOUND:
         extra_ns = [(mine - other) / num_ops for mine, other in zip(times[arm], times["none"])]
         extra = Row("package", arm, "ns", *median_with_interval(extra_ns))
@@ -122,8 +122,8 @@ def result_of(model, level, way, times, counts, bits):
 
 
 def set_limits(found):
-    """Sets the limits to the figures of the best rival. Ignores rivals that compute other bits than the step without
-    checkpointing."""
+    """Sets the limits to the figures of the best rival. Ignores rivals whose results are not bit-identical to those of
+    the step without checkpointing."""
     rivals = [result for result in found if result.way not in OURS and result.bits_equal]
     for result in found:
         if result.way in OURS:

@@ -17,8 +17,8 @@ class Failed(Exception):
 
 
 def torch_python(python, releases):
-    """Returns `python` as a list of words, and its version of torch. Raises Failed unless it has numpy and a torch of one
-    of `releases`."""
+    """Splits the command `python` into words. Returns the words, and the torch version of this Python. Raises Failed
+    unless this Python has numpy and a torch of one of `releases`."""
     words = shlex.split(python)
     wanted = " or ".join(releases)
     advice = (f"make one with 'python3 -m venv DIR && DIR/bin/pip install torch=={releases[-1]}.* numpy', "

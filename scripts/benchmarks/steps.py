@@ -20,8 +20,8 @@ SHAPES = [
       "batch": 1}),
 ]
 
-# Time for which the faster program runs before the programs alternate. It is much longer than the wake-up of a process,
-# but shorter than a stall of the machine.
+# Time for which the faster program runs before the other program's turn. This is much longer than a process takes to
+# wake up, but shorter than a stall of the machine.
 TURN_NANOSECONDS = 40e6
 WARM_UP_STEPS = 3
 ROUNDS = 20

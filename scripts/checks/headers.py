@@ -11,8 +11,8 @@ from checks.tree import problems_of_each
 FLAGS = ["-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Winvalid-pch", "-I."]
 
 # Sets of headers that many other headers include and that take most of the compile time. Each set is precompiled once.
-# A header is compiled with the first set whose headers it all includes, directly or not. So a precompiled set cannot
-# hide that an include is missing.
+# For each header, the check uses the first set of which the header includes every member, directly or not. So a
+# precompiled set cannot hide that an include is missing.
 COMMON = (
     ("torch/csrc/distributed/c10d/ProcessGroup.hpp",),
     ("ATen/core/dispatch/Dispatcher.h",),

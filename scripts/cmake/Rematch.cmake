@@ -67,8 +67,9 @@ macro(rematch_choose_libtorch)
   rematch_default_path(REMATCH_DRY_ROOT ${CMAKE_SOURCE_DIR}/.libtorch-dry${rematch_suffix} "What scripts/setup dry has unpacked")
 endmacro()
 
-# Defines a cached path. The path changes with its default until the user sets another path. Build folders of earlier
-# versions did not store the default, which was then always the path of LibTorch's default version.
+# Defines a cached path. If its default changes, the path changes too, unless the user has set another path. Build
+# folders of older versions of this project did not store the default. In these folders it was always the path of
+# LibTorch's default version.
 macro(rematch_default_path variable default help)
   if(NOT DEFINED ${variable}_DEFAULT)
     string(REGEX REPLACE "-2\\.[0-9]+$" "" ${variable}_DEFAULT ${default})
@@ -182,9 +183,8 @@ set(rematch_torch_headers <ATen/core/Tensor.h> <ATen/core/dispatch/Dispatcher.h>
     <torch/library.h>)
 
 # Makes `target` use the precompiled header `name`, which consists of HEADERS. All targets that use the same name must
-# have the same OPTIONS and LINKS, but they may have different optimization levels. The header is compiled with -fPIC.
-# So are its targets, even executables, which CMake would compile with -fPIE, because one precompiled header cannot
-# serve both.
+# have the same OPTIONS and LINKS, but they may have different optimization levels. The header and all these targets are
+# compiled with -fPIC. CMake would compile executables with -fPIE, but one precompiled header cannot serve both.
 function(rematch_share_pch target name)
   cmake_parse_arguments(arg "" "" "OPTIONS;LINKS;HEADERS" ${ARGN})
   if(NOT TARGET ${name})
@@ -308,7 +308,8 @@ function(rematch_link_with_cuda program)
   set_target_properties(${program} PROPERTIES REMATCH_WITH_CUDA ON)
   target_link_libraries(${program} PRIVATE torch::cuda)
   if(REMATCH_DRY_DEVICE)
-    # LibTorch looks for the stand-ins of the CUDA libraries next to the folder from which LibTorch is loaded.
+    # LibTorch looks for CUDA's libraries next to the folder from which LibTorch is loaded. It must find the stand-ins
+    # there.
     set_target_properties(${program} PROPERTIES BUILD_RPATH
       "${REMATCH_DRY_DEVICE_ROOT}/torch/lib;${REMATCH_DRY_DEVICE_ROOT}/nvidia/cu13/lib")
     add_dependencies(${program} dry_cuda)
@@ -323,7 +324,7 @@ set(REMATCH_HANG_SECONDS 1800)
 # test cases of a source that have the same label form one ctest test. The labels are the Catch2 tags [property]
 # [golden] [parity] [device] [gpu]; test cases without a tag have the label `unit`.
 # - CUDA links the binary with CUDA.
-# - ORACLES is for tests whose own code computes for seconds.
+# - ORACLES compiles the tests with -O1, because their own code computes for seconds.
 # - TIMEOUT is for tests that take long under scripts/test --deep. The default is REMATCH_HANG_SECONDS.
 function(rematch_add_test name)
   cmake_parse_arguments(arg "TORCH;CUDA;ORACLES" "TIMEOUT" "SOURCES;DEPENDS" ${ARGN})

@@ -17,7 +17,7 @@ NEVER_REFUSED = ("none", "full", "full_reentrant", "full_nostop", "root", "attn_
 class Outcome:
     failures: list = dataclasses.field(default_factory=list)
     lines: list = dataclasses.field(default_factory=list)  # commands with which a user can reproduce the failure
-    refused: list = dataclasses.field(default_factory=list)  # messages of rejected items
+    refused: list = dataclasses.field(default_factory=list)  # messages about rejected policies and plans
     points: int = 0
     proofs: int = 0  # number of points whose gradients all existed and were not zero
     pairs: int = 0  # number of plans that ran under both schedules
@@ -170,8 +170,8 @@ class Execution:
             self.fail(f"refusal: of {policy}: {done.err.strip()}")
 
     def without_refused(self, policies, done):
-        """Returns the policies that the tool accepts on their own. If a policy is listed twice, drops the later
-        entry."""
+        """Returns the policies that the tool accepts if each is given alone. If a policy is listed twice, drops the
+        later entry."""
         if "is listed twice" in done.err:
             return policies[:-1]
         left = []

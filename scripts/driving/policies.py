@@ -7,7 +7,7 @@ from driving.tool import Failed
 
 # In policy names of other systems, a single upper-case letter is a placeholder for a value.
 HOLE = re.compile(r"(?<=[=(])[A-Z](?=[,)])")
-# Selectors that match no op of these models, or that name an op as another system does.
+# Selectors that match no op of these models, for example because they use another system's name of an op.
 FOREIGN = ("aten::_scaled_dot_product_flash_attention", "rematch::attention", "norm", "random",
            "aten._scaled_dot_product_efficient_attention.default", "torch.ops.aten.mm.default",
            "_c10d_functional::reduce_scatter_tensor")
@@ -98,8 +98,8 @@ class Catalogue:
             raise Failed(f"driving/policies.py has no arguments for {', '.join(unknown)}")
 
     def draw(self, rng, layers):
-        """Returns a spelling that should parse for a model of this many layers, occasionally with a value that is
-        too large."""
+        """Returns a policy for a model of this many layers, as the user writes it. Occasionally it contains a value
+        that is too large."""
         if rng.random() < 0.3:
             return self.draw_system(rng, layers)
         name = rng.choice(tuple(self.forms))
@@ -110,13 +110,15 @@ class Catalogue:
         while True:
             entry = rng.choice(self.systems)
             if entry["policy"] is None and rng.random() < 0.8:
-                # rematch always rejects a mode that has no equivalent policy of ours, so such modes are drawn rarely.
+                # rematch rejects modes of other systems for which it has no equivalent policy, so these are drawn
+                # rarely.
                 continue
             return HOLE.sub(lambda hole: self.value_of(hole[0], entry["policy"], rng, layers),
                             entry["mode"])
 
     def value_of(self, letter, policy, rng, layers):
-        """Returns a value for the placeholder: the argument of our policy, or a part of that argument."""
+        """Returns a value for the placeholder `letter`. The value becomes the argument of our policy, or a part of
+        it."""
         if policy and "{" + letter + "}" in policy:
             name = policy.split("(")[0]
             arguments = PARTS.get((name, letter)) or self.arguments(name)

@@ -42,7 +42,8 @@ class Priced:
     plain: Point
     ours: list
     theirs: dict  # maps each family to its points
-    # `ours`, and the plans that the search finds if it gets the peaks of unmatched points of `theirs` as budgets
+    # `ours`, and one more plan for each unmatched point of `theirs`: the plan that the search finds with the point's
+    # peak as budget
     answered: list
 
     def all_of_theirs(self):

@@ -1,5 +1,5 @@
-"""Compares measured points of compiled models: finds PyTorch's points that are ahead, and makes a model's row of the
-table. Does not need torch."""
+"""Compares measured points of compiled models: finds PyTorch's points that beat ours in bytes or time, and makes a
+model's row of the table. Does not need torch."""
 
 import dataclasses
 import statistics

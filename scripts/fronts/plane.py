@@ -2,8 +2,8 @@
 
 import dataclasses
 
-# Two plans count as equally fast if their times differ by less than this fraction. All almost free ops together take
-# about this fraction of a step.
+# Two plans count as equally fast if their times differ by less than this fraction. The total time of all ops that are
+# almost free is about this fraction of a step.
 SAME_TIME = 1e-4
 
 
@@ -39,7 +39,7 @@ def unmatched(points, front):
 
 
 def with_answers(front, points, answer_of):
-    """Returns the front and additional points. For each unmatched point, adds our plan whose budget is that point's
-    peak. `answer_of` takes a budget in bytes, and returns a point or None."""
+    """Returns the front and, for each unmatched point, the plan that `answer_of` finds with that point's peak as
+    budget. `answer_of` takes a budget in bytes, and returns a point or None."""
     answers = [answer_of(point.peak_bytes) for point in unmatched(points, front)]
     return [*front, *(answer for answer in answers if answer is not None)]

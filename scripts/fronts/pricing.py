@@ -22,7 +22,7 @@ def ops_of_dropout(shape):
 
 def op_key(name, shapes):
     """Normalizes an op's name and shapes. Drops scalars, which some recorders list as tensors. Drops the trailing
-    underscore of in-place ops, which functorch replaces by other ops."""
+    underscore of in-place ops, because functorch replaces each by the op without the underscore."""
     name, dot, overload = name.partition(".")
     return name.rstrip("_") + dot + overload, tuple(tuple(shape) for shape in shapes if len(shape) > 0)
 

@@ -51,8 +51,7 @@ LISTS = {"attention": saving(ATTENTION), "matmuls": saving(MATMULS), "both": sav
 
 @contextlib.contextmanager
 def checkpointed(layers, contexts, draws_random):
-    # torch.compile supports a context function that Python code makes, but it does not support the default,
-    # noop_context_fn.
+    # torch.compile does not support noop_context_fn, although it is the default. So it is not passed.
     of_contexts = {} if contexts is noop_context_fn else {"context_fn": contexts}
     for layer in layers:
         layer.forward = functools.partial(checkpoint, layer.forward, use_reentrant=False, preserve_rng_state=draws_random,
@@ -85,8 +84,8 @@ def counted_step(model, step):
 
 @contextlib.contextmanager
 def within_budget(step, budget):
-    """Returns the compiled step, which interprets each graph, and the counts of the ops that the partitioner repeats.
-    The counts are complete after one run of the step."""
+    """Yields the compiled step, whose graphs run without code generation, and the counts of the ops that the
+    partitioner repeats. The counts are complete after one run of the step."""
     recomputed = Counter()
 
     def partition(joint, inputs, **keywords):
@@ -96,8 +95,8 @@ def within_budget(step, budget):
         return parts
 
     def run():
-        # Without as_with_data(), transformers would build another attention mask under torch.compile, and would also
-        # repeat keys and values.
+        # Without as_with_data(), transformers would build a different attention mask under torch.compile, and would
+        # also repeat keys and values.
         with torch._functorch.config.patch(activation_memory_budget=budget), as_with_data():
             return compiled()
 

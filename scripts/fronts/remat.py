@@ -1,5 +1,5 @@
-"""Tries torch_remat on the modules of a layer, with every choice of saved and recomputed modules. torch_remat must be
-told of a module output that ops outside of modules read, so the code below declares each saved output."""
+"""Tries torch_remat on the modules of a layer, with every choice of saved and recomputed modules. torch_remat must know
+which outputs of modules are read by ops outside of modules. So the code below declares every saved output."""
 
 import contextlib
 import functools

@@ -8,7 +8,7 @@ FRAMES, HEIGHT, WIDTH = 20, 60, 104  # latent size
 
 def make():
     from diffusers import WanTransformer3DModel
-    # set before the model is made, because fake parameters cannot be converted later
+    # The dtype is set before the model is made, because fake parameters cannot be converted later.
     torch.set_default_dtype(torch.bfloat16)
     model = WanTransformer3DModel(
         num_attention_heads=12, attention_head_dim=128, in_channels=16, out_channels=16, text_dim=4096, freq_dim=256,

@@ -20,9 +20,9 @@ PACKAGE_LIBRARY = "harness/python/librematch_python.so"
 
 
 def pack(file, build, dry_results, open_list):
-    """Packs the Python package and the stripped programs that are linked with CUDA. Also packs the list of open
-    questions, and the reports that their commands wrote on the dry device. Returns exit code 0, or 2 if something is
-    missing; then nothing is written."""
+    """Packs the Python package, the stripped programs that are linked with CUDA, the list of open questions, and these
+    questions' reports from the dry device. Returns exit code 0. If something is missing, writes nothing and returns
+    2."""
     programs = {name: build / path for name, path in DRY_PROGRAMS.items()}
     absent = [str(path) for path in programs.values() if not path.exists()]
     if absent:

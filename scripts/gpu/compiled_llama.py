@@ -4,9 +4,9 @@ time of a step for each, and compares losses and gradients with those of torch.c
 
     compiled_llama.py -o FILE [--seconds N] [--small]
 
---small takes a model of four layers, on any device. Arms that do not fit into N seconds are left out and named. Needs a
-supported torch, transformers and package rematch (PYTHONPATH). Exit codes: 0 FILE is written, whatever its result;
-2 usage, or something is missing."""
+--small uses a model of four layers, on any device. Arms that do not fit into N seconds are left out and named. Needs a
+supported torch, transformers and package rematch (PYTHONPATH). Exit codes: 0 FILE is written, whatever its result; 2
+usage, or something is missing."""
 
 import argparse
 import contextlib

@@ -76,13 +76,14 @@ class Machine:
         return carried.read_text(encoding="utf-8").strip() if carried and carried.exists() else builds.chosen()
 
     def expected(self, question):
-        """Returns the report of the same command on the dry device, to compare with, or None if no such report was
+        """Returns the question's report from the dry device, for comparison. Returns None if no such report was
         packed."""
         path = report_file((self.programs or Path("/nowhere")) / "dry", question.name)
         return None if self.dry or not path.exists() else json.loads(path.read_text())
 
     def has_driver(self):
-        """Checks several places, because in some containers the driver is neither under /proc nor on the PATH."""
+        """Looks for NVIDIA's driver in several places, because some containers have neither its folder in /proc nor
+        nvidia-smi."""
         if self.dry or Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi"):
             return True
         try:
@@ -189,8 +190,9 @@ class Machine:
 
 
 def shortened(command):
-    """Prepares a command that measures times for the dry device. Leaves only one step, because the dry device has no
-    times. Names an attention kernel, because LibTorch would choose the kernel of cuDNN, which the dry device lacks."""
+    """Changes a command that measures times so that it can run on the dry device. Measures only one step, because times
+    mean nothing there. Names an attention kernel, because LibTorch would choose the kernel of cuDNN, which the dry
+    device lacks."""
     words = list(command)
     for flag in ("--timed-steps", "--rounds"):
         if flag in words:

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Tests package rematch on a Llama of transformers with a billion parameters: makes a plan for a budget, checks its bits
-and peak, and times a trainer's steps with and without the plan, taking turns.
+"""Tests package rematch on a Llama of transformers with a billion parameters: makes a plan for a budget, checks its
+bits and peak, and times a trainer's steps alternately with and without the plan.
 
     package_llama.py -o FILE [--small]
 
---small takes a model of four layers, on any device. Needs a supported torch, transformers and package rematch
+--small uses a model of four layers, on any device. Needs a supported torch, transformers and package rematch
 (PYTHONPATH). Exit codes: 0 FILE is written, whatever its result; 2 usage, or something is missing."""
 
 import argparse
@@ -131,8 +131,8 @@ def unrepeatable_gradients(workload):
 def measure(workload):
     import rematch
     import torch
-    # Bits are compared, so this disables the attention kernels of cuDNN and the memory-efficient ones. Their gradients
-    # are not deterministic.
+    # Disables the attention kernels of cuDNN and the memory-efficient kernels, because their gradients are not
+    # deterministic and this program compares bits.
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.backends.cuda.enable_cudnn_sdp(False)
     torch.backends.cuda.enable_mem_efficient_sdp(False)

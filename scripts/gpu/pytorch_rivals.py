@@ -1,4 +1,5 @@
-"""The child process of pytorch_steps.py; see that program. Runs the turns that are still missing in FILE.
+"""The child process of pytorch_steps.py, which explains rivals and turns. Runs all turns whose results FILE does not
+contain yet.
 
     pytorch_rivals.py FILE DEADLINE
 
@@ -123,7 +124,7 @@ class Parameters(hash_init.Parameters):
 
 
 class AdamW:
-    """Does the same ops as harness/training/optimizer.cpp: it has moments in float32, and a float32 master copy of
+    """Runs the same ops as harness/training/optimizer.cpp: it has moments in float32, and a float32 master copy of
     every parameter in a narrower dtype. The learning rate and the betas do not affect the step time, so they are
     constants."""
 
@@ -266,7 +267,8 @@ class Device:
             torch.cuda.synchronize()
 
     def is_lost(self):
-        """Returns whether CUDA fails for all further work of this process."""
+        """Returns whether this process can no longer use the device, because CUDA rejects all further work after some
+        errors."""
         try:
             self.wait()
             torch.zeros(1, device="cuda" if self.is_cuda else "cpu").add_(1).item()
@@ -331,7 +333,7 @@ class Rivals:
         settings = self.state["settings"]
         self.device = Device(settings["device"])
         self.state["attention_call"] = choose_attention_call(settings)
-        # Not for the whole process, because a default device slows down every op of a step.
+        # Sets the default device only here, because a default device slows down every op of a step.
         with torch.device(settings["device"]):
             self.workload = Workload(settings)
         self.calls = {}
@@ -375,7 +377,7 @@ class Rivals:
             leave(RESTART)
 
     def outcome(self, rival):
-        """Runs a turn. Returns a result even if the rival runs out of memory or fails."""
+        """Runs one turn of the rival. Returns a result even if the rival runs out of memory or fails."""
         try:
             return {"status": "ok", "reason": None, **self.measured(rival)}
         except Exception as error:  # noqa: BLE001 a rival may fail in any way, and the others continue

@@ -89,7 +89,7 @@ def write_atomically(path, state):
 
 
 def turn_order(rivals, round_index):
-    """Reverses the order in odd rounds (ABBA)."""
+    """Returns the rivals in the listed order in even rounds, and in reverse order in odd rounds (ABBA)."""
     return list(rivals) if round_index % 2 == 0 else list(reversed(rivals))
 
 

@@ -18,11 +18,12 @@ def kind_of_card(name):
 
 
 def is_of_kind(card, kind):
-    """Returns whether a card's answer counts for a question of this kind. A question of kind None accepts any card."""
+    """Returns whether the card is of the kind that a question requires. None means that the question accepts any
+    card."""
     return kind is None or kind_of_card(card) == kind
 
 
-# Leaves out documents, because changed documents do not affect an answer.
+# Makes git ignore changes of Markdown files, because they do not affect an answer.
 NOT_DOCUMENTS = ":(exclude)*.md"
 
 
@@ -56,7 +57,7 @@ class Question:
 
 
 class QueueError(Exception):
-    """The queue cannot be read, or names something that does not exist."""
+    """Raised if the queue cannot be read, or if it names something that does not exist."""
 
 
 def expand(text, words):
@@ -134,8 +135,8 @@ class Repository:
 
 
 def why_open(question, repository):
-    """Returns why the question is open, as a sentence, or None if its answer is valid. If the question has no kind, an
-    answer from any card is valid."""
+    """Returns why the question is open, as a sentence, or None if its answer is valid. If the question requires no kind
+    of card, an answer from any card is valid."""
     if not question.answered:
         return "never answered"
     if not is_of_kind(question.answered["card"], question.kind):

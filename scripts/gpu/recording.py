@@ -10,8 +10,8 @@ from gpu.machine import results_of
 
 
 def record(source, queue_file, target, commit=None):
-    """Returns a line for each recorded result. If `commit` is given, records it as the commit of the built code. Some
-    results name another commit, or were built with uncommitted changes."""
+    """Records all valid results. Returns a line about each result. `commit` is the commit of the built code; it must be
+    given for results that do not name a commit, or whose programs were built with uncommitted changes."""
     with tempfile.TemporaryDirectory() as folder:
         unpacked = Path(folder)
         archive.unpack(source, unpacked)

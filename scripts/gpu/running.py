@@ -18,7 +18,7 @@ from pathlib import Path
 from gpu import archive, questions, verdicts
 from gpu.machine import ROOT, report_file
 
-MIN_SECONDS = 10  # no question starts with less time left
+MIN_SECONDS = 10  # a question starts only if at least this much time is left
 MAX_WORKERS = 5
 TAIL_LETTERS = 4000
 LAST_LINES = 12
@@ -54,7 +54,7 @@ class Run:
         self.archives = archives
         self.workers = workers
         self.statuses = {}
-        self.anchors = {}  # maps each question that every run asks to its findings
+        self.anchors = {}  # findings of the questions that every run includes, by question
         self.processes = set()
         self.stopped = False
         self.lock = threading.Lock()
@@ -124,8 +124,8 @@ class Run:
         return questions.choose(self.open(), self.budget(), self.workers, self.reports())
 
     def budget(self):
-        """Returns how many seconds the chosen questions may be estimated to take together. Unlimited on the dry device,
-        because estimates are for a GPU."""
+        """Returns the limit for the total estimated time of the chosen questions, in seconds. The dry device has no
+        limit, because estimates are for a GPU."""
         return float("inf") if self.machine.dry else self.left()
 
     def limit(self, question):

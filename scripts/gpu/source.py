@@ -1,4 +1,5 @@
-"""Describes the source code from which the programs were built, and the questions that are still open for it."""
+"""Describes the source code from which the programs were built. Lists the questions of the queue that have no valid
+answer for this source code."""
 
 import json
 from dataclasses import dataclass, field

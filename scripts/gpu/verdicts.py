@@ -59,8 +59,8 @@ def without(report, late):
 
 
 def without_slowdowns(report):
-    """Returns the report without the slowdowns by counting. They mean nothing, because the question's steps ran in
-    parallel with other questions."""
+    """Returns the report without figures of how much counting kernels slows down a step. These figures mean nothing,
+    because the question's steps ran in parallel with other questions."""
     made = [{**point, "kernels": {**point["kernels"], "slowdown_ratio": None}} if point.get("kernels") else point
             for point in report.get("points", [])]
     return {**report, "points": made} if made else report

@@ -45,7 +45,7 @@ class Point:
     reserved: int | None = None
     timed_allocated: int | None = None
     timed_reserved: int | None = None
-    # If the point's report was not kept: other questions whose output contained some of its fields.
+    # Other questions whose output contained some of the point's fields. Used only if the point's report was not kept.
     also: list = field(default_factory=list)
 
     def key(self):
@@ -55,8 +55,8 @@ class Point:
 @dataclass
 class Evidence:
     points: list = field(default_factory=list)
-    pytorch: dict = field(default_factory=dict)  # maps a question to its report of pytorch_steps.py
-    ceilings: dict = field(default_factory=dict)  # maps a question to its report of ceilings.py
+    pytorch: dict = field(default_factory=dict)  # maps a question to the report that pytorch_steps.py wrote for it
+    ceilings: dict = field(default_factory=dict)  # maps a question to the report that ceilings.py wrote for it
     verdicts: dict = field(default_factory=dict)  # maps a question to its verdict, NAME.json
     predicted: dict = field(default_factory=dict)  # maps a card to the entries of its predicted.json
     fronts: dict = field(default_factory=dict)  # maps a question to its measured front
@@ -163,7 +163,7 @@ def add_points_of_lost_reports(evidence):
 
 
 def points_of_pytorch(evidence):
-    """Yields the points of rematch that a report of PyTorch quotes for comparison."""
+    """Yields the points of rematch that reports of pytorch_steps.py quote for comparison."""
     for question, report in evidence.pytorch.items():
         settings = report["settings"]
         for entry in report["rematch"]:

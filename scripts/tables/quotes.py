@@ -57,8 +57,8 @@ SCALES = {"s": 1e3, "GB": 1e9, "MB": 1e6, "GiB": 2 ** 30, "MiB": 2 ** 20}
 
 
 def is_rounded(figure, cell):
-    """Returns whether the figure equals the cell's number, converted to the figure's unit and rounded to its digits.
-    Ignores the cell's sign, because a README says in words whether a value is higher or lower."""
+    """Returns whether the figure equals the cell's number, converted to the figure's unit and rounded to the figure's
+    number of digits. Ignores the cell's sign, because a README says in words whether a value is higher or lower."""
     value, digits = value_of(figure)
     number = re.match(r"[\d,]+\.?\d*", cell.lstrip("+-"))
     if not number:

@@ -102,8 +102,8 @@ def peaks(evidence):
 
 
 def comparable(evidence, report):
-    """Yields our points that can be compared with a report of PyTorch: those that the report quotes, and points with
-    fused ops that were measured on the same card."""
+    """Yields our points that can be compared with a report of pytorch_steps.py: the points that the report quotes, and
+    points with fused ops that were measured on the same card."""
     model, dimensions = report["settings"]["model"], report["settings"]["dimensions"]
     card = card_of((report.get("environment") or {}).get("device"))
     uuid = (report.get("environment") or {}).get("device_uuid")

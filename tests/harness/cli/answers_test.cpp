@@ -90,8 +90,8 @@ TEST_CASE("search and describe print the answers that the README shows") {
   }
 }
 
-// The policy file keeps everything. The difference between its step and a step under policy `none`
-// is the cost of the engine itself.
+// The policy file keeps everything. So the difference between a step under this file and a step
+// under policy `none` is the cost of the engine itself.
 TEST_CASE("a plan that keeps everything records every block and recomputes nothing") {
   const Outcome outcome =
       rematch("run --model llama_small --policy none," + in_tree("scripts/gpu/keep_all.json") +

@@ -1,4 +1,5 @@
-// Tests that the program that a user starts loads LibTorch only for commands that need it.
+// Tests the launcher, which is the program that a user starts. It must load LibTorch only for
+// commands that need LibTorch.
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

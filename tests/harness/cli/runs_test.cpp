@@ -446,7 +446,8 @@ TEST_CASE("an interrupted run says what it keeps, with and without -o") {
   const ScratchFolder scratch;
   const std::string said = scratch.file("said");
   const auto interrupted = [&](const std::string& flags) {
-    // Otherwise the loop below would find the output of the previous run, and would end at once.
+    // Removes the output of the previous run. Otherwise the loop below would find it and end at
+    // once.
     std::filesystem::remove(said);
     rematch(
         "run " + kTinyLlama + "--policy none,full --steps 200 --rounds 0 " + flags + " 2>" + said +
@@ -505,9 +506,9 @@ TEST_CASE(
   CHECK(policies_in(all) == expected);
 }
 
-// Imitates two workers that wrote into one folder. The edited file of policy `none` seems to be
-// from another start than the files of policy `full` and of the control. Each file by itself is
-// valid.
+// Imitates two workers that wrote into one folder. The edited file of policy `none` seems to come
+// from another start of the run than the files of policy `full` and of the control. Each file by
+// itself is valid.
 TEST_CASE("rounds from two separate starts are not paired but measured again") {
   const ScratchFolder scratch;
   const std::string file = scratch.file("report.json");

@@ -235,7 +235,7 @@ TEST_CASE("no comparison is lost if up to four workers are killed at random mome
     }
     // Workers notice at once that a process of their own machine has ended. There is one exception:
     // on a file system without O_TMPFILE, a worker may die after it creates its claim, but before
-    // it writes its name into it. The claim then remains valid for 60 s.
+    // it writes its name into the claim. The claim then remains valid for 60 s.
     const auto start = Clock::now();
     CHECK(sweep.worker()->wait() == 0);
     for (const auto& worker : workers) {

@@ -208,7 +208,7 @@ const c10::Stream& side_stream() {
   return stream;
 }
 
-// Where an op switches to the side stream and back.
+// Says where an op switches to the side stream and back.
 enum class Switch : std::uint8_t { kNowhere, kInForward, kInFactory, kInBackward };
 
 // If `switches` is set, backward reads the saved tensor on another stream than the one that
@@ -305,7 +305,7 @@ TEST_CASE("on CUDA every policy is bitwise equal to no checkpointing", "[gpu]") 
       {"wan_small", {{"layers", 4}, {"tokens", 64}, {"dim", 64}}, "float32"},
       {"wan_small", {{"layers", 4}, {"tokens", 64}, {"dim", 64}}, "bfloat16"}};
   for (const ModelCase& which : cases) {
-    const ModelInstance on_cpu(which);  // only needed for its spec
+    const ModelInstance on_cpu(which);  // needed only to get the model's spec
     const auto model = make_model(on_cpu.spec, cuda());
     const Batch batch = make_data(on_cpu.spec, "", 1, cuda())->batch(0);
     const auto forward = [&] { return model->loss(batch); };

@@ -17,8 +17,8 @@
 namespace rematch::testing::hazards {
 namespace {
 
-// In deep tests, every op of every hazard fails once. In other tests, this is done for only one of
-// kOneIn hazards; for each of the others, only about kFew ops fail.
+// In deep tests, every op of every hazard fails once. In other tests, only one of kOneIn hazards is
+// tested with every op. The rest are tested with about kFew ops per hazard.
 constexpr std::size_t kOneIn = 20;
 constexpr int kFew = 2;
 

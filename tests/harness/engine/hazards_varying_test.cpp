@@ -27,8 +27,8 @@ std::int64_t passes_left(const Checkpoint& checkpoint) {
 }
 
 // Runs the steps of `hazard` under a plan that was made for other ops. Returns how many forward
-// passes left the plan. `left_by_plain` is the number of bytes that autograd may leak, because it
-// also leaks them without the engine.
+// passes left the plan. `left_by_plain` is the number of bytes that autograd leaks even without the
+// engine, so they may leak here too.
 std::int64_t check_follows(const Hazard& hazard, const Trial& plain, const Plan& plan, int steps,
                            std::int64_t left_by_plain = 0) {
   std::int64_t left = 0;
@@ -65,7 +65,8 @@ TEST_CASE(
       CAPTURE(family.name);
       left += check_follows(hazard, plain, *plan, kVaryingSteps);
     }
-    // Some hazards never leave the plan, because only sizes or the order of whole regions vary.
+    // With some hazards, every pass follows the plan, because only sizes or the order of whole
+    // regions vary.
     num_left += left > 0 ? 1 : 0;
   }
   CHECK(num_left >= 60);

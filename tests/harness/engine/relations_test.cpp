@@ -124,8 +124,8 @@ TEST_CASE("keeping all costly ops holds fewer bytes than policy none, except for
       CAPTURE(which.preset, policy);
       const std::int64_t dead = dead_bytes(plan_for(policy, trace));
       CHECK(after(policy) - dead < after("none"));
-      // Llama adds the result of w2, so backward does not read it. Wan multiplies it by a gate, so
-      // backward does.
+      // In Llama, the result of w2 is only added, so backward does not read it. In Wan, the result
+      // is multiplied by a gate, so backward reads it.
       CHECK((dead > 0) == is_llama);
     }
   }
@@ -196,9 +196,8 @@ TEST_CASE("bytes after forward are linear in the number of blocks without checkp
   CHECK(after("none") == full + 8 * per_block - modulation);
 }
 
-// Backward begins with the last block and recomputes it at once. So checkpointing this block saves
-// memory only until the backward of the head ends, and this is only a small part of the block's
-// memory.
+// After the backward of the head, the last block is recomputed at once. So checkpointing this block
+// saves memory only until then, and the peak falls only by a small part of the block's memory.
 TEST_CASE("checkpointing the last block saves almost nothing at the peak") {
   const EightLayers f;
   CHECK(f.run("full").peak_bytes == f.run("first_n(7)").peak_bytes);

@@ -10,8 +10,8 @@ namespace rematch {
 namespace {
 
 TEST_CASE("a tensor's hash is the beginning of the SHA-256 of its bytes") {
-  // The expected values begin the SHA-256 of four zero bytes, and of 00 00 00 00 00 00 80 3f, which
-  // is [0, 1] in float32.
+  // The expected values are the first digits of two SHA-256 hashes: of four zero bytes, and of the
+  // bytes 00 00 00 00 00 00 80 3f, which are [0, 1] in float32.
   CHECK(tensor_hash(at::zeros({1})) == "df3f619804a92fdb4057192dc43dd748");
   CHECK(tensor_hash(at::arange(2, at::kFloat)) == "22b6f43bd8d27738d3213f29e96b62d0");
   CHECK(tensor_hash(at::Tensor()).empty());

@@ -49,7 +49,7 @@ TEST_CASE("rounding applies to every block, like the granularity of a caching al
     install_counting_allocators(1);
     CHECK(meta_bytes() - before == 1536);
   }
-  CHECK(meta_bytes() == before);  // a block is freed by the size to which it was rounded
+  CHECK(meta_bytes() == before);  // a block keeps its rounded size until it is freed
 }
 
 TEST_CASE("the peak includes memory freed between two samples, and can be reset") {

@@ -165,7 +165,7 @@ TEST_CASE("NVTX ranges name each op, inside its region and phase, and close") {
 
 TEST_CASE("the op calls that launched kernels match the executed ops") {
   const auto training = checkpointed_training();
-  OpCallRecorder warm_up({});  // for the first step, which allocates the optimizer's state
+  OpCallRecorder warm_up({});  // records the first step, which also allocates the optimizer's state
   run_steps(*training, warm_up, 1);
   OpCallRecorder recorder({});
   run_steps(*training, recorder, 2);

@@ -17,7 +17,7 @@ import unittest.mock
 
 import rematch
 
-rematch.count_memory()  # replaces allocators, so it must precede the first tensor
+rematch.count_memory()  # replaces torch's allocators, so it must run before any tensor is made
 
 import first_step_test  # noqa: E402
 import torch  # noqa: E402
@@ -139,7 +139,7 @@ class ProfileTest(Case):
         with self.assertRaisesRegex(rematch.RematchError, "aten::gelu") as error:
             rematch.profile(self.model, self.step, trace, num_steps=NUM_STEPS)
         self.assertNotIn("\n", str(error.exception))
-        self.step().backward()  # must not be watched any more
+        self.step().backward()  # this step must not be watched any more
 
     def test_a_device_whose_ops_are_not_timed(self):
         with self.assertRaisesRegex(rematch.RematchError, "measured on the CPU or a GPU, but the model is on meta"):

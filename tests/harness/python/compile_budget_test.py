@@ -1,5 +1,5 @@
-"""Tests compiled models under a budget: measured peaks, bits, and rejected inputs. Peaks are measured with torch's
-allocator, so they include memory that kernels allocate."""
+"""Tests compiled models under a memory budget: measured peaks, bit-identical results, and rejected inputs. Peaks are
+measured with torch's allocator, so they include memory that kernels allocate."""
 
 import contextlib
 import copy
@@ -15,7 +15,7 @@ import warnings
 
 import rematch
 
-rematch.count_memory()  # replaces allocators, so it must precede the first tensor
+rematch.count_memory()  # replaces torch's allocators, so it must run before any tensor is made
 
 import torch  # noqa: E402
 from rematch.compiled.options import Option  # noqa: E402
@@ -148,9 +148,9 @@ class SequenceTest(unittest.TestCase):
         large, small = option(10, 12, 0, name="large"), option(2, 15, 5, name="small")
         graphs = {"layer": [large, small], "head": [large, small]}
         calls = ["layer", "layer", "head"]
-        # With only large options, the peak is 10 + 10 + 12 = 32. With large layers and a small head, it is 10 + 10 + 15
-        # = 35. With small layers and a large head, it is 17: the head needs 2 + 2 + 12 = 16, and a layer needs 2 + 15 =
-        # 17.
+        # With option `large` for both graphs, the peak is 10 + 10 + 12 = 32. With `large` for the layers and `small`
+        # for the head, it is 10 + 10 + 15 = 35. With `small` for the layers and `large` for the head, it is 17: the
+        # head needs 2 + 2 + 12 = 16, and a layer needs 2 + 15 = 17.
         for limit, expected in ((32, ["large", "large"]), (20, ["small", "large"]), (5, ["small", "large"])):
             chosen = fastest_within(graphs, calls, limit)
             self.assertEqual([chosen["layer"].name, chosen["head"].name], expected, limit)

@@ -11,7 +11,7 @@ from rematch.compiled.fewest_saved import FewestSaved, _minimum_cut
 from rematch.compiling import _captured
 from stack import Layer, Stack, batch
 
-WIDTH = 128  # so wide that a value per row is small in comparison
+WIDTH = 128  # so wide that one value per row takes little memory in comparison
 
 
 def drawn_network(rng):

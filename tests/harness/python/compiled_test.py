@@ -9,7 +9,7 @@ import warnings
 
 import rematch
 
-rematch.count_memory()  # replaces allocators, so it must precede the first tensor
+rematch.count_memory()  # replaces torch's allocators, so it must run before any tensor is made
 
 import torch  # noqa: E402
 from beside_torch import BesideTorch  # noqa: E402

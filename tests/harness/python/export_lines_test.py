@@ -106,16 +106,17 @@ class ExportedLinesTest(unittest.TestCase):
         self.assertLessEqual(abs(planned["watched"][1] - wanted), PEAK_TOLERANCE * wanted)
 
     def check_offloading(self, target, model_and_step, modes, apply, not_counted=(), wanted=".*"):
-        """`modes` maps a mode to the same policy without moves, to the number of layers that move tensors, and to the bytes
-        of each that the mode moves although another module holds them on the device. A plan's last layer keeps its
-        tensors on the device, because backward starts there. Trainers other than Megatron move them too."""
+        """`modes` maps a mode to three values: the same policy without offloading, the number of layers that offload
+        tensors, and the bytes per layer that the mode offloads although another module keeps them on the device. In a
+        plan, the tensors of the last layer stay on the device, because backward starts there. Trainers other than
+        Megatron offload them too."""
         host = stand_ins.Host()
 
         def apply_and_count(lines, model):
             host.copied_bytes = 0
             return apply(lines, model, host)
 
-        # the copy to the device
+        # these two ops copy a tensor back to the device
         self.not_counted = {*NOT_COUNTED, *not_counted, "aten::lift_fresh", "aten::clone"}
         for mode, (resident, num_layers, also_held_bytes) in modes.items():
             self.check_modes(target, model_and_step, (mode,), apply_and_count, wanted)
@@ -124,12 +125,12 @@ class ExportedLinesTest(unittest.TestCase):
                 self.assertEqual(host.copied_bytes, num_layers * (self.moved_bytes(resident) + also_held_bytes))
 
     def moved_bytes(self, resident):
-        """Returns the bytes that the plan moves in each of its layers. `resident` is the policy without moves."""
+        """Returns the bytes that the plan offloads in each layer. `resident` is the same policy without offloading."""
         plan = json.loads(self.plan_file.read_text())
         (region_type,) = plan["types"]
         moved = sum(op["bytes"] for op in region_type["ops"] if op["treatment"] == "offload")
-        # The inputs of a region were made before it. After forward, the device does not hold those of all regions but
-        # the last.
+        # Inputs of a region are not results of its ops, so they are counted separately. After forward, the device holds
+        # only the input of the last region; the inputs of the other regions have been offloaded.
         if region_type.get("offload_inputs"):
             held = [self.predict("--policy", policy)["predicted_memory"]["after_forward_bytes"]
                     for policy in (resident, plan["policy"])]
@@ -213,22 +214,24 @@ class ExportedLinesTest(unittest.TestCase):
         self.check_modes("megatron", decoder(), modes, stand_ins.megatron)
 
     def test_offloading_of_megatron(self):
-        # The kernel of attention saves its result too. If it alone is moved, the output projection still holds the result.
+        # The attention kernel and the output projection both save the result of attention. If only core_attn is
+        # offloaded, the output projection still holds the result on the device.
         result_bytes = 4 * 32 * 32 * 4
         modes = {"megatron(offload_modules=[qkv_linear])": ("none", 3, 0),
                  "megatron(offload_modules=[core_attn])": ("none", 3, result_bytes),
-                 # Both modules move the result. The plan moves it once, and with it the kernel's sums: 4 * 2 * 32 numbers.
+                 # Both modules offload the result. The plan offloads it only once, together with 4 * 2 * 32 sums of the
+                 # kernel.
                  "megatron(offload_modules=[core_attn,attn_proj])": ("none", 3, result_bytes - 4 * 2 * 32 * 4)}
         self.check_offloading("megatron", decoder(rotary=True), modes, stand_ins.megatron, not_counted=VIEWS)
 
     def test_outputs_of_norms_of_megatron(self):
         modes = ("megatron(recompute_granularity=selective,recompute_modules=[layernorm])",)
-        # LayerNorm is used because it is a single op. Megatron turns the norm into one autograd function; with several
-        # ops, autograd would then sum gradients in another order. Megatron copies recomputed data into the freed
+        # Megatron turns a norm into one autograd function. If a norm had several ops, this would change the order in
+        # which autograd sums gradients. LayerNorm is a single op. Megatron copies recomputed data into the freed
         # storage, and does not repeat views.
         self.not_counted = {*NOT_COUNTED, *VIEWS, "aten::copy_", "aten::set_.source_Storage"}
-        # The watched step does not see that Megatron shrinks a storage, only that a tensor is freed. So it still counts
-        # 2 outputs of each of 4 layers that Megatron has freed.
+        # The byte count of a step changes when a tensor is freed, but not when Megatron shrinks a tensor's storage. So
+        # it still includes two outputs of each of four layers, although Megatron has freed their storage.
         self.unseen_bytes = 2 * 4 * (4 * 32 * 32) * 4
         self.check_modes("megatron", decoder(norm=torch.nn.LayerNorm), modes, stand_ins.megatron)
 

@@ -12,7 +12,7 @@ import warnings
 
 import rematch
 
-rematch.count_memory()  # replaces allocators, so it must precede the first tensor
+rematch.count_memory()  # replaces torch's allocators, so it must run before any tensor is made
 # cuBLAS gives repeatable bits only with a workspace of this size.
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 

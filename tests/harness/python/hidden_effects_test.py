@@ -13,7 +13,7 @@ import warnings
 
 import rematch
 
-rematch.count_memory()  # replaces allocators, so it must precede the first tensor
+rematch.count_memory()  # replaces torch's allocators, so it must run before any tensor is made
 
 import torch  # noqa: E402
 from rematch.selftest import Model  # noqa: E402

@@ -8,7 +8,7 @@ import unittest
 
 import rematch
 
-rematch.count_memory()  # replaces allocators, so it must precede the first tensor
+rematch.count_memory()  # replaces torch's allocators, so it must run before any tensor is made
 
 import torch  # noqa: E402
 from rematch._in_torch import is_in_recorded_step  # noqa: E402

@@ -12,7 +12,7 @@ import warnings
 
 import rematch
 
-rematch.count_memory()  # replaces allocators, so it must precede the first tensor
+rematch.count_memory()  # replaces torch's allocators, so it must run before any tensor is made
 
 import torch  # noqa: E402
 import torch.multiprocessing  # noqa: E402
@@ -340,7 +340,7 @@ def by_a_sum(mine, _):
     return total
 
 
-# So many buffers that all layers of a model use different ones.
+# Enough buffers for each layer of a model to use a buffer of its own.
 BUFFERS = itertools.cycle([torch.zeros(128) for _ in range(16)])
 
 
@@ -355,8 +355,8 @@ def by_a_sum_of_a_buffer(mine, _):
 
 
 def exchange_between_layers(rank, exchange, policy):
-    """Plans must be rejected by name if a step sends messages inside layers. A layer that leaves its plan must send its
-    messages only once."""
+    """If a plan has messages inside its regions, it must be rejected with an error that names the op. A layer that
+    leaves its plan must send its messages only once."""
     torch.manual_seed(rank)
     model, x = Model(), torch.randn(64, 32)
     for layer in model.layers:
@@ -398,7 +398,7 @@ def run_rank(rank, port, on_one_rank, distribute, policy):
     torch.distributed.barrier()  # both ranks must end together, because they share connections
     torch.distributed.destroy_process_group()
     # DTensor's caches still hold the group, so Gloo's threads are still running. If such a thread freed a tensor while
-    # Python exits, the process would abort. So this skips Python's exit.
+    # Python exits, the process would abort. So the process ends without Python's clean-up.
     os._exit(0)
 
 

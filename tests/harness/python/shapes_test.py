@@ -11,7 +11,7 @@ from unittest import mock
 
 import rematch
 
-rematch.count_memory()  # replaces allocators, so it must precede the first tensor
+rematch.count_memory()  # replaces torch's allocators, so it must run before any tensor is made
 
 import torch  # noqa: E402
 from follow_test import DEVICE, PLAIN, are_equal, batches, made, train  # noqa: E402

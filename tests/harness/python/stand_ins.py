@@ -19,7 +19,8 @@ GPU_ATTENTION = aten._scaled_dot_product_flash_attention.default, aten._scaled_d
 ATTENTION = *GPU_ATTENTION, aten._scaled_dot_product_flash_attention_for_cpu.default
 
 
-# Megatron's own least size is 1,048,576. The layers here are smaller.
+# Tensors with fewer numbers are not offloaded. Megatron's own limit is 1,048,576, but the tensors of these tests are
+# smaller.
 MEGATRON_LEAST_NUMBERS = 1024
 
 
@@ -42,7 +43,7 @@ class Core(torch.nn.Module):
 
 
 class Rotary(torch.nn.Module):
-    """Stands for a rotary embedding: makes another query and key."""
+    """Stands for a rotary embedding: returns a new query and a new key."""
 
     def forward(self, q, k):
         return q * 0.5, k * 0.5
@@ -153,7 +154,7 @@ def every(layers, number):
 
 
 class Host:
-    """Pinned memory. A watched step does not see it, as if the model were on a GPU."""
+    """Imitates pinned host memory. A watched step does not count it, as if the model were on a GPU."""
 
     def __init__(self):
         self.copied_bytes = 0
@@ -265,8 +266,8 @@ def torchtitan_on_remat(lines, model):
 
 
 def torchtune(config, model, host=None):
-    """With offloading, the recipe's forward runs in a context whose hooks move what autograd saves. This one moves only
-    what the checkpoints save."""
+    """Imitates torchtune. With offloading, hooks of torchtune's recipe offload everything that autograd saves in
+    forward. This stand-in offloads only what the checkpoints save."""
     enabled, mode = config.get("enable_activation_checkpointing", False), config.get("ac_mode")
     layers = []
     if enabled and mode is None:

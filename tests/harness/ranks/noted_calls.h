@@ -1,5 +1,5 @@
-// Calls of every form of every collective in c10d, on one backend of two ranks. Also the notes that
-// count these calls.
+// Calls every form of every collective in c10d, on one backend of two ranks. Also reads the number
+// of begun collectives that a rank reports to its launcher (harness/ranks/notes.h).
 #pragma once
 
 #include <ATen/Functions.h>
@@ -16,7 +16,8 @@
 
 namespace rematch::testing {
 
-// The notes that one rank in this process writes, as the launcher reads them.
+// Acts as the launcher of one rank in this process, and reads what the rank reports about its
+// progress.
 class NotesOnBoard {
  public:
   NotesOnBoard() : board_(1) {

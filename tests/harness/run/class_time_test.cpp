@@ -56,7 +56,7 @@ TEST_CASE("a timed point has the time of every class that its steps execute") {
   CHECK(timed.time->samples.front().size() == 2);
 }
 
-// On the CPU, a copy has finished when its call returns.
+// Copies on the CPU are synchronous.
 TEST_CASE("a point on the CPU waits for all its offload copies") {
   const PointRecord record = run_passes(class_request(Pass::kExact, "offload_inputs(full)"));
   REQUIRE(record.status == PointStatus::kOk);

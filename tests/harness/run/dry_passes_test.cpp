@@ -207,7 +207,7 @@ TEST_CASE("timed steps report the allocator's peaks, which equal the peaks of th
   REMATCH_NEEDS_CUDA();
   Point point = point_of("llama_small", kSmallLlama, "full");
   point.settings.request.timed_as =
-      Determinism::kRepeatableBits;  // the time pass then runs the same program as the memory pass
+      Determinism::kRepeatableBits;  // makes the time pass run the same program as the memory pass
   const PointRecord timed = run(point, Pass::kTime, 2);
   const PointRecord exact = run(point);
   CAPTURE(timed.reason, exact.reason);

@@ -86,7 +86,7 @@ class ModelFolder : public SweepFolder {
     readings_[name].push_back({now, found->second.text});
     return found->second.text;
   }
-  // Takes one operation, as on a local file system, or two operations, as on NFS.
+  // Counts as one operation, as on a local file system, or as two operations, as on NFS.
   bool create_claim(const std::string& name, std::string_view text) override {
     orders_.step();
     if (shared_.claims.count(name) != 0) return false;

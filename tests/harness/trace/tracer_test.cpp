@@ -96,8 +96,8 @@ at::Tensor in_parts(const at::Tensor& x, const at::Tensor& w) {
   return at::silu(y * at::cat(parts, 1));
 }
 
-// Uses a tensor without a graph that no op has made. It shares the storage of an op's result, and
-// lives longer than the result.
+// Uses a detached tensor that was not made by an op. The tensor shares the storage of an op's
+// result, and lives longer than the result.
 at::Tensor through_data(const at::Tensor& x, const at::Tensor& w) {
   at::Tensor data;
   at::Tensor sum;

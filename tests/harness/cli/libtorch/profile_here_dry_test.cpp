@@ -1,5 +1,5 @@
-// Tests that a profile is rejected before its first step if the step does not fit into the card's
-// memory. Uses the dry device.
+// Tests that a request for a profile is rejected before the first step if a step does not fit into
+// the card's memory. Uses the dry device.
 #include <cstdlib>
 
 #include "harness/cli/exit_code.h"

@@ -1,6 +1,7 @@
-// Tests that profile, search --measure and run time the same program: the same attention kernel,
-// and the same choice of repeatable bits. The dry device has no cuDNN. Flash attention does not
-// support heads wider than 256, so LibTorch must fall back to another backend for wider heads.
+// Tests that the commands `profile`, `search --measure` and `run` measure the same program: the
+// same attention kernel, and the same choice of repeatable bits. The dry device has no cuDNN. Flash
+// attention does not support heads wider than 256, so LibTorch must fall back to another backend
+// for wider heads.
 #include <cstdlib>
 
 #include "harness/cli/flags/run_request.h"

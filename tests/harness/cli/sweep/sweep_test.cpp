@@ -47,8 +47,8 @@ TEST_CASE("the plan of a sweep has the same bytes each time, and is never overwr
   CHECK(text_of(scratch.file("one/plan.json")) == plan);
 }
 
-// Version 1.0 has times in milliseconds. Only a command with LibTorch predicts times, so this test
-// invents a time for the first comparison.
+// Plans in version 1.0 of the format give times in milliseconds. The command without LibTorch
+// predicts no times, so this test invents a time for the first comparison.
 TEST_CASE("a sweep whose plan has version 1.0 of the format can be continued") {
   const ScratchFolder scratch;
   const std::string plan = "sweep plan " + write_sweep(scratch) + " " + scratch.file("one");

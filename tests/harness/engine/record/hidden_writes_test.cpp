@@ -32,8 +32,8 @@ void scale_by_pointer(const at::Tensor& y, float factor) {
   for (std::int64_t i = 0; i < flat.numel(); ++i) data[i] *= factor;
 }
 
-// Scales through a pointer and then bumps the version. PyTorch's documentation requires this bump
-// of kernels that write in place.
+// Scales through a pointer and then bumps the version counter, as PyTorch's documentation demands
+// from every kernel that writes in place.
 at::Tensor scaled(const at::Tensor& y, float factor = 0.5F) {
   scale_by_pointer(y, factor);
   torch::autograd::impl::bump_version(y);

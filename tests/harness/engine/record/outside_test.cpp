@@ -21,8 +21,8 @@ TEST_CASE("a parameter that gets different data after forward is refused") {
                 "given different data");
 }
 
-// After the second exchange, malloc may reuse the address of the first data, so comparing addresses
-// is not enough.
+// When the parameter's data is replaced a second time, malloc may reuse the address of the original
+// data. So comparing addresses is not enough.
 TEST_CASE("a parameter that gets different data twice is refused") {
   check_refused({two_products,
                  [](const Network& network, const at::Tensor&) {

@@ -1,6 +1,6 @@
 // Tests writes to the indices and values of sparse tensors. A sparse tensor has no storage of its
-// own. Whatever tensor a write names, recompute must order it correctly among the ops that read the
-// sparse tensor.
+// own. A write may name its indices, its values, or a view of them. In each case, recompute must
+// repeat the write in the right order relative to the ops that read the sparse tensor.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 

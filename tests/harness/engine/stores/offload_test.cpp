@@ -137,8 +137,8 @@ TEST_CASE("inputs of regions are kept on the host") {
     const Checkpoint checkpoint = strict(plan, schedule);
     const Network network = named.make();
     const at::Tensor loss = forward_of(network, checkpoint);
-    // Only the second layer's input is on the host: the first is the batch, and the last stays on
-    // the device.
+    // Only the second layer's input is on the host. The first layer's input is the batch, and the
+    // last layer's input stays on the device.
     CHECK(checkpoint.host_memory().in_use == kSquare);
     loss.backward();
     CHECK(checkpoint.host_memory().copied_back == kSquare);

@@ -1,5 +1,5 @@
-// Runs turns on made-up machines. Tests the order of arms, when rounds end, and how early stopping
-// affects verdicts.
+// Runs timed rounds on made-up machines. Tests the order in which arms run, when rounds end, and
+// how early stopping affects verdicts.
 #include "harness/run/timing/turns.h"
 
 #include <functional>
