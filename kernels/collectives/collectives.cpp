@@ -108,8 +108,8 @@ at::Tensor scattered(const at::Tensor& x, std::int64_t size) {
   return with_rows(x, rows_of(x) / size);
 }
 
-// The kernels are boxed, because a typed kernel must match the schema's types, which change between
-// versions: see Note [LibTorch versions].
+// The Meta kernels are boxed, because a typed kernel must match the schema's types, which change
+// between versions: see Note [LibTorch versions].
 
 using Arguments = const c10::IValue*;
 

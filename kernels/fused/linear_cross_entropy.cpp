@@ -76,7 +76,7 @@ void for_each_chunk(const at::Tensor& x, const at::Tensor& weight, const Visit& 
   }
 }
 
-// Adds a product to a sum over chunks. The sum may have a wider type than the factors.
+// Adds left * right to `sum`, which may have a wider type than the factors.
 void add_product(at::Tensor& sum, const at::Tensor& left, const at::Tensor& right) {
   if (left.scalar_type() == sum.scalar_type()) {
     sum.addmm_(left, right);

@@ -1,5 +1,5 @@
-// Each thread handles 16 bytes of elements. If the size or the alignment does not allow that, it
-// handles one element.
+// Each thread handles 16 bytes of elements, or one element if the size or the alignment does not
+// allow accesses of 16 bytes.
 #include "kernels/fused/silu_mul.h"
 #include "kernels/op/device.cuh"
 

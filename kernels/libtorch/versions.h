@@ -3,9 +3,10 @@
 //
 // Note [LibTorch versions]
 // The sources avoid most differences:
-// - 2.12: functional collectives take groups of any type, not strings. Meta kernels are boxed.
+// - 2.12: In the schemas of functional collectives, group_name has type Any instead of str. Meta
+//   kernels are boxed.
 // - 2.13: get_current_node() returns an intrusive_ptr. Callers write `auto`.
-// - 2.15: functional collectives take reductions of any type. Meta kernels are boxed.
+// - 2.15: In these schemas, reduce_op has type Any instead of str. Meta kernels are boxed.
 // - All: at::Context has different flags in each version. The engine copies the flags as bytes, up
 //   to the member fp32_precision.
 #pragma once

@@ -60,7 +60,7 @@ __device__ void store(Sum value, T* to) {
 template <typename T>
 inline constexpr int kLanes = 16 / static_cast<int>(sizeof(T));
 
-// The alignment of kCount elements. Elements of more than 16 bytes in total are moved by several
+// The alignment of a group of kCount elements. A group of more than 16 bytes is moved by several
 // accesses.
 template <typename T, int kCount>
 inline constexpr std::size_t kAlignment = kCount * sizeof(T) < 16 ? kCount * sizeof(T) : 16;
@@ -72,8 +72,9 @@ struct alignas(kAlignment<T, kCount>) Lanes {
   __device__ SumOf<T> operator[](int lane) const { return widened(lanes[lane]); }
 };
 
-// Holds two elements in one register. With an array of elements, the compiler would give each
-// element its own register. The bits of a bfloat16 are the upper half of the bits of a float.
+// The bfloat16 version holds two elements in each 32-bit register. With an array of elements, the
+// compiler would give each element its own register. The bits of a bfloat16 are the upper half of
+// the bits of a float.
 template <>
 struct alignas(16) Lanes<__nv_bfloat16, kLanes<__nv_bfloat16>> {
   std::uint32_t pairs[kLanes<__nv_bfloat16> / 2];
@@ -126,9 +127,9 @@ void with_lanes(bool wide, const Function& f) {
 }
 
 // Combines values over all threads of the block and returns the result to every thread. All threads
-// must call this function. The first kRow threads each combine every kRow-th value; then every
-// thread combines the kRow results. One call needs two barriers. Consecutive calls need no barrier
-// between them, because a call writes `row` only after its first barrier.
+// must call this function. First, thread t < kRow combines the values of threads t, t + kRow and so
+// on. Then every thread combines the kRow results. One call needs two barriers. Consecutive calls
+// need no barrier between them, because a call writes `row` only after its first barrier.
 template <typename Value, typename Combine>
 __device__ Value block_reduce(Value value, const Combine& combine) {
   constexpr int kRow = 16;

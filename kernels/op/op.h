@@ -39,8 +39,8 @@ struct Derivative {
 
 // An op is a struct of static members:
 //   kForward, kBackward   schemas, without the namespace rematch
-//   forward, backward     functions with those schemas, for every device: they allocate and
-//                         launch() on the device of their tensors
+//   forward, backward     functions with those schemas, for every device: they allocate
+//                         outputs and call launch() on the device of their tensors
 //   derivative(...)       takes forward's arguments; returns a Derivative whose formula is
 //                         gradients<Op>(...)
 // register_op makes rematch::NAME and rematch::NAME_backward from it.

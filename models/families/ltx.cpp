@@ -25,9 +25,9 @@ constexpr double kRotaryTheta = 1e4;
 
 // A token's position along an axis is divided by the base extent of the axis. Frames are measured
 // in seconds, rows and columns in pixels.
-// 8 frames per latent, 25 frames per second, base extent 20 seconds
+// A latent frame covers 8 frames, at 25 frames per second. The base extent is 20 seconds.
 constexpr double kFrameShare = 8.0 / 25.0 / 20.0;
-constexpr double kPlaneShare = 32.0 / 2048.0;  // 32 pixels per latent, base extent 2048 pixels
+constexpr double kPlaneShare = 32.0 / 2048.0;  // 32 pixels per latent; base extent 2048 pixels
 
 at::Tensor modulate_rms(const at::Tensor& x_BND, const at::Tensor& shift_B1D,
                         const at::Tensor& scale_B1D, Ops ops) {

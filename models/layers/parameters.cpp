@@ -18,15 +18,15 @@ namespace {
 // piece is a flat range of the part's elements.
 struct Piece {
   std::vector<std::int64_t> sizes;  // sizes of the part
-  // stride, in the whole parameter, of the dimension before the split dimension
+  // product of the whole parameter's sizes, from the split dimension on
   std::int64_t outer_stride;
-  std::int64_t part_stride;  // the same stride in the part
+  std::int64_t part_stride;  // the same product for the part
   std::int64_t part_offset;
   std::int64_t first;  // first element, as an index into the part
   std::int64_t count;  // number of elements without padding
   std::int64_t padded_count;
 
-  // Returns the position, in the whole parameter, of the piece's element number `index`.
+  // Returns the index in the whole parameter of element `index` of the piece.
   std::int64_t whole_index(std::int64_t index) const {
     const std::int64_t in_part = first + index;
     if (part_stride == outer_stride) return in_part;

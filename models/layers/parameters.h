@@ -5,15 +5,15 @@
 // Element i of parameter `name` (row-major) is, all in float32:
 //   u = (top 24 bits of splitmix64(fnv1a64(name) + i) - 2^23) * 2^-23     exact, in [-1, 1)
 //   value = centre + amplitude * u
-// with wrapping 64-bit integers. If centre is 0, `amplitude` is 1, or sqrt(1 / fan_in) computed in
-// double and rounded to float32. If centre is 1, `amplitude` is 2^-3. So at most one rounding
-// happens. bfloat16 parameters hold that value rounded to nearest, ties to even.
+// Integers have 64 bits and wrap. If centre is 0, `amplitude` is 1, or sqrt(1 / fan_in) computed in
+// double and rounded to float32. If centre is 1, `amplitude` is 2^-3. So `value` is rounded at most
+// once. bfloat16 parameters hold `value` rounded to nearest, ties to even.
 //
 // Note [Shards of parameters] A rank holds the piece of a parameter that its layout assigns to it.
 // tp and ep assign a part along one dimension. fsdp assigns a flat piece of that part,
 // ceil(elements / ranks) long and padded with zeros. All pieces of a top-level scope ("embed",
-// "blocks.3", "head") are gathered at once at its start, so that a region around the scope's ops
-// can gather them again. The gathered pieces are dropped at the end of the scope.
+// "blocks.3", "head") are gathered at once when the scope opens, so that a region around the
+// scope's ops can gather them again. The gathered pieces are dropped at the end of the scope.
 #pragma once
 
 #include <ATen/core/Tensor.h>

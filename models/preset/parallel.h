@@ -43,7 +43,7 @@ std::string layout_text(const std::map<std::string, std::int64_t>& dimensions);
 std::int64_t world_size(const std::map<std::string, std::int64_t>& dimensions);
 inline std::int64_t world_size(const ModelSpec& spec) { return world_size(spec.dimensions); }
 
-// The position of spec.rank along one option of its layout.
+// One axis of a layout: the number of ranks along it, and the position of spec.rank.
 struct RankAxis {
   std::string name;  // name of the group, such as "tp"
   std::int64_t size = 1;
@@ -53,7 +53,7 @@ struct RankAxis {
 };
 RankAxis rank_axis(const ModelSpec& spec, std::string_view name);
 
-// The ranks that spec.rank communicates with along one option, including spec.rank itself.
+// The ranks that spec.rank communicates with along one axis, including spec.rank itself.
 struct RankGroup {
   std::string name;
   std::vector<int> ranks;  // rank at each position

@@ -15,7 +15,7 @@
 namespace rematch {
 namespace {
 
-constexpr double kSameClock = 0.05;  // boost clocks of one card differ by less than this ratio
+constexpr double kSameClock = 0.05;  // the boost clock of a card varies by less than this ratio
 
 bool is_clock(const std::string& name) {
   return name == "sm_clock_mhz" || name == "memory_clock_mhz";
@@ -210,8 +210,7 @@ bool differs(const ComparedRow& row, std::initializer_list<Metric> metrics) {
   });
 }
 
-// If the two runs have different numbers of steps, their totals count as equal if they are in
-// proportion to the steps.
+// If the two runs counted different numbers of steps, compares the counts per step.
 void add_predicted_counts(Names& found, const PointRecord& base, const PointRecord& candidate) {
   const auto& own = base.predicted_counts;
   const auto& other = candidate.predicted_counts;

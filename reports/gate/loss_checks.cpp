@@ -132,7 +132,8 @@ namespace {
 constexpr std::size_t kEnvelopeRuns = 3;
 constexpr double kFactorOfOneRun = 2;
 constexpr double kFactorOfDoubling = 0.2;
-// How often a candidate that equals the reference fails, from simulations; see Note [The envelope].
+// The rates of false failures with three and with four reference runs, from simulations; see Note
+// [The envelope].
 constexpr double kFalseAlarmsOfThree = 0.005;
 constexpr double kFalseAlarmsOfFour = 0.003;
 

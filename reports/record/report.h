@@ -1,5 +1,5 @@
-// A report: the points that one command measured on one machine. A point file holds one point with
-// the same provenance, so any set of point files makes a report.
+// A report: the points that one command measured on one machine. A point file holds one of these
+// points and the report's provenance, so any set of point files makes a report.
 #pragma once
 
 #include <cstddef>

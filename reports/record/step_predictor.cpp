@@ -14,7 +14,7 @@ void name_frozen(Bytes frozen, HeldBytes& held) {
   held[Holder::kFrozenParameters] = frozen;
 }
 
-// Counts frozen weights under a holder of their own and not as temporaries.
+// Counts frozen weights as a separate holder, and no longer as temporaries.
 void name_frozen(Bytes frozen, MemoryRecord& memory) {
   if (frozen.count == 0) return;
   name_frozen(frozen, memory.holders_at_peak);

@@ -295,7 +295,7 @@ class Treatments {
     return paint;
   }
 
-  std::map<std::string, Paint> paints_;  // by the text of roles_of()
+  std::map<std::string, Paint> paints_;  // keyed by the result of roles_of()
   std::size_t next_ = 0;
   std::vector<Key> legend_;
 };

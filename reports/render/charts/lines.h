@@ -69,8 +69,7 @@ struct Lines {
   bool is_empty() const { return panels.empty(); }
 };
 
-// Draws two lines of text above a panel: the panel's name and note, and below them the panel's
-// words.
+// Draws two lines of text above a panel: its name and note, and below them its `words`.
 void draw_head(Picture& picture, const Panel& panel, const Box& frame);
 inline constexpr double kHead = 34;  // height of these two lines
 

@@ -105,7 +105,7 @@ std::optional<Label> place_label(Label label, Position at, double clearance, dou
       {-kDiagonal, -kDiagonal, Anchor::kEnd, kAbove},
       {-kDiagonal, kDiagonal, Anchor::kEnd, kBelow},
   }};
-  constexpr double kFurther = 10;  // added to the distance if all closer places are taken
+  constexpr double kFurther = 10;  // added to the distance if no closer place is free
   for (const double distance : {clearance, clearance + kFurther}) {
     for (const auto& [right, down, anchor, drop] : kPlaces) {
       label.at = {at.x + distance * right, at.y + distance * down};

@@ -20,8 +20,8 @@ constexpr double kRight = 14;
 constexpr double kRadius = 5;
 constexpr double kSquareRadius = 4.4;
 constexpr double kClearance = kRadius * kGrowth + 4;  // distance from a marker's middle to its name
-// A limit is drawn only within this factor of the spots' peaks. A limit further away would squeeze
-// the spots together.
+// A limit is drawn only if it differs from the spots' peaks by at most this factor. A limit further
+// away would squeeze the spots together.
 constexpr double kNearLimit = 1.6;
 // The longest name, as a fraction of the plot's width.
 constexpr double kLongestName = 0.45;

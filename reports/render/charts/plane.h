@@ -67,7 +67,7 @@ struct FrontPanel {
 struct FrontPanels {
   std::string title;
   std::vector<FrontPanel> panels;
-  Range peaks;  // range of all panels that use the same axes, even if a panel is not shown
+  Range peaks;  // range over all panels that share the axes, shown or not
   Range steps;
 };
 

@@ -97,7 +97,7 @@ struct Label {
   std::string text;
   Anchor anchor = Anchor::kStart;
   Paint fill = Paint::kInk;
-  double drop = 0;  // distance from `at` to the baseline, in text sizes
+  double drop = 0;  // distance from `at` to the baseline, in units of the text size
   bool is_bold = false;
   bool has_halo = false;  // an outline in the background's colour keeps text over lines readable
   std::string hint;

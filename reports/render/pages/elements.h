@@ -75,8 +75,8 @@ std::string part(const Part& part, const std::string& anchor);
 // A chart with more rows than this is unreadable. Tables have all rows.
 inline constexpr std::size_t kMaxChartRows = 40;
 
-// Makes a figure from a chart of rows. The figure is one column wide and has the chart's title and
-// words, followed by `more_words`.
+// Makes a figure from a chart of rows. The figure is one column wide and has the chart's title, and
+// the chart's `words` followed by `more_words`.
 Figure chart_figure(const chart::Rows& chart, Fold fold, const std::string& more_words = "");
 
 // A cell of a heat map: a table whose cells are tinted by the quality of their values. The values

@@ -64,9 +64,10 @@ HeatCell judged_cell(const Cells& cells) {
   return worst;
 }
 
-// The shapes that one map shows. They differ only in the seed and in the value of the first axis.
+// The comparisons that one map shows. They differ only in the seed and in the value of the first
+// axis.
 struct MapPlaces {
-  std::string words;  // the values that all shapes of the map share, such as "batch 1"
+  std::string words;  // what these comparisons have in common, such as "batch 1"
   std::vector<std::size_t> shapes;
 };
 

@@ -22,7 +22,7 @@ struct CompareGrid {
 
 struct CompareGrids {
   std::vector<CompareGrid> grids;
-  std::string left_out_words;  // says how many rows no grid shows; empty if every row is shown
+  std::string left_out_words;  // says how many rows the grids leave out; may be empty
 };
 
 // If there are more rows than this, rows without any difference are counted instead of shown.

@@ -25,8 +25,8 @@ enum class Alignment : std::uint8_t { kLeft, kRight };
 struct Column {
   std::string title;
   Alignment alignment = Alignment::kRight;
-  // If the table is too wide, columns move into the detail line, starting with the highest number
-  // here. A column with number 0 never moves.
+  // If the table is too wide, columns move into the detail line. The column with the highest number
+  // moves first. A column with number 0 never moves.
   int yields = 0;
 };
 

@@ -162,7 +162,7 @@ std::string kept_text(const Plan& plan, std::size_t index, const TypeFacts& fact
     if (!op.treatment.is_kept()) continue;
     table::Row& row = grid.rows.emplace_back(row_of(op));
     std::string& reason = row.cells.back();
-    reason = reason.substr(0, reason.find(", here "));  // the row itself states the reason
+    reason = reason.substr(0, reason.find(", here "));  // drops the op's name, which the row shows
   }
   std::string text = "\n";
   text += table::format_line(
