@@ -1,8 +1,8 @@
-// Stand-in for libcupti. Delivers the records of the stand-in runtime as CUPTI's record types,
-// through CUPTI's buffer protocol. Like CUPTI, it links a launch to the caller's external id only
-// if calls of the function that launched the kernel are traced: cudaLaunchKernel for the program's
-// kernels, and the driver's cuLaunchKernelEx for kernels of libraries. Records are lost or delayed
-// only if a test requests it.
+// Stand-in for libcupti. Converts the records of the stand-in runtime to CUPTI's record types, and
+// delivers them through CUPTI's buffer protocol. Like CUPTI, links a kernel to the caller's
+// external id only if calls of the launching function are traced. The launching function is
+// cudaLaunchKernel for the program's kernels, and the driver's cuLaunchKernelEx for kernels of
+// libraries. Records are lost or delayed only if a test requests it.
 #include <cupti.h>
 
 #include <bitset>
@@ -26,7 +26,7 @@ struct Link {
   std::uint64_t id;
 };
 
-// Whether a kernel's record is delivered, or which fault a test planted.
+// The fate of a kernel's record. All values except kDelivered are faults that a test planted.
 enum class Fate { kDelivered, kLost, kWithheld, kUnfinished };
 
 struct Entry {

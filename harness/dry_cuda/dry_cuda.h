@@ -6,8 +6,8 @@
 //   DRY_CUDA_CARD          h100 (default), h200, l40s or a100
 //   DRY_CUDA_DEVICES       number of devices; default 1
 //   DRY_CUDA_MEMORY_BYTES  memory of each device; default: the card's
-//   DRY_CUDA_COPY_BYTES    largest copy from or to a device whose content is stored; reads of
-//                          other content return zeros; default 1 MiB
+//   DRY_CUDA_COPY_BYTES    size limit in bytes; default 1 MiB. The content of a larger copy
+//                          from or to a device is not stored, and later reads return zeros
 //   DRY_CUDA_FAILURES      "FUNCTION@CALL=CODE,...", as in dry_cuda_plant_failure()
 #pragma once
 
@@ -37,7 +37,7 @@ struct DryCudaRecord {
   uint32_t correlation;  // position among all operations, recorded or not
 };
 
-// Discards all records. Operations are recorded only after the first call.
+// Discards all records. The first call also starts the recording.
 void dry_cuda_reset(void);
 size_t dry_cuda_size(void);
 const struct DryCudaRecord* dry_cuda_record(

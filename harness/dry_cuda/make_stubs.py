@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""make_stubs.py OUT LIBRARY_OF_LIBTORCH...: generates sources for the dry CUDA device
+"""make_stubs.py OUT LIBTORCH_LIBRARY...: generates sources for the dry CUDA device
 
 LibTorch's libraries link or open NVIDIA libraries. For each NVIDIA library, writes into OUT:
   SONAME.cpp  a weak definition of every function that LibTorch imports from it. The definition prints on stderr that
               the function has no stand-in, and returns an error. A stand-in written in C++ replaces the definition.
   SONAME.map  the linker's version script: the functions, under the symbol versions that LibTorch imports
-LIBRARIES must contain every NVIDIA library that LibTorch links; CMake builds the same libraries."""
+The dict LIBRARIES below must contain every NVIDIA library that LibTorch links. CMakeLists.txt lists the same
+libraries."""
 
 import pathlib
 import re
@@ -58,7 +59,7 @@ def owner_of(function, version):
 
 
 def collect(libraries):
-    """Maps each library to its versions, and each version to its functions."""
+    """Maps each library to its symbol versions, and each symbol version to its functions."""
     wanted = {library: {} for library in LIBRARIES}
     for path in libraries:
         unknown = set(needed_by(path)) - set(LIBRARIES)

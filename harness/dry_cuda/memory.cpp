@@ -44,8 +44,8 @@ struct Memory {
   std::vector<std::size_t> peak_bytes = taken_bytes;
 };
 
-// Device variables by their host symbols. nvcc's start-up code registers them before main(), so
-// this must not read the settings.
+// Device variables by their host symbols. nvcc's start-up code registers the variables before
+// main(), when the settings must not be read yet.
 struct Variables {
   std::mutex mutex;
   std::unordered_map<const void*, Variable> by_symbol;
@@ -92,8 +92,8 @@ Place place_of(const void* address) {
           found->first + found->second.bytes - number_of(address)};
 }
 
-// Address of the next allocation. Addresses only increase, as with a real driver. LibTorch's
-// allocator makes some choices by address, so this makes its choices reproducible.
+// Address of the next allocation. Addresses only increase, as with a real driver. They are the same
+// in every run, so the choices that LibTorch's allocator makes by address are reproducible.
 std::uintptr_t next_address = std::uintptr_t{1} << 45;
 
 // Maps inaccessible pages, followed by shadow pages of the same size. Returns null if no address

@@ -16,8 +16,8 @@ class DepartureCounts {
 
   // `type` is the region type's PreparedRegionType::number.
   void add_pass(std::size_t type) { types_[type].passes.fetch_add(1); }
-  // Adds a pass that left its plan to the counts of its region type. Ignores the fields shape,
-  // type, passes and left of `pass`. Returns whether this is the first such pass of the type.
+  // Adds a pass that left its plan to the counts of its region type. Ignores these fields of
+  // `pass`: shape, type, passes, left. Returns whether this is the first such pass of the type.
   bool add(std::size_t type, const Departures& pass);
 
   std::vector<Departures> all() const;

@@ -19,8 +19,8 @@ enum class Fault : std::uint8_t {
 #ifdef REMATCH_FAULTS
 void plant(Fault fault);
 bool has_fault(Fault fault);
-at::Tensor held_input(at::Tensor tensor);  // under kOtherLayersInput, returns the tensor of the
-                                           // previous call
+// Returns `tensor`. Under kOtherLayersInput, returns the tensor of the previous call instead.
+at::Tensor held_input(at::Tensor tensor);
 #else
 constexpr bool has_fault(Fault /*fault*/) { return false; }
 inline at::Tensor held_input(at::Tensor tensor) { return tensor; }

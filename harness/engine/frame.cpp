@@ -167,7 +167,7 @@ at::Tensor Frame::unpack_alone(const Slot& slot) {
   return replay.take(slot.wanted.value);
 }
 
-// Extent kPrefix replays the planned ops. A pass that left the plan ran other ops, so it instead
+// kPrefix replays the planned ops. If the pass left the plan, returns kWholeClosure instead, which
 // recomputes whatever backward needs.
 ReplayExtent Frame::extent() const {
   const bool as_forward = type_->extent == ReplayExtent::kPrefix;
@@ -194,8 +194,8 @@ void Frame::begin_replay(int graph_task) {
   if (as_forward || at_once) replay_->run_all();
 }
 
-// Backward reads the latest content of the storage. Exception: if the version counter shows that a
-// saved tensor was overwritten, backward reads the content that was saved.
+// Returns the version of the tensor that backward reads. This is the storage's last version, unless
+// the version counter shows that the tensor was overwritten. In that case it is the saved version.
 WantedValue Frame::as_backward_reads(const Slot& slot) const {
   const std::int32_t last = record_.storages[record_.values[slot.wanted.value].storage].version;
   return {slot.wanted.value, is_stale(slot) ? slot.wanted.version : last};

@@ -35,8 +35,8 @@ class Frame {
   Record& record() { return record_; }
   const Record& record() const { return record_; }
 
-  // Switches to a region of another shape. That region must begin at the same scope and with the
-  // ops that have already run.
+  // Switches to a region of another shape. The new region must begin at the same scope, and its
+  // first ops must be the ops that have already run.
   void follow_region(std::size_t region);
 
   // See Note [Leaving the plan].

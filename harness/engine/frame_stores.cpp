@@ -16,8 +16,8 @@ bool is_alone_on_storage(const Record& record, const RecordedValue& value) {
 
 }  // namespace
 
-// Skips leaves, and inputs that the region reads through several tensors, because the program may
-// own them.
+// Starts to copy the region's inputs to stores, as planned. Skips leaves, and inputs that the
+// region reads through several tensors, because the program may hold these inputs.
 void Frame::put_inputs() {
   for (const StoreTraits& store : kStores) {
     for (const RegionInput& input : type_->planned->stored_inputs[store.store]) {

@@ -220,7 +220,7 @@ void execute_unobserved(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
 
 bool take_recompute_failure() { return recompute_failed.exchange(false); }
 
-// Keeps all keys of an op that Python runs: see Note [Ops that Python runs].
+// For an op that Python runs, returns all its dispatch keys: see Note [Ops that Python runs].
 c10::DispatchKeySet keys_below_interception(c10::DispatchKeySet keys) {
   const bool is_pythons = libtorch::kFakeIsBelowPython && keys.has(c10::DispatchKey::Python);
   return is_pythons ? keys : keys & kBelowFake;

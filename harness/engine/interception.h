@@ -31,7 +31,7 @@ void install_interception();
 // Also intercepts ops that Python runs, in a process with Python: see harness/engine/python_ops.h.
 void install_python_interception();
 
-// Returns whether the thread runs a node of a backward pass.
+// Returns whether the thread is running a node of a backward pass.
 bool in_backward();
 
 // While this guard lives, neither autograd nor any mode sees the ops that the thread runs.
@@ -114,8 +114,8 @@ class OpObserver {
   // `stack` ends with the op's results.
   virtual void executed(const c10::OperatorHandle& op, Phase phase,
                         const torch::jit::Stack& stack) = 0;
-  // Called around the ops of a region's forward, or of a part of its recompute, on the thread that
-  // runs them.
+  // region_entered() and region_left() are called before and after the ops of a region's forward,
+  // or of a part of its recompute, on the thread that runs these ops.
   virtual void region_entered(const std::string& /*region*/, Phase /*phase*/) {}
   virtual void region_left() noexcept {}  // called also after an op threw
   // Called when an offloaded value has been copied back to the device, into a new storage.

@@ -18,7 +18,7 @@ class OffPlanPass {
   OffPlanPass(const PreparedRegionType& type, std::size_t num_ran, std::string difference)
       : type_(type), alignment_(type.ids, num_ran), difference_(std::move(difference)) {}
 
-  // Returns the treatment of the op that runs next.
+  // Returns whether to keep the outputs of the next op, and where.
   Keep keep_next(const OpFacts& facts);
 
   // Call this when a layer of the region begins. `distance` is 0 for the region's first layer, 1

@@ -4,7 +4,8 @@
 
 namespace rematch {
 
-// True between the first and the last scope of a region of the innermost Recording.
+// True while a region is open, from its first to its last scope. Considers only the innermost
+// Recording.
 bool is_region_open();
 
 }  // namespace rematch

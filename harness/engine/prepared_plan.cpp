@@ -123,7 +123,7 @@ void Checkpoint::Prepared::add_shape(const ShapePlan& shape, int index) {
   }
 }
 
-// Returns whether an earlier shape of the plan has the same ops with the same treatments.
+// Returns whether an earlier shape of the plan has the same ops and treats them in the same way.
 bool Checkpoint::Prepared::is_known(const ShapePlan& shape) const {
   return std::any_of(first_regions.begin(), first_regions.end(), [&](std::size_t first) {
     for (std::size_t i = 0; i < shape.regions.size(); ++i) {

@@ -22,8 +22,8 @@ namespace rematch {
 struct PreparedRegionType {
   const RegionType* planned = nullptr;
   int shape = 0;           // 0 for the plan's own shape; i for other_shapes[i - 1]
-  int index = 0;           // index among the types of the shape
-  std::size_t number = 0;  // index among the types of all shapes
+  int index = 0;           // index among the region types of the shape
+  std::size_t number = 0;  // index among the region types of all shapes
   // The lists below have one entry for each planned op that forward runs.
   std::vector<const PlannedOp*> planned_ops;
   // Null for an op that is not registered yet. A library may register its ops when a layer first
@@ -52,7 +52,7 @@ struct PreparedRegion {
   bool is_last;
 };
 
-// A layer of a region other than its first layer.
+// A layer inside a region. The region's first layer is not an InnerLayer.
 struct InnerLayer {
   std::size_t region;
   int distance;  // distance from the region's first layer

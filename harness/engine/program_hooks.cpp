@@ -19,8 +19,8 @@ using Hooks = std::unique_ptr<torch::autograd::SavedVariableHooks>;
 std::atomic<IdentifyHooks> identify_hooks{nullptr};
 std::atomic<TensorOf> tensor_of_object{nullptr};
 
-// The comparison runs on the CPU, so in a large step only the first tensors are compared. Hooks
-// that change bits change those of the first tensors too.
+// The comparison runs on the CPU, so in a large step only the first tensors are compared. If a pair
+// of hooks changes bits, it changes bits of the first tensors too.
 constexpr std::int64_t kBytesComparedOfPair = std::int64_t{64} << 20;
 
 struct Verdict {

@@ -57,7 +57,7 @@ bool makes_contiguous(const HookPair& pair);
 
 // Returns hooks that autograd calls for one saved tensor. These hooks call the program's hooks.
 // Under kOnTrial they also compare the unpacked tensor with the packed tensor. If the program's
-// pack function returns its argument, they use `otherwise` instead.
+// pack function returns its argument, the tensor is saved through `otherwise` instead.
 std::unique_ptr<torch::autograd::SavedVariableHooks> program_hooks(
     const HookPair& pair, std::unique_ptr<torch::autograd::SavedVariableHooks> otherwise);
 

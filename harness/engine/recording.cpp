@@ -125,7 +125,8 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
       if (!frame->has_left_plan()) {
         std::string difference = describe_difference(index, op, *stack);
         if (refuses()) {
-          // If the op itself fails, the model must see the op's error instead.
+          // Runs the op first. If the op fails, the model must see the op's error, not
+          // StreamMismatch.
           call_next(op, keys, stack, depth);
           throw StreamMismatch("region " + frame->region_name() + ", " + difference +
                                ". Was the plan made for another model or other dimensions?");

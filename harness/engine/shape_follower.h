@@ -36,7 +36,8 @@ class ShapeFollower {
   // Drops the shapes that do not run this op at this index. If no shape runs the op, the current
   // shape remains.
   void narrow(Frame& frame, Recorder& recorder, std::size_t index, std::int32_t op_id);
-  // Returns a treatment of op `index` that keeps everything that any of the remaining shapes keeps.
+  // Returns whether to keep the outputs of op `index`. They are kept if any of the remaining shapes
+  // keeps them.
   Keep keep_for_all(const Frame& frame, std::size_t index) const;
   // Drops the values that the current shape does not keep.
   void settle(Frame& frame, Recorder& recorder);
@@ -77,7 +78,7 @@ class ShapeFollower {
   // For each other shape that fits all ops of the forward pass so far: the region that is open, or
   // that comes next if none is open.
   std::vector<std::size_t> rivals_;
-  // The values of next_ and rivals_ before the region opened. An empty pass restores them.
+  // The values of next_ and rivals_ before the region opened. Restored if no op runs in the region.
   std::size_t next_before_ = 0;
   std::vector<std::size_t> rivals_before_;
 };

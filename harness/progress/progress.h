@@ -91,8 +91,8 @@ class ElapsedProgress {
  private:
   std::string what_;
   std::string hint_;
-  // The times at which the first and the last piece ended, and the estimated time of the remaining
-  // pieces after that.
+  // The times at which the first and the most recent piece ended. `left_` is the estimated time
+  // from last_piece_ to the end of all pieces.
   std::optional<std::chrono::steady_clock::time_point> first_piece_;
   std::chrono::steady_clock::time_point last_piece_;
   std::optional<std::chrono::nanoseconds> left_;

@@ -32,7 +32,7 @@ ErrorClass error_class();
 void clear_error();
 void note_error();  // stores the exception that the caller is handling
 
-// Thrown for a policy, or plans, that do not apply to the model.
+// Thrown for policies and plans that do not apply to the model.
 struct PlanRejected : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };

@@ -89,8 +89,9 @@ std::optional<HostLink> host_link_asked(const Json& request, const Profile& prof
   return HostLink{rate, rate, "data sheet of " + std::string(sheet->name)};
 }
 
-// Returns the requested budget. If the request instead gives the bytes that remain after
-// parameters, constants and the optimizer's state, adds the bytes of these three.
+// Returns the requested budget. The request may instead give the bytes that remain after
+// parameters, constants and the optimizer's state. In that case, returns the sum of all of these
+// bytes.
 std::optional<Bytes> budget_asked(const Trace& trace, const Json& request,
                                   OptimizerKind optimizer) {
   if (request.contains("budget_bytes")) {

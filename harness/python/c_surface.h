@@ -49,8 +49,8 @@ REMATCH_PYTHON_EXPORT void rematch_set_program_hooks(std::int64_t (*identify)(vo
 REMATCH_PYTHON_EXPORT std::int64_t rematch_allocated_bytes(const char* device);
 
 // Enters a scope of the forward pass on this thread. `index` is a block's layer index, else -1.
-// Returns 0 in a recorded or traced step, and 1 outside of one; both need a matching
-// rematch_leave_scope().
+// Returns 0 inside a recorded or traced step, and 1 outside of such a step. Needs a matching
+// rematch_leave_scope() in both cases.
 REMATCH_PYTHON_EXPORT int rematch_enter_scope(const char* name, int index);
 REMATCH_PYTHON_EXPORT void rematch_leave_scope();
 // Returns 1 while this thread is inside a scope of a recorded or traced step, else 0.

@@ -207,7 +207,7 @@ void find_culprit(const LaunchExchange& exchange, milliseconds limit, LaunchResu
 }  // namespace
 
 struct Launcher::Job {
-  RankPlace place;  // rank and address of this launcher's first rank
+  RankPlace place;  // the place of this launcher's first rank
   std::vector<int> ranks;
   c10::intrusive_ptr<c10d::Store> store;
   int num_runs = 0;

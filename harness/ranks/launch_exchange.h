@@ -39,7 +39,8 @@ struct Blame {
 // because it hangs. Absent if no rank failed. Pure.
 std::optional<Blame> blame_of_failure(const std::vector<RankState>& ranks);
 
-// Returns the running rank that is furthest behind. Absent if all ranks are equally far. Pure.
+// Returns the running rank that is furthest behind. Absent if all ranks have made the same
+// progress. Pure.
 std::optional<Blame> blame_of_delay(const std::vector<RankState>& ranks);
 
 class LaunchExchange {

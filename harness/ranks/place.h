@@ -31,8 +31,8 @@ using EnvironmentReader = std::function<const char*(const char* name)>;
 // Reads RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, as torchrun sets them. Without
 // RANK, reads SLURM_PROCID, SLURM_NTASKS and SLURM_LOCALID, as srun sets them. A Slurm task counts
 // as a rank only if MASTER_ADDR and MASTER_PORT are also set. LOCAL_WORLD_SIZE gives the number of
-// ranks that share the machine's CPUs; srun gives each rank its own CPUs. Absent if this process is
-// not a rank. Throws RanksError, which names the variable, its value and its range.
+// ranks that share the machine's CPUs; srun gives each rank its own CPUs. Returns nothing if this
+// process is not a rank. Throws RanksError, which names the variable, its value and its range.
 std::optional<RankPlace> rank_place_from_environment(const EnvironmentReader& read);
 std::optional<RankPlace> rank_place_from_environment();  // reads this process's environment
 

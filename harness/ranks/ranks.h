@@ -22,7 +22,7 @@ namespace rematch {
 
 struct RanksOptions {
   enum class Transport : std::uint8_t {
-    kQuietGloo,         // for CPU tensors; exact bytes: see backends.h
+    kQuietGloo,         // for CPU tensors; memory use is the same in every run: see backends.h
     kAsynchronousGloo,  // for CPU tensors; c10d's Gloo backend, unchanged
     kNccl,              // for CUDA tensors, on GPU `local_rank`; CPU tensors use quiet Gloo
   };

@@ -61,8 +61,8 @@ bool same_sizes(const c10::IValue& one, const c10::IValue& other) {
   return other.isTensor() && one.toTensor().sizes() == other.toTensor().sizes();
 }
 
-// With a real tensor, reshape would make an alias with the returned strides. Returns nothing if
-// reshape would copy, or would make a view.
+// Returns the strides that reshape of a real tensor would pass to _reshape_alias. Returns nothing
+// if reshape would copy the tensor, or would call view.
 std::optional<std::vector<std::int64_t>> alias_strides(const c10::IValue& self,
                                                        const c10::IValue& size) {
   if (!self.isTensor() || !size.isIntList()) return std::nullopt;

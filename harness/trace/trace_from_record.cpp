@@ -91,7 +91,7 @@ void add_ops(const Observations& seen, Trace& trace) {
       if (!is_written(recorded, use)) continue;
       const RecordedValue& value = record.values[use.value];
       if (recorded.held_writes && !record.storages[value.storage].outside) {
-        // This write is made by a later op of the record, which only replay runs.
+        // In a replay, a later op of the record makes this write.
         add_once(op.overwrites, StorageId(value.storage));
         continue;
       }

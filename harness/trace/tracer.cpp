@@ -239,8 +239,8 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     observations_.backward.push_back(std::move(event));
   }
 
-  // Backward reads the latest content of the storage. Exception: if the version counter shows that
-  // a saved tensor was overwritten, backward reads the content that was saved.
+  // Sets the version that backward reads. This is the storage's last version, unless the version
+  // counter shows that the saved tensor was overwritten. In that case, keeps the saved version.
   void note_last_version(PackId pack) {
     std::int32_t& version = observations_.packs[pack].version;
     const RecordedStorage& storage = observations_.record.storages[storage_of(pack).index];
@@ -281,9 +281,8 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     return static_cast<std::size_t>(last - ops.rbegin());
   }
 
-  // Counts the references that the recorder itself holds. It holds constants until an op writes to
-  // them. It also holds tensors that share a storage with an op's result, but were not made by an
-  // op.
+  // Counts the references that the recorder itself holds: to constants until an op writes to them,
+  // and to tensors that share a storage with an op's result but were not made by an op.
   void note_kept_by_recorder(OpId id) {
     const Record& record = observations_.record;
     const RecordedOp& op = record.ops[static_cast<std::size_t>(id.index)];

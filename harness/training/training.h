@@ -25,12 +25,12 @@ namespace rematch {
 class StepListener {
  public:
   virtual ~StepListener() = default;
-  // Must return make(). May hold guards while make() runs. Making the batch is not part of the
-  // step.
+  // Must return the result of make(). May hold guards while make() runs. Making the batch is not
+  // part of the step.
   virtual Batch batch(const std::function<Batch()>& make) { return make(); }
   virtual void before_step() {}
-  // Must return loss(), which runs forward. May hold guards while loss() runs. The step is being
-  // recorded.
+  // Must return the result of loss(), which runs forward. May hold guards while loss() runs. The
+  // step is being recorded meanwhile.
   virtual at::Tensor forward(const std::function<at::Tensor()>& loss) { return loss(); }
   virtual void after_forward(const at::Tensor& /*loss*/) {}  // called after recording has ended
   virtual void after_backward() {}

@@ -28,7 +28,7 @@ struct SavedSlot {
 
 // The state of one replay (replay.h).
 struct ReplayBuffers {
-  std::vector<at::Tensor> tensors;  // the tensor of each value; undefined if the replay has none
+  std::vector<at::Tensor> tensors;  // one for each value; undefined if the replay does not hold it
   ReplayTables tables;
   std::vector<c10::IValue> stack;
 };

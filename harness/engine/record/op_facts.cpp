@@ -115,9 +115,9 @@ void make_unrepeatable(OpFacts& facts) {
   facts.has_effects = true;
 }
 
-// Marks from plans and traces: ops that must not be repeated, and arguments that an op writes
-// although its schema does not say so. Stored by name, because an op may be registered later.
-// Leaked, because threads may still record while the process ends.
+// Facts that plans and traces have declared: which ops must not be repeated, and which arguments an
+// op writes although its schema does not say so. Stored by name, because an op may be registered
+// later. Leaked, because threads may still record while the process ends.
 struct MarkedOps {
   std::mutex mutex;
   std::unordered_set<std::string> unrepeatable;
@@ -269,9 +269,9 @@ void mark_hidden_effects(const HiddenEffects& effects) {
 }
 
 // This list was made by calling every op of LibTorch 2.11 that has a CPU kernel and comparing the
-// bytes of its arguments before and after. For the other ops, the schemas were searched for
-// arguments that outlive a call. Some listed arguments are also marked in the schema. They are
-// listed so that recompute may run the op, and its results need not be kept.
+// bytes of its arguments before and after. Ops without a CPU kernel were found by searching the
+// schemas for arguments that outlive a call. Some arguments in the list are also marked in the
+// schema. Listing them allows recompute to run the op, so that its results need not be kept.
 const std::vector<SideWrites>& all_side_writes() {
   static const auto* all = new std::vector<SideWrites>{
       {"aten::native_batch_norm", {"running_mean", "running_var"}, "training"},

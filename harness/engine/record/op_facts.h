@@ -53,8 +53,8 @@ struct OpFacts {
 // arguments.
 bool has_side_writes(const OpFacts& facts, const torch::jit::Stack& stack);
 
-// The process group of a functional collective, which is the op's last argument. Empty for any
-// other call. `stack` ends with the op's arguments.
+// Returns the process group of a functional collective, which is the last argument of the
+// collective. Empty for any other op. `stack` ends with the op's arguments.
 std::string group_of_collective(const torch::jit::Stack& stack);
 
 // Returns whether the op writes to this argument, even without a mark in its schema.
@@ -111,11 +111,11 @@ const OpFacts* find_facts(const std::string& name);
 // (recording.h).
 
 struct SideWrites {
-  std::string_view op;  // name without overload; stands for every overload that has the arguments
+  std::string_view op;  // name without overload; covers every overload with these arguments
   std::vector<std::string_view> arguments;
   std::string_view
       only_if;  // name of a bool argument that enables the write; empty if every call writes
-  bool feeds_results = false;  // whether the op's results depend on the old content
+  bool feeds_results = false;  // whether the op's results depend on the argument's old content
 };
 
 // All ops with side writes. Tests compare the list with what the ops really write.

@@ -140,7 +140,7 @@ const char* Record::change_of_gathered(const at::Tensor& held) const {
                                  : "still missing, according to its gathered_by() callback,";
 }
 
-// After a side write, compares no hashes: without checkpointing, backward would also read the
+// After a side write, does not compare hashes: even without checkpointing, backward would read the
 // written content.
 const char* Record::change_since_saved(std::int32_t value) const {
   const OutsideTensor& outside = outside_tensors[*values[value].outside];
@@ -223,8 +223,9 @@ void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::S
   forget_some_dead();
 }
 
-// Runs an op that may write, draw random numbers or communicate. With OutsideCheck::kHashes, all
-// ops run here. Otherwise ops without such effects take a faster path without these checks.
+// Runs an op that may write, draw random numbers or communicate. With OutsideCheck::kHashes, runs
+// all ops. Without kHashes, ops that have no such effects take a faster path, which skips these
+// checks.
 void Recorder::run_with_effects(RecordedOp& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
                                 std::size_t depth, Keep keep) {
   const OpFacts& facts = *op.facts;

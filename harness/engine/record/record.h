@@ -156,7 +156,7 @@ struct RecordedCopy {
   at::Tensor content;
 };
 
-// Says that the constant `value` was copied before `op` overwrote it.
+// The constant `value` was copied before `op` overwrote it.
 struct RecordedConstantCopy {
   std::int32_t op;
   std::int32_t value;
@@ -232,8 +232,8 @@ struct Record {
   // Returns the outside tensor that an op reads as `value`.
   at::Tensor outside_argument(std::int32_t value) const;
 
-  // The value's outside tensor may have changed since an op read it, or since autograd saved it.
-  // These functions return how, like change_of().
+  // These functions return how the value's outside tensor has changed since an op read it, or since
+  // autograd saved it. They return null if no change was found.
   const char* change_since_read(std::int32_t value) const;
   const char* change_since_saved(std::int32_t value) const;
   const char* change_of_gathered(const at::Tensor& held) const;
@@ -247,7 +247,7 @@ struct Record {
 struct Keep {
   enum class What : std::uint8_t { kNothing, kOutputs, kForever };
   What what = What::kNothing;
-  Store store = Store::kDevice;  // where the outputs of kOutputs are kept
+  Store store = Store::kDevice;  // where the outputs are kept under kOutputs
 
   static const Keep kNothing;
   static const Keep kOutputs;
@@ -285,8 +285,8 @@ class Recorder {
   void run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::Stack* stack,
            std::size_t depth, Keep keep);
 
-  // Replaces the treatment of ops that have already run. `keep` contains one treatment for each op
-  // of the program. Outputs that were already dropped stay dropped.
+  // Changes which outputs are kept, for ops that have already run. `keep` contains one entry for
+  // each op of the program. Outputs that were already dropped stay dropped.
   void change_keep(const std::vector<Keep>& keep);
 
   void set_use(RecordUse use) { use_ = use; }
@@ -436,8 +436,8 @@ class Recorder {
     std::int32_t part;   // index in parts_of()
     std::int32_t storage;
     at::Tensor outside;  // the part, if it comes from outside the region
-    // The sparse tensor. A weak reference, without the version counter, because of Note [Results of
-    // factories].
+    // A weak reference to the sparse tensor. Does not hold its version counter: see Note [Results
+    // of factories].
     c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> sparse;
   };
 
@@ -448,7 +448,8 @@ class Recorder {
     c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> tensor;
   };
 
-  // A tensor to check for hidden writes: its version counter has moved, or its storage is exposed.
+  // A tensor to check for hidden writes: its version counter has changed, or the program has taken
+  // a pointer to its storage.
   struct SuspectedTensor {
     std::int32_t value;
     at::Tensor tensor;
@@ -515,12 +516,12 @@ bool contains(const std::vector<Number>& numbers, Number number) {
 
 bool is_written(const RecordedOp& op, const RecordedUse& use);
 
-// Returns whether the use is a side argument (Note [Side writes]), whether or not this call writes
+// Returns whether the use is a side argument (Note [Side writes]), even if this call does not write
 // to it.
 bool is_side_argument(const OpFacts& facts, const RecordedUse& use);
 
-// Returns the reads of the storage's present content by ops that may be recomputed. Ops that make
-// views are left out, because they read no content.
+// Returns each read of the storage's present content, if the op that read it may be recomputed.
+// Leaves out ops that make views, because such ops read no content.
 std::vector<RecordedUse> reads_of(const Record& record, std::int32_t storage);
 
 // Copies the content that an op read, if it comes from an outside tensor or a view of one.

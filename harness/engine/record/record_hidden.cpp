@@ -257,7 +257,7 @@ void Recorder::drop_kept_values(std::int32_t storage) {
     if (record_->stash != nullptr) record_->stash->drop(id);
     // A copied constant has its own storage, so it stays valid.
     if (value.constant && !record_->shares_kept(id)) continue;
-    if (!has_fault(Fault::kStaleValue)) value.kept.reset();  // the write has changed its content
+    if (!has_fault(Fault::kStaleValue)) value.kept.reset();  // the kept content was overwritten
   }
 }
 

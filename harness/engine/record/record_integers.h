@@ -1,4 +1,4 @@
-// Presents a record to the replay planner, which works on integers.
+// Lets the replay planner, which works on integers, read a record.
 #pragma once
 
 #include <algorithm>

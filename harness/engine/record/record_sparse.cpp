@@ -70,8 +70,8 @@ void Recorder::link_parts(std::int32_t value, std::int32_t storage, const at::Te
   }
 }
 
-// An in-place op may have replaced parts of a sparse tensor. Reads and writes of the old and the
-// new values are ordered as if all values were on one storage.
+// An in-place op may have replaced parts of a sparse tensor. Reads and writes of its old and new
+// values are ordered as if both were on one storage.
 void Recorder::follow_new_parts(std::int32_t value, const at::Tensor& sparse) {
   if (!is_without_storage(sparse)) return;
   const std::vector<at::Tensor> parts = parts_of(impl_with_data(sparse));

@@ -24,7 +24,7 @@ at::Tensor argument_of(const RecordedOp& op, const RecordedUse& use,
 }
 
 // Returns whether the op overwrites this argument without reading it. An op that writes only some
-// elements counts too, because programs fill an `empty` piece by piece.
+// elements counts too, because programs fill a new tensor piece by piece.
 bool overwrites(const OpFacts& facts, std::uint16_t argument) {
   if (facts.schema->arguments()[argument].is_out()) return true;
   static const std::array<std::string_view, 20> names = {"aten::bernoulli_",
@@ -129,9 +129,9 @@ void Recorder::hold_writes() {
   }
 }
 
-// Returns `otherwise` if replay computes it. If not, returns another value on the storage that
-// replay computes, or `otherwise` if there is none. Replay does not compute a view of .data, but
-// uses the tensor of forward.
+// Returns a value on the storage that replay computes, preferably `otherwise`. Returns `otherwise`
+// also if replay computes no value on the storage. Replay does not compute results of .data, but
+// uses the tensors from forward.
 std::int32_t Recorder::value_made_on(std::int32_t storage, std::int32_t otherwise) const {
   const auto is_made = [storage](const RecordedValue& value) {
     return value.storage == storage && value.op.has_value() && !value.outside.has_value();
@@ -156,7 +156,7 @@ void Recorder::copy_side_arguments(const RecordedOp& op, const torch::jit::Stack
 }
 
 // Copies each outside tensor that the op is about to overwrite, if an op that may be recomputed has
-// read it. Tensors obtained through .data count as outside tensors.
+// read the tensor. Tensors obtained through .data count as outside tensors.
 void Recorder::copy_what_is_overwritten(const RecordedOp& op) {
   for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
     const RecordedUse write = record_->uses[i];

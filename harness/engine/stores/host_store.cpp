@@ -16,7 +16,7 @@ class HostStore::Block final : public StoredBytes {
   Block(HostStore& store, Mover* mover, std::size_t bytes)
       : store_(store), mover_(mover), bytes_(bytes), memory_(store.take(mover, bytes)) {}
   // Does not wait for a copy that still uses the memory. Copies run in order, so a later copy into
-  // the same memory runs after it.
+  // the same memory runs after the earlier copy.
   ~Block() override { store_.give_back(mover_, bytes_, memory_); }
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;

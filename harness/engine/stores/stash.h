@@ -19,8 +19,8 @@ class Stash {
   Stash(const Stash&) = delete;
   Stash& operator=(const Stash&) = delete;
 
-  // The stash is closed for the plan's last region, because backward needs the values of this
-  // region at once.
+  // A closed stash stores no values. It is closed for the plan's last region, because backward
+  // needs the values of this region right after forward.
   void set_open(bool is_open) { is_open_ = is_open; }
 
   // Starts to copy the value to the store. Does nothing if the stash is closed, or if the tensor's

@@ -154,8 +154,8 @@ def _hide_compiled_functions() -> None:
 
     _replaced("torch._dynamo.eval_frame", "_callback_from_stance", noting)
     _replaced("torch._dynamo.eval_frame", "_maybe_set_eval_frame", following)
-    # Some releases, such as torch 2.13, restore the dispatch keys that were set before the callback was requested. The
-    # section that hides the ops of the call has not begun by then.
+    # Some releases, such as torch 2.13, restore the dispatch keys that were set before the callback was requested.
+    # These keys do not yet exclude the engine's key, so it is excluded here again.
     _replaced("torch._C", "_ForceDispatchKeyGuard", keeping_hidden)
     _let_pass_higher_order_ops()
 

@@ -25,7 +25,7 @@ _LASTING = (("torch", "Tensor.numpy"), ("torch", "Tensor.data_ptr"), ("torch", "
             ("torch", "Tensor.__dlpack__"), ("torch", "to_dlpack"), ("torch.utils.dlpack", "to_dlpack"))
 
 _NEVER_COMPILED = _eval_frame._FrameExecStrategy(_eval_frame._FrameAction.SKIP, _eval_frame._FrameAction.DEFAULT)
-open_steps: list[None] = []  # one entry for each open recorded step of any thread; without one, hooks do nothing
+open_steps: list[None] = []  # one entry for each open recorded step of any thread; if empty, hooks do nothing
 # Maps a Triton kernel to the arguments that it wrote in a trace, by position or name.
 _written_by_kernel: weakref.WeakKeyDictionary[Any, set[int | str]] = weakref.WeakKeyDictionary()
 

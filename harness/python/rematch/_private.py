@@ -19,8 +19,8 @@ NAMES = (
     "torch.nn.Module._call_impl",
     "torch.utils.checkpoint.CheckpointFunction.apply", "torch.autograd.function._SingleLevelFunction", "torch._C._get_schema",
     "torch._C._dispatch_get_all_op_names")
-# The function that begins a non-reentrant checkpoint. Its name is the second one before torch 2.14, and the first one
-# from then on. From torch 2.14 on, the second name is a wrapper.
+# The function that begins a non-reentrant checkpoint. From torch 2.14 on, this function has the first name, and the
+# second name is a wrapper. In earlier releases, it has the second name.
 CHECKPOINT_BEGINNINGS = ("_checkpoint_without_reentrant_generator_impl", "_checkpoint_without_reentrant_generator")
 
 

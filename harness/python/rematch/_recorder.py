@@ -54,8 +54,8 @@ _thread = _Thread()
 
 class Recorder:
     """Two hooks on each module that contains layers of the plan. Only the outermost call of such modules is recorded.
-    The model alone is not enough: programs also call parts of a model, and its hooks do not run if a wrapper calls
-    model.forward(x). A copy of the model gets its own recorder."""
+    Hooks on the model alone would not be enough: programs also call parts of a model, and the model's hooks do not run
+    if a wrapper calls model.forward(x). A copy of the model gets its own recorder."""
 
     def __init__(self, checkpoint: Checkpoint, group: ScopeGroup, verify_every: int):
         self.checkpoint = checkpoint
@@ -102,8 +102,8 @@ for _hook in (Recorder.begin, Recorder.end):
 
 
 def _is_running(module: torch.nn.Module, called: torch.nn.Module) -> bool:
-    """Returns whether an earlier call of `module` is still running at the time when `called` is called. Ctrl-C ends a
-    call without running its hooks."""
+    """Returns whether an earlier call of `module` is still running when `called` is called. A call that Ctrl-C has
+    interrupted has ended, although its hooks did not run."""
     num_module, num_called = 0, 0
     frame = sys._getframe(1).f_back
     while frame is not None:
@@ -111,8 +111,8 @@ def _is_running(module: torch.nn.Module, called: torch.nn.Module) -> bool:
             num_module += frame.f_locals["self"] is module
             num_called += frame.f_locals["self"] is called
         frame = frame.f_back
-    # If the current call has no frame either, frames cannot show which calls are running. The earlier call then counts
-    # as running.
+    # If not even the current call has a frame, frames do not show which calls are running. In that case, assumes that
+    # the earlier call is running.
     return num_module > (module is called) or num_called == 0
 
 

@@ -25,7 +25,7 @@ _num_changes = 0  # number of times that scopes were set or removed
 
 
 class _Thread(threading.local):
-    recorded: object = None  # the checkpoint of the current recording; None if no model has scopes for it
+    recorded: object = None  # the checkpoint of the current recording; None if no scopes were set for this checkpoint
 
 
 _thread = _Thread()
@@ -42,7 +42,8 @@ class ScopeGroup:
         self.is_told_of_compiled_code = False
         self.has_model_run = False  # True once a recorded step has called the model or one of its children
         self.model: weakref.ref[torch.nn.Module] | None = None
-        self.module_of: weakref.WeakValueDictionary[str, torch.nn.Module] = weakref.WeakValueDictionary()  # by scope
+        # The key is Scope.whole.
+        self.module_of: weakref.WeakValueDictionary[str, torch.nn.Module] = weakref.WeakValueDictionary()
         self.bypassed: set[Scope] = set()  # scopes whose module ran by module.forward(x)
         self.watch_handles: list[Any] = []
         _groups.add(self)
@@ -72,8 +73,7 @@ class Scope:
         self.was_recorded = False
         self._encoded = name.encode()
         self._index = index
-        self._num_entered = 0  # number of entries: if forward failed before it entered the scope, leave() must do
-                               # nothing
+        self._num_entered = 0  # if 0, leave() does nothing: forward failed before it entered the scope
         _scopes.add(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -179,7 +179,8 @@ def names_of_scopes() -> set[str]:
 
 
 def modules_of_scopes(checkpoint: object) -> list[tuple[torch.nn.Module, dict[str, torch.nn.Module]]]:
-    """Returns each model with scopes for the checkpoint, and its modules by the names of their scopes."""
+    """Returns the models whose scopes open when the checkpoint is recorded. With each model, returns its modules by the
+    names of their scopes."""
     served = [(group.model(), dict(group.module_of)) for group in _groups
               if group.model is not None and group.checkpoint in (None, checkpoint)]
     return [(model, module_of) for model, module_of in served if model is not None]
@@ -202,7 +203,7 @@ def watch_model(model: torch.nn.Module, scope: Scope) -> None:
 
 
 def has_model_run(checkpoint: object) -> bool:
-    """Returns whether a recorded step has called a model with scopes for the checkpoint."""
+    """Returns whether a recorded step has called a model whose scopes open when the checkpoint is recorded."""
     return any(group.has_model_run for group in _groups if group.checkpoint in (None, checkpoint))
 
 

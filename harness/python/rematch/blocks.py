@@ -99,9 +99,9 @@ def _is_layer(module: torch.nn.Module) -> bool:
 
 
 def _is_list_of_towers(layers: list[torch.nn.Module]) -> bool:
-    """Returns whether the modules are towers: modules of different classes, each with a list of layers that is longer
-    than `layers`, where no two towers share a class of layers. In a U-Net, by contrast, the lists inside the blocks
-    share classes."""
+    """Returns whether the modules are towers. Towers have different classes, and each contains a list of layers that is
+    longer than `layers`. The layers in one tower have other classes than the layers in every other tower. The blocks of
+    a U-Net are not towers, because the lists inside them share classes."""
     if len(layers) < 2 or len({type(layer) for layer in layers}) < len(layers):
         return False
     lists_of = [[_layers_of(each) for each in tower.modules()] for tower in layers]

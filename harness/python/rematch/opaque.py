@@ -94,7 +94,7 @@ def _begin(tensors: list[torch.Tensor], written: list[torch.Tensor]) -> _OpenCal
 
 
 def run_opaque(function: Callable[..., Any], name: str, arguments: Any, keywords: Any, written: list[Any]) -> Any:
-    """Calls the function. If this thread records, records the call as one op, which may overwrite the tensors in
+    """Calls the function. If this thread is recording, records the call as one op that may overwrite the tensors in
     `written`."""
     begun = _begin(tensors_in((arguments, keywords)), tensors_in(written))
     if begun is None:

@@ -64,9 +64,9 @@ class Report(list[dict[str, Any]]):
 class Checkpoint:
     """A plan that is ready to run. A Checkpoint serves any number of recordings.
 
-    `plan` is a dict of schema rematch.plan, or the file of such a dict. "front.json#3" is a point of a front, and
-    "front.json#simple" its simple plan, which was made for schedule "whole_region". `schedule` is "on_demand", which
-    recomputes a value when backward needs it, or "whole_region", which recomputes a whole region like
+    `plan` is a dict of schema rematch.plan, or a file that contains such a dict. "front.json#3" is a point of a front,
+    and "front.json#simple" its simple plan, which was made for schedule "whole_region". `schedule` is "on_demand",
+    which recomputes a value when backward needs it, or "whole_region", which recomputes a whole region like
     torch.utils.checkpoint.
 
     A step may run different ops than the plan was made for: a padded batch, another branch, a layer left out.
@@ -266,7 +266,7 @@ def read_plan(name: str) -> Any:
 
 
 Traces = Sequence[dict[str, Any]]
-Links = dict[str, Any] | str | pathlib.Path  # the document that `rematch profile --links` writes, or its file
+Links = dict[str, Any] | str | pathlib.Path  # the document that `rematch profile --links` writes, or its path
 
 
 def resolve(trace: dict[str, Any] | Traces, policy: str) -> dict[str, Any]:
@@ -353,8 +353,8 @@ def search(trace: dict[str, Any] | Traces, *, device: str | None = None,
 
     With `offload`, plans may move values that layers keep for backward to the host. Step times then include the copies,
     at `link_rate` ("25GB/s", or bytes per second), at the rates of `links`, or at the rates of the data sheet. `links`
-    is a document of `rematch profile --links`, or its file. With `device`, the times of collectives also come from
-    `links`.
+    is a document that `rematch profile --links` writes, or its path. With `device`, the times of collectives also come
+    from `links`.
 
     With `simple`, the front also contains "simple", the best plan of a simple form for schedule "whole_region". The
     regions of a simple plan are whole layers or modules, with one save list for all layers or for each of two groups of

@@ -173,7 +173,7 @@ def _missing_scopes(checkpoint: Checkpoint, notes: _Notes) -> list[str]:
 def _check_step(checkpoint: Checkpoint, notes: _Notes, missing: list[str], ran: int) -> None:
     notes.has_run = notes.has_run or ran == SOME_REGIONS or not checkpoint.scope_names()
     if not notes.has_run and not notes.is_told and not missing and has_model_run(checkpoint):
-        notes.num_without_region += 1  # such as a step on a text batch, if the plan covers only a vision tower
+        notes.num_without_region += 1  # may be legal: the batch is text, and the plan covers only a vision tower
         if notes.num_without_region < MAX_STEPS_WITHOUT_REGION:
             return
     notes.num_changes = num_changes()

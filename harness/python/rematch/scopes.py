@@ -85,7 +85,7 @@ class BlockScopes:
         if id(module) in self._index_of:
             return True
         if isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict)) or whole in self._block_names:
-            return False  # lists are never called; another module between layers may have the name of a layer
+            return False  # lists are never called; a module that is no layer may have the name of a layer
         return not any(id(each) in self._index_of for each in module.modules())
 
     def _hook(self, module: torch.nn.Module, scope: Scope, is_block: bool) -> None:

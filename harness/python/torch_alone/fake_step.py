@@ -3,15 +3,16 @@
 import contextlib
 import sys
 
-# On fake tensors, transformers cannot see whether an attention mask is needed, so it would build one. These
-# replacements prevent this: a batch that is not packed and has no padding needs no mask.
+# On fake tensors, the package transformers cannot see whether an attention mask is needed, so it would build a mask.
+# These replacements prevent this: a batch that is not packed and has no padding needs no mask.
 WITHOUT_DATA = {"transformers.masking_utils": {"is_tracing": lambda *_: False, "is_torchdynamo_exporting": lambda: False,
                                                "find_packed_sequence_indices": lambda *_: None}}
 
 
 @contextlib.contextmanager
 def as_with_data():
-    """A context manager. Enter it after making the model, because making the model imports the packages."""
+    """A context manager that installs the replacements. Enter it after making the model, because only modules that are
+    already imported are changed."""
     replaced = []
     for name, functions in WITHOUT_DATA.items():
         module = sys.modules.get(name)

@@ -20,7 +20,7 @@ NOT_COUNTED = ("aten::detach", "aten::empty.memory_format")
 
 class StepWatch(TorchDispatchMode):
     """Counts executed ops by name, and the peak bytes of tensors that ops made. Runs the in-place ops that autograd
-    would run without a mode, so that memory use is the same as without it."""
+    would run without a mode, so that memory use is the same as without a mode."""
 
     def __init__(self):
         super().__init__()

@@ -73,8 +73,8 @@ class Capture:
         return note_call
 
     def note_dropped_outputs(self) -> None:
-        """Finds the outputs of graphs that need no memory after forward. The program has either dropped such an output,
-        or passed it to another graph, which saves it if needed. Call this while the loss is alive."""
+        """Finds the graph outputs that need no memory after forward. The program has either dropped such an output, or
+        passed it to another graph, which saves it if needed. Call this while the loss is alive."""
         gc.collect()  # a reference cycle may keep a dropped output alive
         held: dict[str, set[int]] = {}
         for position, call in enumerate(self.calls):

@@ -18,11 +18,11 @@ from torch import fx
 from rematch.compiled.joint_graph import JointGraph, is_tensor, must_be_kept, op_of
 from rematch.compiled.op_costs import is_elementwise, is_inside_kernel
 
-# The weight of a value is its bytes. Two cuts are computed. They differ in the weight of values that are in memory only
-# if they are saved: the first cut raises it by one sixteenth, and the second lowers it by one sixteenth. If two choices
-# of saved values take almost the same bytes, both are found, and the one with the lower peak is used. Saving a value
-# that is in memory anyway takes no additional memory in forward. But if the value is an output of forward, Inductor
-# cannot reuse its memory in backward.
+# The weight of a value is its number of bytes. Two cuts are computed. They differ in the weight of values that are in
+# memory only if they are saved: the first cut raises this weight by one sixteenth, and the second cut lowers it by one
+# sixteenth. If two choices of saved values take almost the same bytes, the two cuts find both choices, and the choice
+# with the lower peak is used. Saving a value that is in memory anyway takes no additional memory in forward. But if the
+# value is an output of forward, Inductor cannot reuse its memory in backward.
 SHIFTS = (1, -1)
 PARTS = 16
 
@@ -97,7 +97,8 @@ class FewestSaved:
 
 
 def _numbers_of_layers(joint: JointGraph) -> dict[fx.Node, int]:
-    """Numbers the layers in forward's order. The ops between two layers get a number of their own."""
+    """Maps each op to a number. All ops of a layer have the same number, and so have all ops between two layers. The
+    numbers ascend in forward's order."""
     found: dict[fx.Node, int] = {}
     before = None
     for op in joint.forward:
@@ -115,7 +116,7 @@ def _read_in_other_layers(joint: JointGraph, number_of: dict[fx.Node, int]) -> s
 def _minimum_cut(network: _Network) -> frozenset[int]:
     """Returns the indices of the values in the cut. In the network, each value is a pair of nodes, joined by an edge
     with the value's weight."""
-    networkx: Any = importlib.import_module("networkx")  # a package of torch's, without types of its own
+    networkx: Any = importlib.import_module("networkx")  # installed with torch; has no type annotations
     graph = networkx.DiGraph()
     graph.add_nodes_from(("source", "sink"))
     for index, (weight, is_wanted, runs_again, reads) in enumerate(network):

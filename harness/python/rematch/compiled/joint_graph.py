@@ -70,7 +70,7 @@ class JointGraph:
         return node in self._is_forward
 
     def readers_in_forward(self, node: fx.Node) -> list[fx.Node]:
-        """Returns the nodes of forward that read the node."""
+        """Returns the nodes of forward that read this node's result."""
         return [user for user in node.users if user in self._is_forward]
 
     def _unpacks(self, node: fx.Node, required: set[fx.Node]) -> bool:
