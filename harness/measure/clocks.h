@@ -95,9 +95,9 @@ struct CopyTimes {
 };
 
 // Times the copies of offloaded values, and how long the step's own work waits for them. On a GPU,
-// records events around each copy in the copying stream and around each join in the waiting stream.
-// This does not change how the step runs. On the CPU copies are synchronous, so the step waits for
-// each whole copy.
+// records events before and after each copy, in the copying stream, and before and after each wait
+// for copies, in the waiting stream. This does not change how the step runs. On the CPU copies are
+// synchronous, so the step waits for each whole copy.
 class CopyTimer final : public MoveObserver {
  public:
   void around(Move move, c10::Stream stream, const std::function<void()>& start) override;

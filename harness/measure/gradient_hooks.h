@@ -9,8 +9,8 @@
 namespace rematch {
 
 // Each parameter has a hook while this object lives. A tensor can have only one such hook, and the
-// program may have set one, for example to step an optimizer and drop the gradient. This object's
-// hook calls the program's hook afterwards. The destructor restores the program's hook.
+// program may already have set one, for example to step an optimizer and drop the gradient. This
+// object's hook calls the program's hook afterwards. The destructor restores the program's hook.
 class GradientHooks {
  public:
   using Observer = std::function<void(const at::Tensor& parameter)>;

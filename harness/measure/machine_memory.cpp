@@ -9,7 +9,7 @@
 namespace rematch {
 namespace {
 
-// Returns the number after `key` in a file of "key number" lines, with or without a colon.
+// Returns the number after `key` in a file whose lines read "key number" or "key: number".
 std::optional<std::int64_t> number_in(const std::string& path, const std::string& key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {

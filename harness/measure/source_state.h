@@ -22,8 +22,8 @@ void note_source_state(Record& record) {
   record.git_dirty = source->dirty;
 }
 
-// These two functions run a shell command and return its output or the first line of its output.
-// Absent if the command fails or the first line is empty.
+// Both functions run a shell command. The first returns the whole output, the second its first
+// line. Absent if the command fails or the first line is empty.
 std::optional<std::string> output_of(const std::string& command);
 std::optional<std::string> first_line_of(const std::string& command);
 

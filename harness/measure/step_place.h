@@ -13,7 +13,7 @@
 namespace rematch {
 
 // One thread at a time may use this object: first the thread of forward, then the threads of
-// backward's engine.
+// autograd's engine.
 class StepPlace final : private ScopeListener {
  public:
   void begin_step();

@@ -36,8 +36,8 @@ constexpr std::chrono::milliseconds kLongestWait{200};
 constexpr std::chrono::seconds kGraceAfterSigterm{2};
 
 // Everything that the child needs between its start and exec. The parent prepares it. Until exec
-// the child uses the parent's memory and the parent waits, because copying the page tables of a
-// process with LibTorch would take longer than the rest of the start.
+// the child shares the parent's memory, and the parent waits. Copying the page tables of a process
+// with LibTorch would take longer than the rest of the start.
 struct ChildStart {
   std::vector<char*> arguments;
   std::vector<char*> environment;

@@ -40,8 +40,8 @@ CuptiFunctions load_cupti(const std::string& library = kCuptiLibrary);
 // library writes the records of its own version, regardless of the caller's version.
 void require_cupti_version(const CuptiFunctions& functions);
 
-// The kind of our external correlation ids. torch.profiler's Kineto pushes CUSTOM0 and CUSTOM1 in
-// the same process.
+// The kind of our external correlation ids. CUSTOM0 and CUSTOM1 are taken: torch.profiler's Kineto
+// pushes ids of these kinds in the same process.
 inline constexpr CUpti_ExternalCorrelationKind kOpCallId = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2;
 
 // The calls of the runtime and of the driver that launch a kernel.

@@ -154,8 +154,8 @@ void ProfiledTraining::record_kernels() {
   steps_.watched = times_of_steps(activity->finish(), recorder.calls(), trace_, num_steps_);
 }
 
-// Records what the times depend on besides the model. This includes the attention kernel, because
-// LibTorch may have chosen it.
+// Records the settings on which the times depend, such as the attention kernel, which LibTorch may
+// have chosen by itself.
 void ProfiledTraining::note_kernels(Profile& profile) const {
   profile.attention_backend = to_string(attention_backend_in_use());
   if (!device_.is_cuda()) return;

@@ -67,9 +67,10 @@ class OpCallRecorder final : public OpObserver, public MoveObserver {
 // the allocator's peak while the op runs, minus the bytes at the op's boundaries. This class does
 // not depend on steps or traces.
 //
-// Appends ops to the list that is set, while an OpObserverGuard installs this observer. Without a
-// list, ops are ignored. Only one op may run at a time, because the allocator tracks one peak per
-// device, not one per thread. On the CPU the class requires install_counting_allocators().
+// Appends the bytes of each op to the list given to set_list(), while an OpObserverGuard installs
+// this observer. Without a list, ops are ignored. Only one op may run at a time, because the
+// allocator tracks one peak per device, not one per thread. On the CPU the class requires
+// install_counting_allocators().
 class TemporaryRecorder final : public OpObserver {
  public:
   explicit TemporaryRecorder(at::Device device) : memory_(device) {}

@@ -13,8 +13,8 @@
 
 namespace rematch {
 
-// Appends ops to the list that is set, while an OpModeGuard installs this mode. Without a list, ops
-// run but are not timed.
+// Appends the time of each op to the list given to set_list(), while an OpModeGuard installs this
+// mode. Without a list, ops run but are not timed.
 class OpTimer final : public OpMode, public OpaqueCall::Timer {
  public:
   using Duration = Profile::Duration;

@@ -1,4 +1,4 @@
-// Code that all subcommands that run points share: the environment of child processes, the
+// Shared code of the subcommands that run points: the environment of child processes, the
 // provenance of a report, and the exit code for its points.
 #pragma once
 

@@ -59,8 +59,7 @@ Profile obtain_profile(const SearchFlags& flags, const Trace& trace) {
                       trace);
 }
 
-// A plan that was searched with the times of one attention kernel must not be measured with another
-// kernel.
+// A plan found with the times of one attention kernel must not be measured with another kernel.
 void require_attention_of(const SearchFlags& flags, const Profile& profile) {
   if (flags.attention.empty() || profile.attention_backend.empty()) return;
   if (flags.attention == profile.attention_backend) return;

@@ -55,8 +55,8 @@ std::string program_of(const SweepRunFlags& flags) {
       "--program FILE");
 }
 
-// Returns whether the points of the plan are timed on a CPU. Only one worker may then measure at a
-// time.
+// Returns whether the points of the plan are timed on a CPU. If so, only one worker may measure at
+// a time.
 bool times_on_cpu(const ComparisonPlan& plan) {
   if (plan.device != "cpu" || plan.comparisons.empty()) return false;
   return request_of_arguments(plan.comparisons.front().arguments).rounds.most > 0;

@@ -1,5 +1,5 @@
-// Runs one pass of one point in a child process and waits for the process. Writes a record for
-// every way in which the child can end.
+// Runs one pass of one point in a child process and waits for the process. Makes a record of the
+// point, however the child ends.
 #pragma once
 
 #include <chrono>

@@ -107,7 +107,7 @@ void TimedArms::measure_in_one_process(std::vector<PointRecord>& points) {
   }
 }
 
-// Loads all arms or none. Arms that were not timed in the same process cannot be compared.
+// Loads all arms or none. Only arms that were timed in the same process can be compared.
 std::optional<std::vector<PointRecord>> TimedArms::turns_on_disk() const {
   std::vector<PointRecord> records;
   for (const Arm& arm : arms_) {
