@@ -71,8 +71,8 @@ bool are_different_words(std::string_view left, std::string_view right,
 std::optional<std::string> nearest_name(std::string_view text,
                                         const std::vector<std::string_view>& known);
 
-// Returns the end of a message: "; did you mean 'full'?", or "; known: none, full" if no name is
-// near, or "" if no name is known.
+// Returns text to append to an error message: "; did you mean 'full'?", or "; known: none, full" if
+// no name is near, or "" if no name is known.
 std::string did_you_mean(std::string_view text, const std::vector<std::string_view>& known);
 std::string did_you_mean(std::string_view text, const std::vector<std::string>& known);
 

@@ -8,7 +8,7 @@
 namespace rematch {
 namespace {
 
-// maximum value of N or of a layer index, far above the number of layers of any model
+// maximum value of N and of layer indices; no model has nearly as many layers
 constexpr int kMaxArgument = 1'000'000;
 
 std::string_view without_quotes(std::string_view word) {

@@ -1,5 +1,5 @@
-// The table of the activation checkpointing modes of training systems, taken from the systems'
-// public sources as of mid 2026.
+// Lists the activation checkpointing modes that training systems offer. The list is taken from the
+// systems' public sources as of mid 2026.
 #include "policies/catalogue/systems.h"
 
 namespace rematch {

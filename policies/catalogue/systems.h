@@ -85,8 +85,8 @@ struct FilledMode {
 // mode.
 std::optional<FilledMode> filled_mode(std::string_view spelling);
 
-// Returns the pitfall of the mode that a spelling names; empty if the mode has no pitfall or the
-// spelling names no mode.
+// Returns the pitfall of the mode that a spelling names. Returns "" if the mode has no known
+// pitfall, or if the spelling names no mode.
 std::string_view pitfall_of(std::string_view spelling);
 
 // Returns whether a spelling names a mode that has no equivalent policy here.

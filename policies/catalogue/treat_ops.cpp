@@ -305,8 +305,8 @@ std::optional<Rejected> OpTreater::check_matches(const std::vector<OpRange>& ran
                   "; use the name or class of an op in its regions: " + names_in(ranges, wanted)};
 }
 
-// Lists the names of ops for an error message. Ops of a class that the user wanted come first, such
-// as `aten::addmm` for a user who wrote `aten::mm`.
+// Lists the names of ops for an error message. Starts with ops of the same class as the ops that
+// the user asked for: `aten::addmm` if the user wrote `aten::mm`.
 std::string OpTreater::names_in(const std::vector<OpRange>& ranges,
                                 const std::vector<Selector>& wanted) const {
   std::set<OpClass> classes;

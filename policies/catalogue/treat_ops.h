@@ -25,8 +25,8 @@ class OpTreater {
 
   // Returns the planned ops of one region, in which dead saves are not marked yet. PlannedOp::scope
   // is relative to the block, so that regions of equal layers are equal: "attention.core". In a
-  // region of several layers, the layer's place in the region comes first: "+1.attention.core".
-  // Outside blocks and in a root region, scopes are whole paths.
+  // region of several layers, it starts with the index of the layer in the region:
+  // "+1.attention.core". Outside blocks and in a root region, scopes are whole paths.
   std::vector<PlannedOp> treat(const PlacedRegion& region) const;
 
   // Returns whether the op belongs to Policy::save_regions, or is an add of Policy::save_last_add.

@@ -132,8 +132,8 @@ namespace {
 constexpr std::string_view kApplyToModel = "import {M}\n{M}.apply(model)";
 constexpr std::string_view kApplyToTransformer = "import {M}\n{M}.apply(transformer)";
 
-// The lines come from the sources of the systems. The lines for torch, transformers and diffusers
-// were also run.
+// The lines were taken from the source code of the systems. Those for torch, transformers and
+// diffusers were also run.
 constexpr std::array kPlaces = {
     CallPlace{"torch",
               "Call apply() once, after the model is built and on its\n"

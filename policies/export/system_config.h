@@ -34,7 +34,8 @@ struct CallPlace {
 // Returns null for an unknown target, and for megatron, which cannot call a Python file.
 const CallPlace* find_call_place(std::string_view target);
 
-// Returns the place and the call for a docstring: sentences, an empty line, and the indented lines.
+// Returns text for a docstring: sentences that say where the call goes, an empty line, and the
+// indented import and call.
 std::string call_text(const CallPlace& place, const std::string& module_name);
 
 }  // namespace rematch

@@ -31,8 +31,8 @@ constexpr std::array<Spelling<CollectiveRule>, 3> kCollectives = {{
     {CollectiveRule::kReissue, "reissue", ChoiceArgument::kNone},
 }};
 
-// Returns the row for a kind. `spellings` is a table; each row contains a kind, its name and its
-// argument.
+// Returns the row of `spellings` for a kind. Each row has a kind, the name of this kind in files,
+// and the type of its argument.
 template <class Kind>
 const auto& spelling_of(const auto& spellings, Kind kind) {
   return *std::find_if(spellings.begin(), spellings.end(),

@@ -63,8 +63,8 @@ struct Profile {
   // like the times. Absent: not measured.
   std::optional<IdTable<OpId, Bytes>> forward_temporary;
   std::optional<std::vector<Bytes>> backward_temporary;
-  // Number of kernels that a forward op launches; recomputing the op launches as many. Absent: the
-  // device has no kernels, or they were not counted.
+  // Number of kernels that a forward op launches; recomputing the op launches the same number.
+  // Absent: the device has no kernels, or they were not counted.
   std::optional<IdTable<OpId, std::int32_t>> forward_kernels;
   bool operator==(const Profile&) const = default;
 

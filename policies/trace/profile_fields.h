@@ -9,7 +9,8 @@
 
 namespace rematch {
 
-// Times of the ops of a span or of a whole pass. Includes bytes and kernels if they were measured.
+// The times of all ops in a span or in a whole pass. Includes bytes and kernels if they were
+// measured.
 struct OpFigures {
   std::vector<Profile::Duration> times;
   std::optional<std::vector<Bytes>> temporary;

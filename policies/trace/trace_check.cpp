@@ -71,8 +71,9 @@ Problem check_values(const Trace& trace) {
   return std::nullopt;
 }
 
-// Returns whether an op is boolean indexing, such as x[x > 0]. PyTorch turns a mask of bool or
-// uint8 into as many rows as the mask has ones. The op's first input is the indexed tensor.
+// Returns whether an op is boolean indexing, such as x[x > 0]. A mask of bool or uint8 selects one
+// entry for each nonzero element, so the shape of the result depends on data. The op's first input
+// is the indexed tensor.
 bool indexes_by_mask(const Trace& trace, const TracedOp& op) {
   if (op.name != "aten::index.Tensor" && op.name != "aten::_unsafe_index.Tensor") return false;
   for (std::size_t input = 1; input < op.inputs.size(); ++input) {

@@ -25,8 +25,8 @@ bool names_any(const std::vector<std::string>& words, std::initializer_list<std:
   });
 }
 
-// Parses a policy such as `offload_inputs(full)`, and adds a rule for one store to it. `key` is
-// both the name, `offload_inputs`, and the rule's key in policy files.
+// Parses a policy such as `offload_inputs(full)`, and adds a rule for one store to the policy.
+// `key` is the name `offload_inputs`, which is also the key of this rule in policy files.
 std::variant<Policy, Rejected> within(const char* key, Store store, bool StoreRule::*member,
                                       const std::vector<std::string>& words) {
   auto parsed = policy_within(key, words, in_quotes(key) + ": true");

@@ -1,4 +1,5 @@
-// Policies whose regions are not blocks: runs of layers, the whole model, or parts of a block.
+// Policies whose regions are not blocks. A region is a group of adjacent layers, the whole model,
+// or a part of a block.
 //
 // Note [Split regions]
 // sac_split makes attention and feed-forward separate regions, with the norms outside both.

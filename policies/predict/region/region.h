@@ -1,6 +1,6 @@
-// A region of a trace in the form that the schedules use. It holds ops, values and storages by
-// small local index, the tensors saved for backward while the region was open, and the events of
-// backward on these tensors. It does not contain treatments.
+// A region of a trace in the form that the schedules use. Its ops, values and storages have small
+// local indices. It also lists the tensors saved for backward while the region was open, and the
+// events of backward that concern these tensors. It does not contain treatments.
 #pragma once
 
 #include <algorithm>

@@ -64,7 +64,8 @@ struct FrontMeasurement {
   std::string chosen_by;  // description of the rule by which the measured points were chosen
   std::vector<std::size_t> anchors;  // indices of the points that are anchors
   StepCalibration line;              // least-squares line through the anchors
-  // 95 % interval of the ratio of two alternating series of runs of the same plan.
+  // The A/A control runs the same plan in two alternating series. This is the 95 % interval for the
+  // ratio of their step times.
   std::optional<std::array<double, 2>> control_interval;
   int num_measured = 0;  // number of points and baselines whose run ended with status ok
   // number of measured points whose peak equals the prediction to the byte
@@ -122,7 +123,7 @@ struct FrontPoint {
   std::optional<StepRange> range() const;
   // text for people that says what layers save: "layers 0-5: keep all; 6-7: recompute all"
   std::string saves;
-  std::vector<LayerRun> layers;  // the same information as data, one entry per run of layers
+  std::vector<LayerRun> layers;  // the same information as data, one entry per layer group
   std::optional<MeasuredFigures> measured;
 };
 

@@ -162,7 +162,7 @@ RegionType PlanBuilder::make_type(OpRange range, const RegionSaves& region, int 
 }
 
 // Returns the path of the op's scope relative to its block, so that regions of equal layers are
-// equal. In a region of several layers, the layer's place in the region comes first.
+// equal. In a region of several layers, the path starts with the index of the layer in the region.
 std::string PlanBuilder::scope_name(OpId op, int first, bool several) const {
   int span = first;
   while (op >= map_.spans[span].range.end) ++span;

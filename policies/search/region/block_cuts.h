@@ -17,7 +17,7 @@ struct RegionCandidate {
 };
 
 // Returns cuts of the block. A cut is a set of disjoint candidates, possibly empty, with one option
-// for each candidate. Drops a cut if a returned cut holds no more bytes, has no larger transient,
+// for each candidate. Drops a cut if a returned cut has at most the same held bytes and transient,
 // and is slower by at most `slack`. Once `stop` returns true, returns only the empty cut.
 std::vector<SpanOption> cut_block(SpanPricer& pricer,
                                   const std::vector<RegionCandidate>& candidates,

@@ -22,8 +22,8 @@ constexpr std::size_t kMaxSimulationsInCuts = 100;
 // models here exports more.
 constexpr std::size_t kMaxExports = 6;
 
-// Finds runs of adjacent scopes in a block that contain ops, at any depth. Plans name a region by
-// the scopes at its ends, so these scopes must open only once.
+// Finds sequences of adjacent scopes inside a block, at any depth. Ignores scopes without ops.
+// Plans name a region by its first and last scope, so these two scopes must open only once.
 class RunFinder {
  public:
   RunFinder(const Trace& trace, const Span& block, bool single_scopes)
