@@ -1,4 +1,5 @@
-"""Initial values of parameters, bitwise equal to models/layers/parameters.h, Note [Hash initialisation]."""
+"""Initial values of parameters, bitwise equal to the values in C++ (models/layers/parameters.h, Note [Hash
+initialisation])."""
 
 import math
 

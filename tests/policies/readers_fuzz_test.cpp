@@ -125,8 +125,8 @@ TEST_CASE("files with wrong values are read, or rejected with a one-line error",
             }) == "");
       ++(threw ? refused : read);
     }
-    // Some mutated files must be readable and some must not. Otherwise the mutations are too strong
-    // or too weak.
+    // Some mutated files must be readable, and others must be rejected. Otherwise the mutations are
+    // too strong or too weak.
     CHECK(read > 0);
     CHECK(refused > 0);
   }

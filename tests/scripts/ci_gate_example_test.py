@@ -1,4 +1,4 @@
-"""scripts/ci_gate_example runs every step, returns the first nonzero exit code, and prints complete jobs."""
+"""scripts/ci_gate_example runs every step, returns the first nonzero exit code, and prints complete CI jobs."""
 
 import os
 import pathlib

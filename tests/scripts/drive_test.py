@@ -26,7 +26,7 @@ from driving.shrink import shrink  # noqa: E402
 from driving.tool import Done, Failed, Tool  # noqa: E402
 
 # Stands in for the binary. Usually its report is correct. The environment variable FAULT describes a fault in the
-# report, exit code or output, and under "where" the text that a command line must contain to have this fault.
+# report, exit code or output. The fault occurs only if the command line contains the text under "where".
 STAND_IN = '''#!/usr/bin/env python3
 import json, os, sys
 words = sys.argv[1:]

@@ -20,7 +20,7 @@ class Command:
 
     @property
     def exit_codes(self):
-        """`# exit 3: why` requires this code. `# exit 3 if ...` allows 0, 3 and 4 (inconclusive)."""
+        """`# exit 3: why` requires exit code 3. `# exit 3 if ...` allows 0, 3 and 4 (inconclusive)."""
         promise = re.search(r"# exit (?P<code>\d)(?P<condition> if\b)?", self.text)
         if promise is None:
             return {0}

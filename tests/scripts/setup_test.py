@@ -61,7 +61,7 @@ cp() {{ {cp} "$@"; }}
 {download}""")
 
     def make_wheels(self):
-        """Makes one folder for each list of pins."""
+        """Makes one folder of wheels for each list of pinned packages."""
         self.make_wheel("cpu/torch-2.11.0-cp311", *(f"torch/lib/{name}" for name in (
             "libtorch_cpu.so", "libc10.so", "libgomp.so.1", "libtorch_cuda.so", "libc10_cuda.so",
             "libtorch_nvshmem.so", "libtorch_python.so")),

@@ -68,7 +68,7 @@ std::vector<NvtxEvent> take_nvtx_events() {
 
 }  // namespace rematch::testing
 
-// NVTX looks for a tool here if the environment names none.
+// NVTX attaches the tool through this variable if the environment names no tool.
 extern "C" {
 NvtxInitializeInjectionNvtxFunc_t InitializeInjectionNvtx2_fnptr = rematch::testing::attach;
 }

@@ -19,8 +19,7 @@ namespace {
 using Dimensions = std::map<std::string, std::int64_t>;
 using Names = std::vector<std::string>;
 
-// Arguments for catalogue entries whose arguments are words. The arguments of all other entries
-// follow from the kind of argument.
+// Arguments for catalogue entries that take words. Entries that take numbers need no list here.
 const std::map<std::string, Names, std::less<>>& words_of_entries() {
   static const std::map<std::string, Names, std::less<>> words = {
       {"sac_titan_2025", {"llama3", "qwen3", "llama4", "deepseek_v3", "gpt_oss"}},

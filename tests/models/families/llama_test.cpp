@@ -23,8 +23,8 @@ TEST_CASE("Llama's loss and gradients equal the results of plain code in double"
   check_against_plain_language(reduced({{"tied", 1}}));
 }
 
-// The model has 3 layers x 9 parameters + embedding + norm + head. With a tied head, the head has
-// no weight.
+// The model has 3 layers x 9 parameters + embedding + norm + head. A tied head uses the weight of
+// the embedding.
 TEST_CASE("a tied head has no weight of its own") {
   CHECK(make_model(spec_of("llama_small", {{"layers", 3}}), at::kMeta)->parameters().size() == 30);
   CHECK(make_model(spec_of("llama_small", {{"layers", 3}, {"tied", 1}}), at::kMeta)

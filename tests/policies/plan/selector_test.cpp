@@ -214,7 +214,7 @@ TEST_CASE(
   CHECK(num_picked("aten::add_", trace) == 3);
 }
 
-// The third matmul of each ffn is w2, and of each attention wv.
+// The third matmul is w2 in each ffn, and wv in each attention.
 TEST_CASE("the number after # counts ops separately in each matching scope") {
   const Trace trace = toy_llama({.layers = 2});
   CHECK(picked("*.ffn::matmul#3", trace) ==

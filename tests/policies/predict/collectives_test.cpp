@@ -73,7 +73,7 @@ TEST_CASE("a wait after the early stop runs together with its collective") {
   REQUIRE(graph.stop == 2);
   CHECK(graph.ops[1].waits == std::vector<int>{4});
   const RegionType type = recompute_all(trace);
-  // The wait is for the result itself, because nothing demands the view.
+  // Recompute waits for the result and not for its view, because nothing demands the view.
   CHECK(executed(trace, type, Schedule::kWholeRegion) == Names{"aten::mul.Tensor", kGather, kWait});
   CHECK(executed(trace, type, Schedule::kOnDemand) == Names{"aten::mul.Tensor"});
 }

@@ -10,7 +10,8 @@ RunLosses parse(const std::string& text, const LossColumns& columns = {}) {
   return parse_loss_curve(text, "mine", columns);
 }
 
-// Returns "0:2.5 10:2.25 20:-", sorted by step. A dash means not finite.
+// Returns text such as "0:2.5 10:2.25 20:-", sorted by step. A dash stands for a loss that is not
+// finite.
 std::string summary(const RunLosses& curve) {
   std::string text;
   for (const LossPoint& point : curve.points) {

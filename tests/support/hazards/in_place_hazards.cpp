@@ -1,5 +1,5 @@
-// In-place writes to the layer's own values, through views and to tensors from outside, and ops
-// that change a tensor's shape instead of its content.
+// In-place writes to the layer's own values, to views and to tensors from outside. Also ops that
+// change a tensor's shape instead of its content.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>

@@ -34,7 +34,7 @@ PlanFamily keeping(const std::string& selector) {
   return of_policy(policy.name, policy);
 }
 
-// Keeps every useful op except the ops that `selector` picks.
+// Keeps every useful result, except the results of the ops that `selector` picks.
 PlanFamily recomputing(const std::string& selector) {
   Policy policy{.name = "recompute " + selector};
   policy.inverse = true;

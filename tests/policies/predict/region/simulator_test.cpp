@@ -129,7 +129,7 @@ TEST_CASE("a slot dropped between demands is not recomputed") {
         std::vector<OpId>{3_op});
 }
 
-// Once c (5) is made, b (20) is kept only for its own slot. Dropping that slot releases it.
+// Once c (5) is made, b (20) is kept only for its own slot. Dropping that slot releases b.
 TEST_CASE("a slot dropped between demands releases the values kept for it") {
   Trace trace = chain();
   trace.backward = {demand(3_pack), backward_op(0), release(3_pack), release(2_pack),
@@ -278,8 +278,8 @@ struct RandomRegion {
   RegionType type;
 };
 
-// Returns one to three blocks of a random model with a random save mask. Every other seed has
-// backward bytes that jump up and down, which real models seldom have.
+// Returns one to three blocks of a random model with a random save mask. For every second seed, the
+// bytes of backward jump up and down, which is rare in real models.
 RandomRegion random_region(std::uint32_t seed) {
   std::mt19937 dice(seed);
   const auto below = [&dice](std::size_t limit) { return dice() % limit; };

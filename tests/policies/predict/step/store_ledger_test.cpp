@@ -54,7 +54,8 @@ TEST_CASE("offloaded values come back into new device memory, and each is freed 
   CHECK(ledger.device_bytes() == Bytes{10});
 }
 
-// The first stash is dropped before the second one is put, so the host holds 30 bytes, then 70.
+// The copies of the first stash are dropped before the second stash is copied, so the host holds 30
+// bytes and then 70.
 TEST_CASE("the host's peak is the sum of the values that are there at the same time") {
   const RegionGraph graph = three_storages();
   StoreLedger ledger;

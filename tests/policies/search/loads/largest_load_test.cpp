@@ -8,8 +8,8 @@
 namespace rematch {
 namespace {
 
-// Makes a device on which loads up to `limit` fit, with the rate `rate`. Records the loads that are
-// tried.
+// Makes a device on which loads up to `limit` fit. `rate` returns the tokens per second of a load.
+// Records the loads that are tried.
 PlanOfLoad device(std::int64_t limit, double (*rate)(std::int64_t),
                   std::multiset<std::int64_t>* asked) {
   return [=](std::int64_t load) -> std::optional<LoadPlan> {

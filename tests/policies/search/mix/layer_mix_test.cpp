@@ -69,8 +69,8 @@ MixProblem random_problem(std::uint32_t seed, const Variety& variety) {
       options.push_back({Bytes{dice.below(30)}, Bytes{dice.below(120)}, Bytes{dice.below(90)},
                          nanoseconds(dice.below(60)), 2 + dice.below(2)});
     }
-    // A mix is invalid if its last region offloads. The first option has no region, so that there
-    // is always a valid mix.
+    // A mix is invalid if its last region offloads. The first option never offloads, so there is
+    // always a valid mix.
     options[0].transient_beside = options[0].transient;
     for (std::size_t i = 1; variety.offload && i < options.size(); ++i) {
       offload_some(dice, options[i]);

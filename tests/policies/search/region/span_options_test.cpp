@@ -137,7 +137,7 @@ void check_segments(const Trace& trace) {
   }
 }
 
-// Gives equal blocks of every other model the same kind.
+// Gives equal blocks equal times, and therefore the same kind, for half of the seeds.
 Profile profile_of(const Trace& trace, std::uint32_t seed) {
   Profile profile = testing::made_up_profile(trace, seed);
   return seed / 12 % 2 == 0 ? profile : testing::with_equal_times(trace, std::move(profile));

@@ -142,7 +142,7 @@ TEST_CASE("no policy of the simple form is better than the best simple plan") {
   }
 }
 
-// Eight ops of a block can be kept, which gives 256 lists for all layers.
+// Eight ops of a block can be kept, so there are 256 save lists. All layers use the same list.
 TEST_CASE("the simple search tries every save list over whole blocks") {
   const Trace trace = testing::toy_llama({.layers = 3, .tokens = 64});
   const Profile profile = profile_by_bytes(trace);

@@ -142,7 +142,7 @@ TEST_CASE("predictions of a measured front are calibrated, even for points that 
   CHECK(predicted_step(front, front.points[3]) == front.points[3].step_time * 2);
 }
 
-// A hundred points are almost at one place.
+// A hundred points have almost the same position.
 TEST_CASE("every point of a searched front has its number beside its marker or in the legend") {
   FrontRecord record = predicted_front();
   Front& front = record.front;

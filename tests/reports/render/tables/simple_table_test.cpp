@@ -1,4 +1,4 @@
-// Tests the plan that a person can type, for a synthetic front.
+// Tests how the simple plan of a synthetic front is printed.
 #include "reports/render/tables/front_table.h"
 #include "tests/reports/render/sample_front.h"
 #include "tests/support/catch.h"
