@@ -121,7 +121,7 @@ chart::Picture draw_report(const NamedReport& source, const std::string& chart) 
   return require(chart::draw_chart(chart, comparisons.front(), report.provenance.environment));
 }
 
-// Draws one file as SVG. Throws UsageError if there is more than one.
+// Draws one file as SVG. Throws UsageError if several files are given.
 std::string as_svg(const Inputs& inputs, const std::string& chart) {
   const std::size_t num_files =
       inputs.reports.size() + inputs.compares.size() + inputs.fronts.size();

@@ -74,7 +74,7 @@ class CountingGuard {
 
  private:
   c10::Allocator* cpu_ =
-      nullptr;  // the previous allocators; null if the counting allocators were installed already
+      nullptr;  // the previous allocators; null if the counting allocators were already installed
   c10::Allocator* meta_ = nullptr;
 };
 // Sets a memory limit for CPU tensors. A tensor that would exceed the limit throws OutOfMemory, as
