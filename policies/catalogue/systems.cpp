@@ -17,8 +17,8 @@ bool is_placeholder(std::string_view value) {
   return value.size() == 1 && value.front() >= 'A' && value.front() <= 'Z';
 }
 
-// Removes the quotes of Python, TOML and YAML. Converts Python's True, False and None, which YAML
-// files and command lines also use, to lower case.
+// Removes quotes around a value, as written in Python, TOML and YAML. Converts Python's True, False
+// and None, which YAML files and command lines also use, to lower case.
 std::string_view plain_value(std::string_view value) {
   const bool is_quoted = value.size() > 1 && (value.front() == '\'' || value.front() == '"') &&
                          value.find(value.front(), 1) == value.size() - 1;

@@ -96,9 +96,9 @@ bool is_refused_mode(std::string_view spelling);
 std::string filled_configuration(std::string_view pattern,
                                  const std::map<std::string, std::string>& values);
 
-// Returns the modes of a system that have a configuration, with every value that the trace's model
-// allows: each number of layers, each list of modules or keys. Returns an empty list for an unknown
-// system. The resolver must be of the same trace.
+// Returns the modes of a system that have a configuration. A mode with placeholders is returned
+// once for each set of values that the trace's model allows, such as each number of layers. Returns
+// an empty list for an unknown system. The resolver must be of the same trace.
 std::vector<FilledMode> filled_modes(std::string_view system, const Trace& trace,
                                      const Resolver& resolver);
 

@@ -65,7 +65,7 @@ struct RegionType {
   std::vector<PlannedOp> ops;
   bool early_stop = true;
   // If true, the region runs only the ops that backward demands, as on_demand does, even under
-  // whole_region. An op to recompute then never runs if nothing reads its result.
+  // whole_region. An op then does not run again if nothing reads its result.
   bool by_demand = false;
   // true: under on_demand, this region is recomputed as a whole too, because its peak is then lower
   bool whole_on_demand = false;

@@ -43,7 +43,8 @@ struct Selector {
   bool operator==(const Selector&) const = default;
 };
 
-// Parses any spelling above. Returns Rejected for other text, with the nearest known word.
+// Parses a selector that is spelled as in the examples above. Returns Rejected for other text, with
+// the nearest known word.
 std::variant<Selector, Rejected> parse_selector(std::string_view text);
 std::string to_string(const Selector& selector);
 std::vector<std::string> names_of(const std::vector<Selector>& selectors);

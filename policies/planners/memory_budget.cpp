@@ -118,7 +118,7 @@ class Block {
   }
 
   // Computes for each op the length of the shortest path to backward, along the ops that read its
-  // result. It is 1 if backward demands the result.
+  // result. The length is 1 if backward demands the result.
   void find_distances() {
     constexpr int kNever = 1'000'000;
     distances_.assign(graph_.ops.size(), kNever);

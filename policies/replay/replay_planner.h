@@ -96,7 +96,7 @@ class ReplayPlanner {
   template <typename Uses>
   void plan_closure(const Uses& saved);
   // Plans the first `num_ops` ops, as a re-run of forward would. Omits ops whose results exist.
-  // Omits an op given to skip() unless `saved` or another planned op depends on it.
+  // Omits an op that was passed to skip() unless `saved` or another planned op depends on it.
   template <typename Uses>
   void plan_prefix(std::int32_t num_ops, const Uses& saved);
   // Excludes an op from plan_prefix() unless something needs the op. Must be called before
@@ -148,7 +148,7 @@ class ReplayPlanner {
   static constexpr std::uint8_t kYes = 1;
   // the op is planned, and is in the list that is being built
   static constexpr std::uint8_t kListed = 2;
-  // the op was given to skip(), and plan_prefix() has not been called yet
+  // the op was passed to skip(), and plan_prefix() has not been called yet
   static constexpr std::uint8_t kSkipped = 3;
 
   template <typename Use>

@@ -78,8 +78,8 @@ struct Profile {
 // not measured.
 std::optional<Bytes> most_temporary(const Profile& profile);
 
-// The note on a GPU prediction without measured temporaries. Such a prediction is exact at op
-// boundaries, but omits memory that kernels allocate internally.
+// The note that is shown with a GPU prediction if temporaries were not measured. Such a prediction
+// is exact at op boundaries, but omits memory that kernels allocate internally.
 inline constexpr std::string_view kTemporariesNotMeasured =
     "a lower bound: excludes memory that kernels allocate for themselves";
 

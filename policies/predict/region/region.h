@@ -88,8 +88,8 @@ struct RegionSlot {
   bool is_dropped = false;  // autograd dropped the slot in forward, so backward never demands it
 };
 
-// An event of backward. A graph lists the events from the first to the last that touches the
-// region. It leaves out the events of other regions' slots.
+// An event of backward. A graph lists the events between the first and the last event that concern
+// the region, including both. It leaves out the events of other regions' slots.
 struct RegionEvent {
   BackwardEvent::Kind kind = BackwardEvent::Kind::kOp;
   OptionalIndex slot;  // absent only for kOp

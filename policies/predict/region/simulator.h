@@ -1,5 +1,5 @@
 // Simulates what the engine does in one region's backward, from a trace, op for op and byte for
-// byte. The simulation contains neither times nor memory that kernels allocate internally.
+// byte. Does not compute times, and does not count memory that kernels allocate internally.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,8 @@ bool writes(const TracedOp& op, StorageId storage) {
 }
 
 // Returns whether the op's autograd formula saves the op's floating-point result. This matters only
-// for a value that is packed at the edge of a region, between its writer and its reader.
+// for a value that is packed at the edge of a region, between the op that makes the value and the
+// op that reads it.
 bool saves_its_result(const TracedOp& op) {
   static constexpr std::string_view kNames[] = {
       "aten::exp",        "aten::sigmoid",  "aten::tanh",         "aten::sqrt", "aten::rsqrt",

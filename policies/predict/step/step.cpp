@@ -56,7 +56,7 @@ class StepSimulator::Run {
     const TraceRegion* in_trace = nullptr;
     const RegionSimulation* simulation = nullptr;
     StoreLedger::Stash stash;
-    Region* before = nullptr;  // this region's backward also brings back the values of `before`
+    Region* before = nullptr;  // backward of this region also brings back that region's values
     std::size_t next_step = 0;
     std::size_t next_event = 0;
     std::size_t num_copied = 0;
@@ -461,7 +461,7 @@ class StepSimulator::Run {
   std::multimap<OpId, std::pair<Region*, Bytes>> late_copies_;
   IdTable<StorageId, std::int32_t> holders_;  // number of holders, for storages that forward made
   IdTable<StorageId, std::int32_t> held_after_forward_;
-  // The op that made each copy, with the bytes of the copy.
+  // For each copy: the op at which it was made, and its bytes.
   std::vector<std::pair<OpId, Bytes>> copied_after_forward_;
   IdTable<PackId, OptionalIndex> region_of_pack_;
   std::size_t next_region_ = 0;

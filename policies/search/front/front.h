@@ -36,7 +36,7 @@ struct MeasuredFigures {
   bool is_anchor = false;
   // The policy of a better measured point. A point is better if its peak is not higher and its step
   // is faster by more than the A/A interval. Empty: no measured point is better. The front's file
-  // keeps this point even if another point is better.
+  // also lists points for which a better point was measured.
   std::string lost_to;
 };
 

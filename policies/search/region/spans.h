@@ -63,8 +63,8 @@ struct SpanMap {
 std::map<std::string_view, int> times_opened(const Trace& trace);
 
 // The rule for a block that runs several times in a step. kAreBlocks: each run is a separate block,
-// as in plans. kNoBlocks: the runs are not blocks. It is the rule for torch.utils.checkpoint, which
-// treats all runs of a module alike, while the search would choose for each run separately.
+// as in plans. kNoBlocks: the runs are not blocks. Used for plans of torch.utils.checkpoint, which
+// treats all runs of a module alike, whereas the search would choose for each run separately.
 enum class Repeats : std::uint8_t { kAreBlocks, kNoBlocks };
 
 // Whether spans may offload what they hold. With kAllowed, two spans have the same kind only if
