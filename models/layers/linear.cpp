@@ -62,8 +62,8 @@ at::Tensor apply_and_leave(const Linear& linear, const at::Tensor& x,
   return at::add(result, linear.bias.value());
 }
 
-// One half of an adapter is not split over the ranks. It sees only this rank's share of the width,
-// so its gradient is partial.
+// One of the adapter's two weights is not split over the ranks. Each rank applies this weight to
+// only its share of the width, so the weight's gradient is partial.
 AdaptedLinear make_adapted_linear(Parameters& parameters, const std::string& name,
                                   std::int64_t inputs, std::int64_t outputs, std::int64_t rank,
                                   LinearSplit split) {

@@ -74,7 +74,7 @@ Checked require_rotary_heads(const ModelSpec& spec);
 // bytes, which grouped matmuls need.
 Checked require_experts(const ModelSpec& spec);
 
-// Returns the entry of that name, or null.
+// Returns the entry with this name, or null if there is none.
 const DimensionEntry* find_entry(const std::vector<DimensionEntry>& entries, std::string_view name);
 std::vector<std::string_view> names_of(const std::vector<DimensionEntry>& entries);
 

@@ -122,8 +122,8 @@ std::string describe(const std::vector<NamedDifference>& differences) {
 
 namespace {
 
-// The maximum number of candidates that are examined for each policy and model. The limit keeps
-// comparisons of large reports fast.
+// nearest() examines at most this many points of a policy and model. The limit keeps comparisons of
+// large reports fast.
 constexpr std::size_t kMaxExamined = 64;
 
 using IdentityParts = std::vector<std::pair<std::string, std::string>>;

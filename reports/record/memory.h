@@ -61,7 +61,7 @@ void visit_fields(Host& host, Visit visit) {
 
 // Names of the parts of a step whose peaks are recorded in addition to the peaks of phases.
 inline constexpr std::string_view kLossPart = "loss";
-// prefix of the name of a top-level scope
+// The part "backward.blocks.3" is the backward of the top-level scope "blocks.3".
 inline constexpr std::string_view kBackwardOf = "backward.";
 inline bool is_of_block(std::string_view part) { return part.starts_with(kBackwardOf); }
 

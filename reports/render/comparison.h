@@ -24,7 +24,7 @@ struct ComparedPoint {
   std::vector<const RepeatRecord*> repeats;  // repeated runs of this point that finished
   Verdict verdict;
   std::string schedule;  // empty if the policy occurs once, so its name suffices
-  // no other point is at least as good in both peak and time, and better in one of them
+  // True if no other point is at least as good in both peak and time, and better in one of them.
   bool is_on_front = false;
   // True if another finished point has no higher peak and is faster by more than the noise of both.
   bool is_dominated = false;

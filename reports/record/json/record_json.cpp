@@ -32,7 +32,8 @@ Json sources_to_json(const std::vector<ReportSource>& sources) {
   return json;
 }
 
-// Every point must belong to exactly one source.
+// Reads the parts of a merged report, one for each command. Every point must belong to exactly one
+// part.
 std::vector<ReportSource> sources_from_json(const JsonField& field, std::size_t num_points) {
   std::vector<ReportSource> sources;
   std::vector<bool> taken(num_points, false);

@@ -200,7 +200,7 @@ chart::FrontPanel front_panel(const SweepModel& model, const SweepShape& shape) 
   return panel;
 }
 
-// Returns indices at equal distances in the sweep's order, including the first and the last.
+// Returns at most `most` evenly spaced indices, including the first and the last.
 std::vector<std::size_t> spread_indices(std::size_t num_all, std::size_t most) {
   std::vector<std::size_t> chosen;
   for (std::size_t index = 0; index < std::min(num_all, most); ++index) {

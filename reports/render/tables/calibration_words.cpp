@@ -30,9 +30,9 @@ double measured_ns(const FrontPoint& point) {
   return static_cast<double>(point.measured->step_time->count());
 }
 
-// Returns the noise of the calibration line, relative to the step time. The noise is the largest
-// distance of an anchor from the line, or the largest difference between two timings of one plan,
-// whichever is larger.
+// Returns the noise of the line that calibrates step times, relative to the step time. The noise is
+// the largest distance of an anchor from the line, or the largest difference between two timings of
+// one plan, whichever is larger.
 double noise_of_line(const Front& front) {
   double noise = 0;
   for (const FrontPoint* point : timed_anchors(front)) {

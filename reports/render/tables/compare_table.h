@@ -14,7 +14,7 @@ namespace rematch {
 std::string render_compare(const CompareRecord& record, TableFormat format,
                            std::size_t width = 120);
 
-// The rows of one model and shape.
+// The rows of one title, which names the model, the device and the dimensions.
 struct CompareGrid {
   std::string title;
   table::Grid grid;

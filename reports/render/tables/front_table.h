@@ -34,8 +34,7 @@ std::vector<std::size_t> every_point(const Front& front);
 table::Row point_row(const FrontRecord& record, const std::string& name, const FrontPoint& point,
                      std::vector<std::string> details);
 
-// Returns the schedule's name with an explanation: "whole_region: recomputes a region at once,
-// ...".
+// Returns the schedule's name and what it does: "whole_region: recomputes ...".
 std::string schedule_words(Schedule schedule);
 
 // Returns the row of the simple plan, named "simple", with its distance from the front. A simple
@@ -78,8 +77,8 @@ std::string budget_of(const FrontRecord& record);
 // Returns text such as "512 MiB for the driver and the CUDA context, 13.1 GiB for fragmentation".
 std::string reserve_words(const MemoryReserve& reserve);
 
-// Returns the point that a reader should look at first: the answer to the user's question, or the
-// fastest point within the device's memory.
+// Returns the point that a reader should look at first: the search's answer if the user set a
+// limit, else the fastest point within the device's memory.
 std::optional<std::size_t> lead_point(const FrontRecord& record);
 
 // The plan of the headline, and its name: "point 3", "baseline full" or "simple". If a baseline or

@@ -46,8 +46,8 @@ std::optional<std::size_t> index_of(const Front& front, const FrontPoint& sought
   return std::nullopt;
 }
 
-// Returns the question that the leading point answers. A front's file may contain an answer without
-// its question.
+// Describes what the leading point is, such as "The fastest plan that fits 40 GiB". The text starts
+// a sentence. A front's file may contain an answer without the limit that the user set.
 std::string question_of(const FrontRecord& record) {
   if (record.budget) return "The fastest plan that fits " + budget_of(record);
   if (record.max_slowdown_ratio) {

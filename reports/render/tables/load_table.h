@@ -10,7 +10,7 @@
 
 namespace rematch {
 
-// Returns the table and the sentence. Empty if no load fits.
+// Returns the table and the sentence. Empty if nothing fits on the device.
 std::string loads_to_text(const LoadsRecord& record, TableFormat format, std::size_t width);
 
 }  // namespace rematch

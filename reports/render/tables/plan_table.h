@@ -1,5 +1,5 @@
-// A plan as text: which layers are checkpointed and kept, what happens to each op and why, and the
-// bytes and recomputed ops in total. policies/catalogue/describe.h has the same as JSON.
+// A plan as text: which layers are checkpointed, what happens to each op and why, and the bytes and
+// recomputed ops in total. policies/catalogue/describe.h gives the same information as JSON.
 #pragma once
 
 #include <cstddef>
