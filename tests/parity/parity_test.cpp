@@ -59,7 +59,7 @@ std::int64_t dead_save_bytes(const Plan& plan) {
   return bytes;
 }
 
-// The model and batch of a golden file, on one thread and with counted bytes.
+// Runs the model and batch of a golden file, with its number of threads, and counts bytes.
 class Subject {
  public:
   explicit Subject(const Json& golden) {

@@ -106,7 +106,8 @@ TEST_CASE("the last add of a block may be a saved region") {
 }
 
 // The matmul's result reaches the last add through a view, which lies outside the saved region. The
-// add does not run again, so neither does the view, and nothing of the region is kept.
+// add does not run again, so the view does not run again either, and no result of the region is
+// kept.
 TEST_CASE("a view does not keep the result of a saved region") {
   TraceBuilder builder("view_behind_region");
   const ValueId x = builder.outside({8, 8}, "float32", /*needs_grad=*/true);
@@ -158,8 +159,8 @@ TEST_CASE("if attention of a Llama is saved, only the feed-forward is recomputed
   CHECK(plan_of("remat(save=['attention'], recompute=[])", trace) == plan);
 }
 
-// rsqrt reads the sum that an in-place op made. A later op overwrites the result of rsqrt, so it
-// cannot be kept and runs again on demand.
+// rsqrt reads the sum that an in-place op made. A later op overwrites the result of rsqrt, so this
+// result cannot be kept, and rsqrt runs again on demand.
 TEST_CASE("a result that is written in place is recomputed for its reader") {
   TraceBuilder builder("overwritten");
   const ValueId x = builder.outside({8, 8}, "float32", /*needs_grad=*/true);

@@ -281,7 +281,7 @@ TEST_CASE("a plan is inexact if one of its stores does not keep bits") {
   Plan input = small_plan();
   input.types[0].stored_inputs[Store::kHost] = {{0, 0}};
   CHECK(inexact_store(input, inexact) == "offload");
-  kept.other_shapes = {input};  // a plan is inexact if one of its shapes is
+  kept.other_shapes = {input};  // a plan is inexact if one shape is inexact
   CHECK(inexact_store(kept, inexact) == "offload");
 }
 

@@ -69,8 +69,9 @@ TEST_CASE("best_knapsack saves as much time as PyTorch's integer program within 
   }
 }
 
-// The best items take 5 + 22 + 26 of 72 bytes. In float32, 2^25 + 1 is 2^25, so PyTorch's dynamic
-// program drops the item that is worth 1.
+// In the first instance, the best items take 5 + 22 + 26 of 72 bytes. In the second instance,
+// PyTorch's dynamic program adds the values in float32. There 2^25 + 1 is 2^25, so it drops the
+// item of value 1.
 TEST_CASE("best_knapsack solves two instances that PyTorch's solvers get wrong") {
   const std::vector<KnapsackItem> issue = {{25, 25}, {5, 2}, {22, 27}, {26, 28}};
   CHECK(best_knapsack(issue, 72) == std::vector<int>{1, 2, 3});

@@ -43,7 +43,7 @@ void check_consistent(const Trace& trace) {
   }
   check_packs_until(trace.ops.end_id());
   REQUIRE(next_pack == trace.packs.end_id());
-  for (const TracedPack& pack : trace.packs) {  // nothing is written after it was packed
+  for (const TracedPack& pack : trace.packs) {  // no value is written after it was packed
     REQUIRE(pack.version == versions.at(value(trace, pack.value).storage));
   }
   std::set<PackId> open;

@@ -27,7 +27,7 @@ double share_of(const ExplanationRecord& explanation, const std::string& name) {
 
 }  // namespace
 
-// Policy `full` is 1000 us slower. The attention of its recompute takes 950 us of this time.
+// Policy `full` is 1000 us slower. Attention in its recompute takes 950 us of this time.
 TEST_CASE("a difference is split into its parts, with their shares") {
   const CompareRecord record = compare(base_report(), slower_report());
   const ComparedRow& full = record.rows[1];

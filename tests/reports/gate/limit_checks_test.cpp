@@ -161,8 +161,8 @@ TEST_CASE("rounds of two arms are paired only within one report") {
 }
 
 // The points of one report may have been timed by different starts of the command, for example by
-// two workers or in two reports that were merged. A slow round of one point then does not belong to
-// a slow round of another.
+// two workers or in two reports that were merged. Rounds of such points are not compared in pairs,
+// because a slow round of one point says nothing about the other point.
 TEST_CASE("rounds of two arms are paired only if the same start of the command timed both arms") {
   const auto verdict = [](const std::string& none_start, const std::string& full_start,
                           std::size_t num_sources) {

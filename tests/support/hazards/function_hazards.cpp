@@ -104,7 +104,7 @@ struct WritesItsInput : Function<WritesItsInput> {
   }
 };
 
-// A library kernel that writes to its argument through a pointer and bumps its version.
+// A library kernel that writes to its argument through a pointer and bumps the argument's version.
 struct ScalesByPointer : Function<ScalesByPointer> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x) {
     float* const data = x.mutable_data_ptr<float>();

@@ -189,7 +189,7 @@ TEST_CASE("the error of a roofline is the ratio of measured time to roofline tim
 }
 
 }  // namespace
-// 80 GB would be 74.5 GiB, and 48 GB would be 44.7 GiB.
+// The data sheets' 80 GB and 48 GB would be 74.5 GiB and 44.7 GiB.
 TEST_CASE("a device has the memory that its driver reports, not the data sheet's size") {
   const auto gib = [](double number) { return Bytes{static_cast<std::int64_t>(number * 0x1p30)}; };
   const std::vector<std::tuple<const char*, Bytes, Bytes>> fits_and_does_not = {

@@ -16,7 +16,8 @@ struct Task {
   std::int64_t time = 0;
 };
 
-// Tasks of a step: gathers and runs two blocks, and then scatters the gradients of both blocks.
+// The tasks of a step that gathers and runs two blocks, and then scatters the gradients of both
+// blocks.
 constexpr std::array<Task, 7> kTasks = {
     {{true, 4}, {false, 10}, {true, 4}, {false, 10}, {false, 20}, {true, 6}, {false, 1}}};
 

@@ -34,8 +34,8 @@ SaveSetCosts random_costs(const RegionGraph& graph, std::uint32_t seed, Schedule
 }
 
 // Returns a block of a random trace with views, in-place groups, ops of several outputs, shared
-// inputs and outputs that nothing demands. Returns nullopt if it is too large to try all its save
-// sets.
+// inputs and outputs that nothing demands. Returns nullopt if the block is too large to try all its
+// save sets.
 std::optional<RegionGraph> random_block(std::uint32_t seed) {
   testing::RandomTraceOptions options;
   options.layers = 2;
@@ -187,8 +187,9 @@ std::chrono::nanoseconds most_time_kept(const std::vector<std::int64_t>& bytes,
 }
 
 // The budget is 72 bytes. The ops with 5, 22 and 26 bytes, 53 in total, save 2 + 27 + 28 = 57 ns.
-// The ops with 25, 22 and 26 bytes do not fit, because they have 73 in total. See PyTorch's issue
-// 197871: its knapsack in linear memory finds less, and exceeds its budget in other cases.
+// The ops with 25, 22 and 26 bytes do not fit, because they have 73 in total. In PyTorch's issue
+// 197871, the knapsack that uses linear memory saves less time, and exceeds its budget in other
+// cases.
 TEST_CASE("the best answer within the budget is found, and no answer exceeds the budget") {
   CHECK(most_time_kept({25, 5, 22, 26}, {25, 2, 27, 28}, 72) == nanoseconds(57));
   CHECK(most_time_kept({25, 5, 22, 26}, {25, 2, 27, 28}, 0) == nanoseconds(0));

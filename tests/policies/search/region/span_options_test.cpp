@@ -235,8 +235,8 @@ TEST_CASE(
 }
 
 // Removes the backward ops of adds, because autograd needs no op for the backward of an add.
-// Backward of a block then begins with a demand, before any op has changed the bytes that the next
-// block left.
+// Backward of a block then begins with a demand. No op has yet changed the bytes that the backward
+// of the next block left.
 Trace without_adds(Trace trace) {
   int num_demanded = 0;
   std::vector<BackwardEvent> kept;

@@ -271,7 +271,7 @@ TEST_CASE("only baselines and the front are drawn if there are many points") {
         std::count_if(all.begin(), all.end(), is_on_front));
 }
 
-// The long name would be cut next to its marker. Two names have room only for small text.
+// A name that does not fit beside its marker is in the legend.
 TEST_CASE("each name in the picture of a front is complete, even on a narrow screen") {
   const Report report = representative_report();
   for (const PolicyComparison& comparison : compare_policies(report)) {
