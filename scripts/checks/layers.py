@@ -1,6 +1,6 @@
-"""Checks that each part includes only the parts that the table below allows. CMake's links enforce the same layering.
-Also checks that a folder includes only public headers of other folders, which their CMakeLists.txt lists in
-rematch_public_headers()."""
+"""Checks that each part of the project includes only the parts that the table below allows. CMake's links enforce the
+same layering. Also checks that a folder includes only public headers of other folders, which their CMakeLists.txt lists
+in rematch_public_headers()."""
 
 import posixpath
 import re

@@ -1,4 +1,4 @@
-"""Makes the files of a case, starts its run and judges it."""
+"""Makes the files of a case, starts the case's run, and checks the run's results."""
 
 import dataclasses
 import json

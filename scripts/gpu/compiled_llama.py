@@ -4,9 +4,9 @@ time of a step for each, and compares losses and gradients with those of torch.c
 
     compiled_llama.py -o FILE [--seconds N] [--small]
 
---small uses a model of four layers, on any device. Arms that do not fit into N seconds are left out and named. Needs a
-supported torch, transformers and package rematch (PYTHONPATH). Exit codes: 0 FILE is written, whatever its result; 2
-usage, or something is missing."""
+--small uses a model of four layers, on any device. Measurements for which N seconds do not suffice are left out, and
+FILE names them. Needs a supported torch, transformers and package rematch (PYTHONPATH). Exit codes: 0 FILE is written,
+whatever its result; 2 usage, or something is missing."""
 
 import argparse
 import contextlib
@@ -130,7 +130,8 @@ def difference(gradients, expected):
 
 
 def bytes_after(words, text):
-    """Finds these words in the package's messages. Returns the size in bytes that follows them, or None."""
+    """Returns the size in bytes that follows `words` in a message of the package, or None if `text` does not contain
+    them."""
     from rematch.planning import bytes_of
     found = re.search(words + r" ([\d.]+ [KMG]?i?B)", text)
     return bytes_of(found[1]) if found else None

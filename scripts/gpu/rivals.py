@@ -1,4 +1,4 @@
-"""Judges a file of pytorch_steps.py: compares our steps and peaks with the steps and peaks of PyTorch eager and
+"""Judges a result file of pytorch_steps.py: compares our step times and peaks with those of PyTorch eager and
 torch.compile. Uses no device, clock or file."""
 
 import math

@@ -336,7 +336,7 @@ TEST_CASE("predict --device prints sent bytes, and a range for the step time") {
 }
 
 // If search --world gets --trace, it only estimates the memory of one rank, and its front records
-// no layout of the ranks. Later, predict therefore needs the trace again.
+// no layout of the ranks. So predict needs the trace again.
 TEST_CASE("predict on a front that was estimated from a stored trace needs that trace") {
   const ScratchFolder folder;
   const std::string trace = folder.file("llama.trace.json");

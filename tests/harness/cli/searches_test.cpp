@@ -308,8 +308,8 @@ TEST_CASE("the largest batch within a budget is the last batch whose lowest peak
                            Catch::Contains("not even batch 4 fits 1.00 KiB"));
 }
 
-// An H100 has 79.1 GiB. Driver and context take 0.5 GiB. Unless a reserve is given, tensors get the
-// rest divided by 1.2.
+// An H100 has 79.1 GiB. Driver and context take 0.5 GiB. By default, tensors may use the rest
+// divided by 1.2.
 TEST_CASE("the search for the largest batch leaves the reserve free") {
   const std::string search = "search " + kSearchedLlama +
                              "--device h100 --schedule whole_region --maximize tokens_per_second "

@@ -8,9 +8,9 @@
 namespace dry_cuda {
 namespace {
 
-// A chunk holds at most 2^27 logits, but never fewer than 8192 classes. For 128256 classes, this
-// gives 16 chunks of 8192 classes with 65536 tokens, 8 chunks of 16384 with 8192 tokens, and one
-// chunk with 1024 tokens.
+// The fused loss splits the classes into chunks. A chunk has 8192 classes, or more if it then has
+// at most 2^27 logits. So 128256 classes make 16 chunks for 65536 tokens, 8 chunks for 8192 tokens,
+// and one chunk for 1024 tokens.
 TEST_CASE("on a GPU the fused loss uses chunks that fill the GPU, with one kernel per chunk") {
   constexpr std::int64_t kClasses = 128256;
   const auto options = at::TensorOptions().device(at::Device(at::kCUDA, 0)).dtype(at::kBFloat16);

@@ -123,7 +123,7 @@ TEST_CASE(
   const int checkpointed = growth(asked, [&] { run_engine(network(), plan, Schedule::kOnDemand); });
   CHECK(plain > 0);
   CHECK(checkpointed < plain);
-  // All remaining requests come from the loss, which is outside of all regions.
+  // The loss is outside of all regions, so it still asks for hooks.
   const at::Tensor output = at::ones({6, 8}).requires_grad_();
   CHECK(checkpointed == growth(asked, [&] { loss_of(output); }));
 }

@@ -45,11 +45,11 @@ class FailsAt final : public OpObserver {
   OpObserverGuard guard_;
 };
 
-// A hazard, its checkpoint, and the facts to compare with.
+// A hazard, its checkpoint, and the expected results of a step.
 struct Subject {
   const Hazard& hazard;
   const Checkpoint& checkpoint;
-  const Facts& plain;  // the facts after a step without checkpointing
+  const Facts& plain;  // the results of a step without checkpointing
   bool backward_changes_state;
 };
 

@@ -41,7 +41,7 @@ bool same_work(const Plan& a, const Plan& b) {
                     });
 }
 
-// Compares runs of a hazard under plans with its plain run.
+// Compares runs of a hazard under plans with its run without a plan.
 class Examination {
  public:
   Examination(const Hazard& hazard, Backward backward, int steps)
@@ -60,8 +60,8 @@ class Examination {
     const std::int64_t before = cpu_bytes();
     const Checkpoint checkpoint = strict(plan, schedule);
     std::string verdict = verdict_on(plain_, try_to_train(hazard_, &checkpoint, backward_, steps_));
-    // If the plain run fails, memory is not checked, because autograd's queue then holds the nodes
-    // that did not run.
+    // If the run without a plan fails, memory is not checked, because autograd's queue then holds
+    // the nodes that did not run.
     const bool is_clean = !plain_.facts.has_value() || cpu_bytes() <= before;
     if (verdict.empty() && !is_clean) verdict = "memory is left";
     tried_.push_back({plan, schedule, verdict});

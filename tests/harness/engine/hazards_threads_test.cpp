@@ -34,8 +34,8 @@ std::vector<Case> cases(Schedule schedule) {
   return all;
 }
 
-// Removes the state of the process's generator from the facts, because the other thread seeds this
-// generator.
+// Removes the state of the process's generator from the results to compare, because the other
+// thread seeds this generator.
 Trial without_default_generator(Trial trial) {
   if (!trial.facts.has_value()) return trial;
   std::erase_if(trial.facts->all,

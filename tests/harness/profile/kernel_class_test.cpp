@@ -130,7 +130,7 @@ TEST_CASE("the demangled name of each kernel in LibTorch's libraries maps to its
     CHECK(to_string(kernel_class_of(demangled(name.symbol))) == name.expected);
     classes.insert(name.expected);
   }
-  // All classes except memory, because no kernel has this class.
+  // These are all classes except `memory`, which no kernel has.
   CHECK(classes.size() == kWords<KernelClass>.size() - 1);
 }
 

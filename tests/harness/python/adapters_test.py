@@ -84,7 +84,7 @@ class AdaptersTest(BesideTorch):
         self.model_with()
         plans = self.plans_of(self.model, self.loss, ["full"])
         self.model.merge_adapter()
-        self.model.model.model.embed_tokens.requires_grad_(True)  # needed because merged adapters get no gradients
+        self.model.model.model.embed_tokens.requires_grad_(True)  # otherwise no parameter would have a gradient
         self.compare(self.model, self.train, plans, draws=True, leaves=True)
 
     def test_inputs_that_require_gradients_after_the_trace(self):

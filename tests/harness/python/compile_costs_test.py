@@ -50,7 +50,7 @@ class CostsTest(unittest.TestCase):
     def test_a_chain_of_elementwise_ops_costs_bytes_at_its_edges(self):
         nodes = graph_of(lambda x, w: (x.exp().sin() @ w), torch.ones(64, 32), torch.ones(32, 16))
         self.assertTrue(is_inside_kernel(nodes["exp"]))
-        self.assertFalse(is_inside_kernel(nodes["sin"]))  # its result is read by a matmul, so it must be in memory
+        self.assertFalse(is_inside_kernel(nodes["sin"]))  # a matmul reads this result, so it must be in memory
         self.assertEqual(flops_of(nodes["mm"]), 2 * 64 * 32 * 16)
         # 64 x 32 floats take 8192 bytes. At 10 GB/s, an op that reads and writes them takes 1638 ns. If ops are fused,
         # exp only reads them and sin only writes them, which takes half of the time.

@@ -239,7 +239,7 @@ NUM_TOKENS = BATCH_SIZE * LENGTH
 
 class Writing(Layer):
     """A layer whose functions `rotated(q)` and `activated(h)` take pointers to their arguments, and may write to them.
-    These arguments are results of the layer, so the plan keeps them. They take `kept_bytes`."""
+    These arguments are results of the layer, so the plan keeps them. `kept_bytes` is their size."""
 
     def __init__(self):
         super().__init__()

@@ -1,6 +1,6 @@
 """Stand-ins for trainers that are not installed, and a model for them. A stand-in reads the trainer's configuration and
-wraps the same layers in the same way as the trainer's own code. It takes the configuration and the model; if the
-trainer offloads, also a Host. It returns a function that undoes the wrapping."""
+wraps the same layers in the same way as the trainer's own code. Its arguments are the configuration, the model and, if
+the trainer offloads, a Host. It returns a function that undoes the wrapping."""
 
 import fnmatch
 import functools
@@ -125,7 +125,7 @@ def wrap_all(modules, **options):
 
 
 def wrap_all_moving(modules, host, **options):
-    """Checkpoints modules, and moves the inputs that the checkpoints save."""
+    """Checkpoints modules, and offloads the inputs that the checkpoints save."""
     options = {"use_reentrant": False, "preserve_rng_state": False, **options}
     undo = [replaced(module, "forward", moving(functools.partial(checkpoint, module.forward, **options), host))
             for module in modules]
@@ -167,7 +167,8 @@ class Host:
         return torch.from_numpy(array).clone()
 
     def hooks(self, is_moved=lambda tensor: True):
-        """Moves the tensors that autograd saves, if `is_moved`. Moves a tensor once, even if several ops save it."""
+        """Offloads each tensor that autograd saves and for which `is_moved` returns True. Offloads a tensor only once,
+        even if several ops save it."""
         known = {}
 
         def pack(tensor):
@@ -184,7 +185,7 @@ class Host:
 
 
 def moving(function, host, is_moved=lambda tensor: True):
-    """Runs the function, and moves what autograd saves meanwhile."""
+    """Runs the function, and offloads what autograd saves while it runs."""
     def forward(*arguments, **keywords):
         with host.hooks(is_moved):
             return function(*arguments, **keywords)
@@ -396,7 +397,7 @@ def without_outputs_of_norms(layer):
 
 
 def offloading_megatron(modules, layers, host):
-    """Moves what autograd saves in the modules of all layers but the last, except small tensors and parameters."""
+    """Offloads what autograd saves in these modules of all layers but the last, except small tensors and parameters."""
     parts = {"qkv_linear": lambda layer: layer.attention.qkv, "core_attn": lambda layer: layer.attention.core,
              "attn_proj": lambda layer: layer.attention.output}
 

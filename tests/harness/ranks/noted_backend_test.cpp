@@ -87,7 +87,7 @@ class ListedWork final : public NotedBackend<IdleBackend> {
   }
 };
 
-// The quiet Gloo backend must wait for the work objects of both forms, because both hold tensors.
+// Both work objects hold tensors, so a Gloo backend of kind kQuiet must wait for both.
 TEST_CASE("if one form calls another, the work objects of both forms are passed on") {
   const NotesOnBoard notes;
   ListedWork backend(notes.of_rank);

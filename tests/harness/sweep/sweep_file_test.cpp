@@ -87,7 +87,7 @@ TEST_CASE(
   REQUIRE(sweep.comparisons.size() == 10);
   CHECK(sweep.comparisons[1].seed == 7);
   CHECK(sweep.comparisons[0].policies == std::vector<std::string>{"none", "full"});
-  CHECK(sweep.comparisons[0].num_points == 3);  // because policy none has no schedule
+  CHECK(sweep.comparisons[0].num_points == 3);  // not 4, because policy none has no schedule
   const std::vector<std::string>& words = sweep.comparisons[0].arguments;
   const auto flag = std::find(words.begin(), words.end(), "--repeat-reference");
   REQUIRE(flag != words.end());

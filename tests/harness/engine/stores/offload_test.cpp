@@ -216,8 +216,8 @@ Outcome train(const NamedNetwork& named, const Checkpoint* checkpoint, Backward 
 }
 
 // Random plans keep, recompute or offload each value, and may offload inputs. After one or two
-// backwards, bits must equal the plain run and the host must be empty. Only the first step may
-// allocate host memory.
+// backwards, results must be bit-identical to those of a run without a plan, and the host must be
+// empty. Only the first step may allocate host memory.
 TEST_CASE("networks with hazards under random offloading plans are bitwise equal to the plain run",
           "[property]") {
   prepare_process();
