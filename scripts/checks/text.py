@@ -11,7 +11,7 @@ MAX_BYTES = 200 * 1024
 # Files that may be larger, each with the reason.
 LARGE_FILES = {"models/data/text.txt": "the public-domain text that Llama trains on",
                "reports/results/gpu/h200/front_llama3_1b.report.json": "a front holds every plan that was measured"}
-# Reports of a GPU are kept in full, because a GPU may not be available again for a long time.
+# Reports of runs on a GPU are kept in full, because a GPU may not be available again for a long time.
 LARGE_FOLDER = "reports/results/gpu/"
 MAX_REPORT_BYTES = 1 << 20
 BINARY = (".png",)

@@ -33,7 +33,7 @@ class Question:
     what: str
     value: int  # importance; questions with a higher value run first
     seconds: int  # estimate
-    lane: str  # "values": may run in parallel with other questions; "times": runs alone
+    lane: str  # "times": measures times, so it runs alone; "values": may run in parallel with others
     commands: list  # lists of words; see machine.filled for the placeholders
     depends: list = field(default_factory=list)  # repository paths whose change reopens the question
     kind: str = None  # required kind of card; None accepts any card
@@ -170,7 +170,7 @@ def makespan(seconds, workers):
 
 
 def cost(questions, workers):
-    """Returns the total time. Questions about values run in parallel; questions about times run alone."""
+    """Returns the total time. Questions that measure times run alone; other questions run in parallel."""
     by_lane = {lane: [question.seconds for question in questions if question.lane == lane] for lane in LANES}
     return sum(by_lane["times"]) + makespan(by_lane["values"], workers)
 

@@ -1,4 +1,5 @@
-"""Copies the results of a run on a GPU into the repository. Stores reports as files, and answers in the queue."""
+"""Copies the results of a run on a GPU into the repository. Stores the reports as files, and the answers in the
+queue."""
 
 import json
 import re

@@ -1,5 +1,5 @@
-"""Runs questions within a time limit, and writes the result after each question. Questions about values run in
-parallel, questions about times run alone."""
+"""Runs questions within a time limit, and writes the result after each question. Questions that measure times run
+alone; other questions run in parallel."""
 
 import datetime
 import json
@@ -37,8 +37,8 @@ def dry_workers(cores):
 
 
 def value_workers(cores):
-    """Returns how many questions about values run at once: up to five if there are many cores. Each of them loads
-    LibTorch and initialises a model."""
+    """Returns how many questions that measure no times run at once: up to five if there are many cores. Each of them
+    loads LibTorch and initialises a model."""
     return max(1, min(MAX_WORKERS, cores // 3))
 
 
@@ -107,9 +107,9 @@ class Run:
                 self.finish(question, {**self.blank(question), "status": "skipped", "problems": [reason]})
 
     def next_batch(self):
-        """Returns the questions to run next. If the most valuable question that fits measures times, returns only this
-        question. Otherwise returns all chosen questions about values. On the dry device, which has no times, returns
-        all chosen questions."""
+        """Returns the questions to run next. If the most valuable of the chosen questions measures times, returns only
+        this question. Otherwise returns all chosen questions that measure no times. On the dry device, which has no
+        times, returns all chosen questions."""
         chosen = self.chosen()
         if not chosen:
             return []
@@ -134,7 +134,8 @@ class Run:
         return max(1, self.left() if self.machine.dry else min(question.limit(), self.left()))
 
     def reports(self):
-        """Returns the names of questions that have a report, either of this run or a committed one."""
+        """Returns the names of questions that have a report. This run has written the report, or it is in the
+        repository."""
         names = {path.name[:-len(".report.json")] for path in self.out.glob("*.report.json")}
         if not self.machine.dry:
             names |= {path.name[:-len(".report.json")] for path in self.machine.committed_results().glob("*.report.json")}

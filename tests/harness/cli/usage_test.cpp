@@ -254,8 +254,8 @@ TEST_CASE("search and profile reject unusable inputs in one line") {
   check_usage_error("profile" + model + "--against p.json", "give --device h100");
 }
 
-// Must hold for every build: without LibTorch, with LibTorch but without CUDA, and with both but
-// without a visible device.
+// This test case must pass in every build: without LibTorch, with LibTorch but without CUDA, and
+// with both but without a visible device.
 TEST_CASE("a missing GPU is reported before anything is measured") {
   const Outcome outcome =
       rematch("profile --model llama_small --device cuda", "CUDA_VISIBLE_DEVICES= ");

@@ -106,7 +106,8 @@ TEST_CASE("policies on torchtitan's toy model give the published flops and bytes
     std::int64_t units;
     double megabytes;
   };
-  // sac_titan excludes the gate. It thereby also excludes wq, because wq has the same shape.
+  // sac_titan never saves the result of the gate. It identifies the gate by its shape, which wq has
+  // too, so it does not save the result of wq either.
   const Row rows[] = {{"none", 8, 2.0},
                       {"sac_titan_excluding([])", 9, 3.0},
                       {"sac_titan", 10, 2.0},

@@ -58,7 +58,7 @@ class Model(torch.nn.Module):
 
 class Offloader:
     """Imitates an offloader of a trainer: stores each tensor that autograd saves, and gives autograd a number instead.
-    Backward returns each number once. After the last one, the store is empty."""
+    Backward returns each number once. After the last number, the store is empty."""
 
     def __init__(self):
         self.held = {}

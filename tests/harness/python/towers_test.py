@@ -1,4 +1,4 @@
-"""Tests models of which a part runs only for some batches, such as the vision tower of a text model."""
+"""Tests models with a part that runs only for some batches, such as the vision tower of a text model."""
 
 import unittest
 import warnings

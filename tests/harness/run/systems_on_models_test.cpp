@@ -347,7 +347,8 @@ constexpr Row kRows[] = {
      "axolotl(gradient_checkpointing=true,selective_checkpointing.save=[aten::mm])", kLlama, ""},
     {"axolotl(selective_checkpointing=true)", "axolotl(selective_checkpointing=true)", kLlama, ""},
     {"automodel:full", "automodel:full", kLlama, kFull},
-    // Every second matmul is kept. Grouped matmuls are counted too, but the gate is not.
+    // Every second matmul is kept. Grouped matmuls are counted too, but the matmul of the gate is
+    // not.
     {"automodel:selective", "automodel:selective", kMoe, "0 2: SrSrSrS S | 1 3: SrSrrSrSrSr S"},
     {"veomni(recompute_last_n_layers=N)", "veomni(recompute_last_n_layers=2)", kLlama,
      "2 3: rrrrrrr r"},
