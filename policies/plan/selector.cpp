@@ -135,9 +135,9 @@ std::string from_torch_spelling(std::string_view word) {
   return std::string(word.substr(0, dot)) + "::" + std::string(word.substr(dot + 1));
 }
 
-// Returns the meaning of a last word that has no namespace before it, or "" if the word has no
-// meaning. If a class and an op have the same name, the word means the class. The op then needs its
-// namespace: `aten::embedding`.
+// For a selector whose last word has no namespace before it: returns the meaning of this word, or
+// "" if the word has no meaning. If a class and an op have the same name, the word means the class.
+// The op then needs its namespace: `aten::embedding`.
 std::string op_of_word(std::string_view word) {
   if (word == kResult || word == kAny || from_string<OpClass>(word)) return std::string(word);
   std::string op = from_torch_spelling(word);

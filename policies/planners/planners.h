@@ -1,5 +1,5 @@
-// PyTorch's planners by name, in addition to the catalogue's policies. They need times, so they
-// also take a profile. pytorch_dp(0.5) and pytorch_ilp(0.5) take a memory budget from 0 to 1.
+// PyTorch's planners by name, in addition to the catalogue's policies. The planners need times, so
+// they also take a profile. pytorch_dp(0.5) and pytorch_ilp(0.5) take a memory budget from 0 to 1.
 // sac_ilp(0.8) takes a share of the peak without checkpointing, which the planner estimates.
 #pragma once
 

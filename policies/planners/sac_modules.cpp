@@ -256,7 +256,7 @@ class SacSearch {
   const SacModel& model_;
   double gap_ratio_;
   std::vector<Curve> checkpointed_;  // indexed by module
-  // indexed by module: convex lower hull of the curve and of "not checkpointed"
+  // indexed by module: convex lower hull of the curve and the point "not checkpointed"
   std::vector<Curve> open_;
   std::vector<Need> needs_;  // sorted by post-order
   std::vector<Choice> choices_;

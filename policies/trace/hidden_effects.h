@@ -34,8 +34,8 @@ struct HiddenEffects {
   bool operator==(const HiddenEffects&) const = default;
 };
 
-// Returns the union of the effects. If a function's overwrites are absent in `a` or in `b`, they
-// are absent in the result.
+// Returns the union of the effects. If `a` or `b` contains a function without `overwrites`, the
+// result contains it without `overwrites` too.
 HiddenEffects united(const HiddenEffects& a, const HiddenEffects& b);
 
 // Returns a line for each entry, such as "lib::op writes to arguments 1, 2".

@@ -1,4 +1,4 @@
-// The holders of bytes at a moment of a step. They are the parts of a peak.
+// What can hold the bytes that are alive at a moment of a step. Peaks are split by holder.
 #pragma once
 
 #include <array>

@@ -38,8 +38,8 @@ struct TimedSteps {
 Profile measured_profile(const Trace& trace, const std::string& device, const TimedSteps& steps);
 
 // Completes a profile that has an ops_sha256 and no trace_sha256. The result has the trace's hash,
-// and equal layers have the median of their times. Returns any other profile unchanged, and also a
-// profile whose ops differ from the trace's ops.
+// and equal layers have the median of their times. Returns the profile unchanged if it has a
+// trace_sha256, or if its ops differ from the trace's ops.
 Profile profile_for_trace(Profile profile, const Trace& trace);
 
 }  // namespace rematch

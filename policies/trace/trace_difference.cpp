@@ -92,8 +92,8 @@ Rows backward_ops(const Trace& trace) {
   return rows;
 }
 
-// Makes rows for the saved tensors that backward demands and releases. A row states how many ops of
-// backward run before it.
+// Makes rows for the saved tensors that backward demands and releases. Each row states how many ops
+// of backward run before the demand or release.
 Rows demands(const Trace& trace) {
   Rows rows;
   std::int64_t num_ops = 0;

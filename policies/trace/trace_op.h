@@ -29,8 +29,8 @@ Bytes fresh_bytes(const Trace& trace, const TracedOp& op);
 // runs ops again must run the op that ran originally. If only one of two ops allocates or writes,
 // they are different ops: `add.Tensor` is not `add_.Tensor`.
 
-// Returns the common name of ops that are counted and compared as one. Names include the overload,
-// like TracedOp::name.
+// Returns the name by which an op is counted and compared: the two names of one op give the same
+// result. Names include the overload, like TracedOp::name.
 std::string_view one_name(std::string_view op);
 bool is_same_op(std::string_view a, std::string_view b);
 

@@ -110,8 +110,8 @@ std::variant<Policy, Rejected> recompute_modules(const std::vector<std::string>&
     }
   }
   if (words == std::vector<std::string>{"core_attn"}) {
-    // Fused attention saves its inputs and one number per row. Recomputing attention drops only its
-    // output, and the projection that follows saves that output too.
+    // Recomputing attention frees almost nothing. Fused attention saves its inputs and one number
+    // per row, and the projection that follows saves the output of attention.
     policy.expectations.push_back(
         {{},
          selectors({"matmul"}),

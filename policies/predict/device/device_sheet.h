@@ -60,8 +60,8 @@ const DeviceSheet* find_device_sheet(std::string_view name);
 // this name.
 const DeviceSheet* sheet_of_card(std::string_view card);
 
-// Returns the end of an error message: lists the known devices, and names the nearest one if the
-// name looks like a typing mistake.
+// Returns text to append to an error message: lists the known devices, and names the nearest one if
+// the name looks like a typing mistake.
 Rejected unknown_device(std::string_view name);
 
 }  // namespace rematch

@@ -78,9 +78,9 @@ RegionSimulation simulate_region(const RegionGraph& graph, const RegionType& typ
 // and once after. The returned slot may already be available without running an op.
 using NextEarly = std::function<OptionalIndex(int demanded, ReplayState& state)>;
 
-// With kLazyClosure, `next` replaces the type's demand steps. Appends the slots that `next` returns
-// to `steps`. Gives up as soon as the peak reaches `give_up_at`; the result is then incomplete, and
-// its peak is at least `give_up_at`.
+// With kLazyClosure, `next` replaces the type's demand steps. Appends to `steps` the slots that
+// `next` returns. Gives up as soon as the peak reaches `give_up_at`; the result is then incomplete,
+// and its peak is at least `give_up_at`.
 RegionSimulation play_region(const RegionGraph& graph, const RegionType& type, ReplayExtent extent,
                              const NextEarly& next = {}, std::vector<DemandStep>* steps = nullptr,
                              std::optional<Bytes> give_up_at = std::nullopt);

@@ -15,7 +15,8 @@
 
 namespace rematch {
 
-// One simulation of a step. Counts bytes above the baseline, and adds the baseline to the results.
+// One simulation of a step. Counts bytes above facts_.baseline, and adds this baseline to the
+// results.
 class StepSimulator::Run {
  public:
   Run(Facts& facts, const std::vector<LocatedRegion>& regions, Schedule schedule,

@@ -1,5 +1,5 @@
-// Computes the share of the plane of peak bytes and time that a front covers below a reference
-// point. If any point improves, this share grows.
+// Each plan is a point (peak bytes, time). Computes the share of the rectangle below a reference
+// point that the points of a front dominate. If any point improves, this share grows.
 #pragma once
 
 #include <algorithm>

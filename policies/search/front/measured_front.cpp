@@ -41,7 +41,8 @@ double area_of(const std::vector<PlanePoint>& front, const std::vector<std::size
   return hypervolume_ratio(std::move(points), reference);
 }
 
-// Returns the remaining point to run next, by the rule in Note [Which points are run].
+// Chooses the next point to run, among the points that are not in `chosen`. See Note [Which points
+// are run].
 std::size_t next_choice(const std::vector<PlanePoint>& front,
                         const std::vector<std::size_t>& chosen, PlanePoint reference) {
   const double area = area_of(front, chosen, reference);

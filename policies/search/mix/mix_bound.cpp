@@ -1,6 +1,6 @@
-// Computes the lower bound of layer_mix.h. Uses the same recursion, but replaces every front by its
-// convex hull. A front lies on or above its hull, and prepending the same options to a front and to
-// its hull preserves this relation.
+// Computes the lower bound that layer_mix.h declares. Uses the same recursion, but replaces every
+// front by its convex hull. A front lies on or above its hull, and prepending the same options to a
+// front and to its hull preserves this relation.
 #include <algorithm>
 #include <cmath>
 

@@ -18,8 +18,8 @@ using std::chrono::nanoseconds;
 // The maximum number of simulations for a region of a cut. Cuts have many regions, and cutting
 // already lowers the transient, so few simulations are enough.
 constexpr std::size_t kMaxSimulationsInCuts = 100;
-// If a region exports at most this many values, all subsets of them are tried. No block of the
-// models here exports more.
+// A region exports a value if later ops of the block read it. If a region exports at most this many
+// values, all subsets of these values are tried. No block of the models here exports more.
 constexpr std::size_t kMaxExports = 6;
 
 // Finds sequences of adjacent scopes inside a block, at any depth. Ignores scopes without ops.

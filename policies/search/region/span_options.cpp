@@ -145,7 +145,8 @@ class OptionMaker {
     return saves;
   }
 
-  // Adds the options for segments of adjacent blocks. Makes them once for each sequence of kinds.
+  // Adds the options for segments of adjacent blocks. Makes the options once for each sequence of
+  // span kinds.
   void add_segment(int first, int size) {
     if (first + size > static_cast<int>(map_.spans.size())) return;
     std::vector<int> kinds;

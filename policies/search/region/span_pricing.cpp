@@ -128,9 +128,9 @@ LayerOption SpanPricer::price(const std::vector<RegionSaves>& regions) {
   option.held = option.transient = option.transient_beside = tally.shared().held;
   const auto add = [&](const PieceFigures& piece) {
     option.transient = std::max(option.transient, option.held + piece.transient);
-    // The demand of the span's first region brings back the offloaded values of the previous layer.
-    // These values are therefore on the device during backward of this region and of the pieces
-    // before it.
+    // The first demand for a tensor of this span's first region brings back the offloaded values of
+    // the previous layer. These values are therefore on the device during backward of this region
+    // and of the pieces before it.
     if (option.passes_on) {
       option.transient_beside = std::max(option.transient_beside, option.held + piece.demanded);
     }

@@ -64,7 +64,7 @@ class SpanPricer {
   friend class SpanTally;
   struct Piece {
     RegionGraph graph;
-    // most bytes that backward allocates after the next piece and before this piece
+    // most bytes that backward allocates between backward of the next piece and of this piece
     Bytes born_before;
   };
 

@@ -49,7 +49,7 @@ struct SpanMap {
   std::vector<int> first_of_kind;  // indexed by kind: the first span of this kind
   // The span that is charged for a storage if the storage is held. It is the first span that reads
   // the storage. Exception: if a span between blocks made the storage and several spans read it,
-  // the maker is charged. Absent for storages that are alive for the whole step.
+  // the span that made it is charged. Absent for storages that are alive for the whole step.
   IdTable<StorageId, OptionalIndex> owner;
   // true: several spans read the storage, so its maker always holds it
   IdTable<StorageId, bool> is_shared;

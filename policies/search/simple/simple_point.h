@@ -12,9 +12,9 @@
 
 namespace rematch {
 
-// Returns the memory that a search may use: the budget, or without a budget the device's memory for
-// tensors. Returns nullopt if the record limits the slowdown instead, or if neither memory is
-// known.
+// Returns the memory that a search may use: the budget or, if there is no budget, the device's
+// memory for tensors. Returns nullopt if the record limits the slowdown instead, or if neither
+// memory is known.
 std::optional<Bytes> limit_of(const FrontRecord& record);
 
 // Finds the best plan of a simple form. The best plan is the plan with the lowest peak within the

@@ -85,8 +85,8 @@ class RuleMaker {
     return map_.spans[static_cast<std::size_t>(map_.first_of_kind[kind])];
   }
 
-  // Returns for each op a name such as "attention::aten::mm#2", the second op of that name in its
-  // scope of the block.
+  // Returns a name for each op, such as "attention::aten::mm#2" for the second aten::mm in the
+  // scope `attention` of the block.
   std::vector<std::string> names_of_ops(std::size_t kind) const {
     const Span& block = span_of(kind);
     const std::string& path = trace_.scopes[*block.scope].path;
@@ -259,8 +259,8 @@ class RuleMaker {
     return regions;
   }
 
-  // Prices a kind of block under regions. Caches the price without regions, because this simulation
-  // takes long, and most rules leave some kind of block to autograd.
+  // Prices a kind of block that has these regions. Caches the price without regions, because most
+  // rules leave some kind of block without regions, and simulating such a block takes long.
   LayerOption price(std::size_t kind, const std::vector<RegionSaves>& regions) {
     const auto priced = [&] { return pricers_[kind].price(regions); };
     if (!regions.empty()) return priced();
