@@ -20,9 +20,9 @@ at::Tensor reduced(const at::Tensor& x, const RankAxis& axis) {
   return collectives::all_reduce(x.contiguous(), axis.name);
 }
 // Collectives need each rank's rows to be contiguous. A single sequence has its rows in rank order,
-// so no copy is needed. In a batch, every rank has tokens of every sequence, so the rows are
-// reordered by `clone`. `contiguous` is not used instead, because below autograd it appears as one
-// op that may return its argument, so the new bytes would belong to no recorded tensor.
+// so no copy is needed. In a batch, every rank has tokens of every sequence, so `clone` reorders
+// the rows. `contiguous` is not used: a recorder below autograd sees it as one op that may return
+// its argument, and would not record the bytes of the copy.
 bool is_batched(const at::Tensor& x) { return x.dim() == 3; }
 at::Tensor batch_first(at::Tensor x, std::int64_t num_ranks) {  // [n B, S, D] -> [B, N, D]
   const std::int64_t batch = x.size(0) / num_ranks, tokens = x.size(1);

@@ -54,8 +54,8 @@ double pair_of_turns(double num_turns, double rope_dim) {
          (2.0 * std::log(kYarnTheta));
 }
 
-// Pairs with a high frequency keep it. Low frequencies are divided by the stretch factor. Pairs
-// between the two get a weighted mean of both frequencies.
+// High frequencies are kept, and low frequencies are divided by the stretch factor. A frequency in
+// between becomes a weighted mean of its old and its divided value.
 std::vector<double> yarn_frequencies(std::int64_t rope_dim) {
   const auto width = static_cast<double>(rope_dim);
   const double low = std::max(std::floor(pair_of_turns(kYarnFastTurns, width)), 0.0);

@@ -39,7 +39,8 @@ RotaryTable make_rotary_table(
     std::int64_t num_tokens, std::int64_t num_pairs,
     const std::function<double(std::int64_t token, std::int64_t pair)>& angle, at::Device device);
 
-// If `axis` splits the tokens, returns the table's rows for the tokens of spec.rank.
+// Returns the table's rows for the tokens of spec.rank: all rows if `axis` does not split the
+// tokens.
 RotaryTable rows_of_rank(RotaryTable table, const RankAxis& axis);
 
 // Returns Llama 3.1's table: theta is 5e5, and long wavelengths are stretched.

@@ -46,8 +46,9 @@ SourceRecord describe_source(const Provenance& provenance, const std::string& fi
 // Returns text such as "libtorch_version 2.11.0 and 2.12.0, threads 2 and 4".
 std::string describe(const std::vector<NamedDifference>& differences);
 
-// Returns the identity's members that differ, in the identity's order. They explain why a point was
-// not paired. The list omits the plan, because points are paired even if their plans differ.
+// Returns the identity's members that differ, in the identity's order. These differences explain
+// why a point was not paired. The plan is never listed, because points are paired even if their
+// plans differ.
 std::vector<NamedDifference> identity_differences(const PointIdentity& base,
                                                   const PointIdentity& candidate);
 

@@ -57,8 +57,8 @@ Parts kernel_times(const KernelRecord& kernels) {
   return parts;
 }
 
-// Returns nothing unless both sides counted the same number of steps. Only then can totals be
-// compared directly, without rounding to values per step.
+// Returns nothing if the two sides counted different numbers of steps, because their totals then
+// cannot be compared directly.
 template <class Counts, class PartsOf>
 std::optional<Breakdown> break_down_counts(const std::string& by, const Counts& base,
                                            const Counts& candidate, PartsOf parts) {

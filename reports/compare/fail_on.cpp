@@ -98,8 +98,8 @@ bool has_compared_metric(const ComparedRow& row) {
   });
 }
 
-// Returns why the condition `missing` or `failed` cannot be judged, or "" if it can. A report
-// without points cannot be judged, because in it no point can be missing or failed.
+// Returns why the condition `missing` or `failed` cannot be judged, or "" if it can. If a report
+// has no points, nothing in it can be missing or failed, so the condition cannot be judged.
 std::string why_vacuous(const CompareRecord& record, FailOn what) {
   const bool is_there = !record.rows.empty() || !record.failed.empty();
   if (what == FailOn::kMissing) return is_there ? "" : "the base has no points";

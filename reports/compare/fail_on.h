@@ -35,7 +35,7 @@ bool is_found(const CompareRecord& record, FailOn what);
 std::string why_undecided(const CompareRecord& record, FailOn what);
 
 // Returns the requested conditions that could not be judged, such as "slower (no point ...)". If no
-// condition was requested, returns one line if the reports had nothing to compare.
+// condition was requested and the reports had nothing to compare, returns one line that says why.
 std::vector<std::string> undecided(const CompareRecord& record);
 
 }  // namespace rematch

@@ -35,8 +35,8 @@ using Partners = std::unordered_map<const PointRecord*, const PointRecord*>;
 void pair_by(By by, Side& base, Side& candidate, Partners& partner) {
   std::unordered_map<std::string, std::vector<const PointRecord*>> waiting;
   for (auto point = candidate.points.rbegin(); point != candidate.points.rend(); ++point) {
-    // The outer loop runs backwards, so that each list ends with the first point. Popping from the
-    // end then takes points in order.
+    // The loop over the points runs backwards, so that each list ends with its first point. Popping
+    // from the end then takes the points in the report's order.
     waiting[label_of(**point, candidate.origins, by)].push_back(*point);
   }
   std::vector<const PointRecord*> unpaired;

@@ -34,11 +34,12 @@ void judge_time(MetricRecord& record, const Floor& floor, double false_alarm_rat
 bool may_be_slower(const MetricRecord& record, const Floor& floor);
 
 // Returns how much each part of a step contributes to a difference, as a share. The parts are:
-// - for times: phases and kernel classes; if a point lacks them, phases and op classes, or phases
+// - for times: the kernel classes of each phase; if a point lacks them, the op classes of each
+//   phase, or whole phases
 // - for bytes: kinds of memory at the peak, such as gradients
-// - for ops: phases and op classes
-// - for kernels: phases and kernel classes
-// - for collectives: phases and kinds
+// - for ops: the op classes of each phase
+// - for kernels: the kernel classes of each phase
+// - for collectives: their kinds in each phase
 // Absent if there is no difference or if no parts were recorded.
 std::optional<ExplanationRecord> explain(const MetricRecord& metric, const PointRecord& base,
                                          const PointRecord& candidate);

@@ -60,7 +60,8 @@ CheckRecord check_envelope(const LossArm& candidate, const LossArm& reference);
 // Tier T2: mean losses differ by less than a margin. Use this tier for long runs, and to compare
 // different devices or numbers of ranks. The check makes two one-sided tests at 5 % on the runs'
 // mean losses over the last `window_steps` (if absent, half of the steps). Each arm needs at least
-// four runs. The margin is the larger of the user's margin and four standard deviations of a run.
+// four runs. The margin is the user's margin, or four standard deviations of a run's mean loss if
+// that is larger.
 CheckRecord check_equivalence(const LossArm& candidate, const LossArm& reference,
                               std::optional<double> margin, std::optional<int> window_steps);
 

@@ -89,8 +89,8 @@ inline bool is_exact(const PointRecord& point) {
 }
 
 // Visits all fields except the fields that a point's JSON stores in another form. The exceptions
-// are the key, the fields repeated from the identity, and "counted_steps", "counts" and "ops",
-// which CountsRecord holds together.
+// are the key, the fields repeated from the identity, and the members of CountsRecord:
+// "counted_steps", "counts" and "ops".
 template <RecordOf<PointRecord> Point, class Visit>
 void visit_fields(Point& point, Visit visit) {
   visit("policy", point.policy);

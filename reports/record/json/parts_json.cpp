@@ -59,8 +59,8 @@ void require_times(const JsonField& field,
   }
 }
 
-// The median must follow from the samples, because tables show the median and verdicts come from
-// the samples.
+// The stored median must be the median of the stored samples, because tables show the median, and
+// verdicts are computed from the samples.
 void require_median_of_samples(const JsonField& field, const TimeRecord& time) {
   if (!time.step_median) return;
   std::vector<double> medians;

@@ -36,8 +36,8 @@ void add_key(std::vector<Key>& legend, const std::vector<Spot>& spots, Holds hol
 }
 
 Spot spot_of(const ComparedPoint& compared) {
-  // Draws both markers only if they are further apart than this distance. Otherwise the measured
-  // marker would hide the predicted marker.
+  // A point's predicted and measured markers are both drawn only if they are further apart than
+  // this distance. Otherwise the measured marker would hide the predicted marker.
   constexpr double kVisible = 0.002;
   const PointRecord& record = *compared.point;
   Spot spot;

@@ -34,8 +34,8 @@ struct Box {
   }
 };
 
-// The role of a colour. picture.css has the values for light and dark surroundings. The hues remain
-// distinct for every kind of colour blindness, and in print by their lightness.
+// The role of a colour. picture.css has the values for light and dark pages. The hues remain
+// distinct for every kind of colour blindness. In grey print they differ by lightness.
 enum class Paint : std::uint8_t {
   kClear,
   kSurface,

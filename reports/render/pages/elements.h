@@ -45,7 +45,8 @@ Fold fold_of(std::size_t num_rows);
 // Returns text such as " Shown: 40 of 500 points, baselines first."; empty if all are shown.
 std::string left_out_words(std::size_t num_shown, std::size_t num_all, const std::string& order);
 
-// Converts text to markup. "+-" becomes a plus-minus sign, and no line breaks before a unit.
+// Converts text to markup. "+-" becomes a plus-minus sign, and a number stays on one line with its
+// unit.
 std::string prose(const std::string& words);
 
 std::string paragraph(const char* css_class,

@@ -146,8 +146,8 @@ void add_report(const Sources& sources, const NamedReport& source, std::vector<S
   }
 }
 
-// Adds a part for each comparison that several reports hold, with the points of all of them in one
-// chart.
+// Adds a part for each comparison that occurs in several reports, with the points of these reports
+// in one chart.
 void add_overlays(const Sources& sources, std::vector<Section>& sections) {
   if (sources.reports.size() < 2) return;
   std::vector<std::vector<PolicyComparison>> all;

@@ -209,7 +209,7 @@ std::vector<std::size_t> spread_indices(std::size_t num_all, std::size_t most) {
   return chosen;
 }
 
-// Draws the fronts of a sweep's comparisons on shared axes of ratios to the reference. Adds no
+// Draws the fronts of a sweep's comparisons as ratios to the reference, on shared axes. Adds no
 // figure if no comparison has both peak and step time.
 void add_sweep_fronts(const SweepModel& model, std::vector<Figure>& figures) {
   chart::FrontPanels chart{"Front", {}, {}, {}};

@@ -1,5 +1,5 @@
-// Predicted steps as a table for a terminal. A row has the plan's peak, the phase of the peak, what
-// holds its bytes, and the executed ops.
+// Predicted steps as a table for a terminal. A row has the plan's peak, the phase of the peak, the
+// kinds of tensors that use the memory at the peak, and the executed ops.
 #pragma once
 
 #include <cstddef>
