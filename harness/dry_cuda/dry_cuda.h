@@ -49,7 +49,7 @@ uint64_t dry_cuda_synchronizations(void);
 // The time on the simulated clock at which all recorded work has ended.
 uint64_t dry_cuda_clock_ns(void);
 
-// Device memory in use, including that of CUDA contexts, rounded as by the driver.
+// Device memory in use, including that of CUDA contexts, rounded up as the driver does.
 uint64_t dry_cuda_allocated_bytes(int device);
 uint64_t dry_cuda_peak_bytes(int device);
 
@@ -66,7 +66,7 @@ void dry_cuda_plant_failure(const char* function, unsigned calls_before, int cod
 // Used by the other stand-ins. dry_cuda_launch() records a library's kernel as launched through the
 // driver. dry_cuda_listen() sets the function that receives records. dry_cuda_planted() returns the
 // error code planted for this call, or 0. dry_cuda_missing() returns `code`. On the first call for
-// a function, it also prints on stderr that the function has no stand-in.
+// a function, dry_cuda_missing() also prints on stderr that the function has no stand-in.
 uint32_t dry_cuda_launch(const char* name, const uint32_t grid[3], const uint32_t block[3],
                          uint64_t shared_bytes, void* stream);
 typedef void (*DryCudaListener)(const struct DryCudaRecord*);

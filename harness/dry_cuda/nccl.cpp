@@ -211,7 +211,8 @@ ncclResult_t ncclBcast(void*, std::size_t count, ncclDataType_t type, int, ncclC
                        void* stream) {
   return add("ncclBcast", typed("Broadcast", type), count, comm, stream);
 }
-// NCCL implements this collective as sends and receives of `count` elements to each rank.
+// NCCL implements this collective as one send of `count` elements to each rank, and one receive
+// from each rank.
 ncclResult_t ncclAlltoAll(Buffer, void*, std::size_t count, ncclDataType_t type, ncclComm_t comm,
                           void* stream) {
   const std::size_t all = comm == nullptr ? 0 : count * static_cast<std::size_t>(comm->size);

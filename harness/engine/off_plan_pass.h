@@ -13,8 +13,8 @@ namespace rematch {
 
 class OffPlanPass {
  public:
-  // The first `num_ran` ops of the pass were as planned. `difference` describes, in one line, the
-  // first op that was not.
+  // The first `num_ran` ops of the pass were as planned, and the next op was not. `difference`
+  // describes that op in one line.
   OffPlanPass(const PreparedRegionType& type, std::size_t num_ran, std::string difference)
       : type_(type), alignment_(type.ids, num_ran), difference_(std::move(difference)) {}
 

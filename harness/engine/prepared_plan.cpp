@@ -93,7 +93,7 @@ Checkpoint::Prepared::Prepared(Plan given_plan, Schedule given_schedule, Options
       departures(plan) {
   OpaqueCall::define_op();
   mark_hidden_effects(plan.hidden);
-  types.reserve(num_types(plan));  // regions point into `types`, so it must not reallocate
+  types.reserve(num_types(plan));  // regions point into `types`, so `types` must not reallocate
   int index = 0;
   for (const ShapePlan* shape : shapes_of(plan)) add_shape(*shape, index++);
 }

@@ -83,7 +83,7 @@ bool is_same_memory(const torch::autograd::SavedVariableHooks& hooks, const at::
          packed->strides() == given->strides() && packed->dtype() == given->dtype();
 }
 
-// Hides the ops that the program's hook runs from the recorder, because they do not belong to the
+// Hides the ops of the program's hook from the recorder, because these ops do not belong to the
 // region.
 void pack_unseen(torch::autograd::SavedVariableHooks& hooks, const at::Tensor& tensor) {
   const c10::impl::ExcludeDispatchKeyGuard unseen(c10::DispatchKey::Fake);

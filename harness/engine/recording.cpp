@@ -149,7 +149,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   }
 
   // Returns whether the program has left the region without running its last scope: it has begun
-  // backward, or a scope after the region.
+  // backward, or has entered a scope that comes after the region.
   bool is_behind_region() const {
     if (refuses()) return false;
     if (path_lengths.size() < region_depth) return in_backward();

@@ -57,8 +57,8 @@ struct Refused : std::runtime_error {
 // - A changed tensor that the plan offloads is always refused.
 //
 // Also refused:
-// - reading a result that was overwritten after the region, if recompute cannot make it: it was
-//   filled through a raw pointer, or made by an op with a side effect;
+// - reading a result that was overwritten after the region, if recompute cannot make the result,
+//   because it was filled through a raw pointer or made by an op with a side effect;
 // - recompute of an op on a different stream than in forward. Autograd runs backward on the streams
 //   of forward, so this happens only if the program switches streams in backward.
 //
@@ -108,7 +108,7 @@ enum class OnMismatch : std::uint8_t {
 // switched shapes counts for the last shape.
 struct Departures {
   int shape = 0;  // 0 for the plan's own shape; i for Plan::other_shapes[i - 1]
-  int type = 0;   // index into the types of the shape
+  int type = 0;   // index among the region types of the shape
   std::int64_t passes = 0;
   std::int64_t left = 0;
   // The region of the first pass that left the plan, and why it left: "op 3: the plan expects
@@ -117,7 +117,7 @@ struct Departures {
   std::string first_difference;
   std::int64_t extra_ops = 0;    // number of ops that ran unplanned, over all passes
   std::int64_t missing_ops = 0;  // number of planned ops that did not run, over all passes
-  Bytes kept_beyond_plan;        // bytes kept in addition to the plan's, maximum over all passes
+  Bytes kept_beyond_plan;        // bytes kept beyond the plan; maximum over all passes
 };
 
 // kRecomputedOps compares the results of recomputed ops with the results in forward, by hashes.

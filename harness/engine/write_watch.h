@@ -18,7 +18,7 @@ class Frame;
 // (Plan::watches_writes). Without the mode, recompute rejects the changed tensor.
 class WriteWatch final : public OpMode {
  public:
-  // Adds a region that has closed, whose reads must be preserved.
+  // Adds a closed region. The tensors that it has read are copied before they are overwritten.
   void add(const std::shared_ptr<Frame>& closed) { frames_.push_back(closed); }
 
   void run(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,

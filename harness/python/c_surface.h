@@ -25,8 +25,8 @@ REMATCH_PYTHON_EXPORT const char* rematch_error();
 // Returns the class of the last error. 1: the program did something that the engine cannot support.
 // 2: a plan, policy or trace is malformed or does not belong to the model. 0: any other error.
 REMATCH_PYTHON_EXPORT int rematch_error_class();
-// Sets the Python classes (PyTypeObject) of errors 1 and 2. Ops and backward raise these classes.
-// The classes must outlive the last step of the process.
+// Sets the Python classes (PyTypeObject) of errors for which rematch_error_class() returns 1 and 2.
+// Ops and backward raise these classes. The classes must outlive the last step of the process.
 REMATCH_PYTHON_EXPORT void rematch_set_error_types(void* refused, void* plan_error);
 
 // Returns the version of LibTorch that the library was built for, such as "2.11.0".

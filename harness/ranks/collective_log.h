@@ -62,8 +62,8 @@ class CollectiveLog final : public OpObserver {
   void region_left() noexcept override;
 
  private:
-  // Describes when a storage's value was made. The weak reference keeps the storage's address from
-  // being reused, without keeping the storage's bytes.
+  // Describes when the content of a storage was made. A weak reference prevents reuse of the
+  // storage's address, but does not keep its bytes allocated.
   struct Making {
     c10::weak_intrusive_ptr<c10::StorageImpl> storage;
     const std::string* op;

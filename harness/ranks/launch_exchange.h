@@ -33,10 +33,10 @@ struct Blame {
   std::string message;  // one line such as "rank 2 ended first, signal 9"
 };
 
-// Returns the rank that failed first. Prefers a rank that a signal ended, because no other rank's
-// failure causes a signal. Considers ranks that lost a connection last. If all ranks that ended had
-// lost a connection, and other ranks still run, returns the running rank that is furthest behind,
-// because it hangs. Absent if no rank failed. Pure.
+// Returns the rank that failed first. Prefers a rank that a signal ended, because a failure of
+// another rank causes no signal. Ranks that lost a connection come last. If all ranks that ended
+// had lost a connection, and other ranks still run, returns the running rank that is furthest
+// behind, because it hangs. Absent if no rank failed. Pure.
 std::optional<Blame> blame_of_failure(const std::vector<RankState>& ranks);
 
 // Returns the running rank that is furthest behind. Absent if all ranks have made the same

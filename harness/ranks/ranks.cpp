@@ -242,8 +242,8 @@ void Ranks::wait_for_all(const std::string& name, const std::string& prefix) {
   }
 }
 
-// A name may be used again, so each use, called a round, has its own keys. When a rank begins a
-// round, all ranks have finished the round before the previous one, so its keys can be deleted.
+// A name may be used several times. Each use is called a round and has its own keys. When a rank
+// begins round n, all ranks have finished round n - 2, so the keys of round n - 2 can be deleted.
 std::string Ranks::next_key(const std::string& name) {
   const int round = ++rounds_[name];
   const auto key = [&](int which) { return name + "/" + std::to_string(which) + "/"; };

@@ -386,7 +386,7 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
   ScopeListener* outer_listener_;
   std::vector<std::string> open_paths_;
   std::vector<bool> is_recorded_;     // one entry for each of open_paths_
-  std::vector<ScopeId> open_scopes_;  // open scopes that opened with grad mode
+  std::vector<ScopeId> open_scopes_;  // open scopes that were opened with grad mode enabled
   bool in_backward_ = false;
   c10::Device device_{c10::kCPU};
 };

@@ -28,8 +28,8 @@ c10::Device device_named(const std::string& name);
 // not run.
 std::string device_kind(const std::string& name);
 
-// Returns whether the device computes values. On meta and on the dry device, it does not, so
-// losses, bits and times mean nothing.
+// Returns whether the device computes values. Meta and the dry device do not compute values, so
+// their losses, bits and times mean nothing.
 bool computes_values(const std::string& name);
 
 // Returns the name of the attention kernel to run on the device. An empty name selects the default.

@@ -21,7 +21,7 @@ struct AdamWSettings {
 };
 
 struct OptimizerChoice {
-  // Implicit, so that a kind alone stands for the kind with default settings.
+  // Implicit, so that a caller can pass only a kind, which gets default settings.
   OptimizerChoice(OptimizerKind chosen = OptimizerKind::kAdamW) : kind(chosen) {}
   OptimizerKind kind;      // kAdamW or kNothing; the other kinds exist only in predictions
   AdamWSettings settings;  // settings of kAdamW

@@ -13,7 +13,7 @@ namespace rematch {
 bool draws_random(const OpFacts& facts, const torch::jit::Stack& stack);
 
 // The state of the generator that the op is about to use; empty if the op draws no random numbers.
-// Fused attention is tagged nondeterministic_seeded, but draws only with dropout.
+// Fused attention is tagged nondeterministic_seeded, but draws random numbers only with dropout.
 std::optional<GeneratorState> state_before(const OpFacts& facts, const torch::jit::Stack& stack);
 
 // Sets a generator to a recorded state. The destructor restores the previous state.

@@ -17,7 +17,7 @@ namespace rematch {
 // the call finds all that it reads.
 class OpaqueCall {
  public:
-  // Times each opaque call as one op, as in a trace, on a thread that does not record.
+  // Times each opaque call as one op, as in a trace. Used on threads that do not record.
   class Timer {
    public:
     virtual ~Timer() = default;

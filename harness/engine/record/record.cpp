@@ -50,7 +50,7 @@ class Rollback {
   bool done_ = false;
 };
 
-// Checks the next weak reference in `identities`, in a cycle over all of them. If its tensor or
+// Checks the next weak reference in `identities`, and begins again after the last. If its tensor or
 // storage is dead, removes the reference from `identities` and the address from `known`.
 template <typename Impl>
 void forget_if_dead(std::vector<c10::weak_intrusive_ptr<Impl>>& identities, std::size_t& next,

@@ -309,7 +309,7 @@ class Recorder {
   // value of the region.
   void append_view(const at::Tensor& base, const at::Tensor& view);
 
-  // The bytes of the storage that the record assigned to the value.
+  // The size of the storage that the record has assigned to the value, in bytes.
   Bytes storage_bytes(std::int32_t value, const at::Tensor& tensor) const;
 
   // Returns the value of a tensor. Adds an unknown tensor as an outside value, and holds it.
@@ -411,7 +411,7 @@ class Recorder {
   struct UnsettledWrite {
     std::int32_t storage;
     std::int32_t version;            // version of the storage after the write
-    std::int32_t last_loud_version;  // value of last_loud_version before this write
+    std::int32_t last_loud_version;  // the storage's last_loud_version before this write
     c10::VariableVersion counter;
     std::uint32_t counter_before;
 
@@ -495,10 +495,10 @@ class Recorder {
   std::size_t next_storage_ = 0;
 };
 
-// Returns the storage version that backward reads, for an outside tensor that was saved at
-// `version`. Autograd does not notice writes that leave the version counter unchanged, so backward
-// reads the content after such writes. A write that raised the counter makes the saved tensor
-// stale. The result is then lower than the storage's version.
+// Returns the storage version that backward reads, for an outside tensor that autograd saved at
+// `version`. If no later write raised the version counter, this is the storage's last version,
+// because autograd does not notice the other writes. If a later write raised the counter, the saved
+// tensor is stale, and the result is `version`.
 inline std::int32_t version_for_backward(const RecordedStorage& storage, std::int32_t version) {
   return storage.last_loud_version <= version ? storage.version : version;
 }
@@ -524,7 +524,7 @@ bool is_side_argument(const OpFacts& facts, const RecordedUse& use);
 // Leaves out ops that make views, because such ops read no content.
 std::vector<RecordedUse> reads_of(const Record& record, std::int32_t storage);
 
-// Copies the content that an op read, if it comes from an outside tensor or a view of one.
+// If an op read an outside tensor, or a view of an outside tensor, copies the content that it read.
 void copy_outside(Record& record, const std::string& region, const RecordedUse& read);
 
 // Returns whether this thread runs the kernel of an intercepted op.
@@ -536,7 +536,8 @@ Recorder* open_recorder();
 // Replaces the thread's open recorder. Returns the previous one.
 Recorder* exchange_open_recorder(Recorder* recorder);
 
-// Returns a detached tensor on the same storage. It shares the version counter, or uses `counter`.
+// Returns a detached tensor on the same storage. The result uses the version counter of `tensor`,
+// or `counter` if given.
 at::Tensor without_graph(const at::Tensor& tensor);
 at::Tensor without_graph(const at::Tensor& tensor, const c10::VariableVersion& counter);
 

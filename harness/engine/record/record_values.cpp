@@ -54,7 +54,8 @@ OptionalIndex Recorder::outside_behind(const RecordedOp& op, std::int32_t storag
   return static_cast<std::int32_t>(found - all.begin());
 }
 
-// Returns the version offset for a view. A view shares the version counter of its base.
+// Returns the version offset of a view: the offset of its base, because both share a version
+// counter.
 std::uint32_t Recorder::offset_behind(const RecordedOp& op, std::int32_t storage) const {
   for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
     const RecordedValue& argument = record_->values[record_->uses[i].value];

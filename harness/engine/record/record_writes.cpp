@@ -212,7 +212,7 @@ Recorder::VersionCounters Recorder::counters_of_written(const RecordedOp& op,
 }
 
 // Copies the constants on a storage that the op is about to overwrite, because replay cannot
-// compute them. Skips the result of an `empty` if neither earlier ops nor this op read it.
+// compute them. Skips a tensor that `empty` made if no op has read the tensor, including this op.
 void Recorder::copy_constants_before_write(const RecordedOp& op, const RecordedUse& write) {
   const std::int32_t storage = record_->values[write.value].storage;
   for (const RecordedValue& value : record_->values) {

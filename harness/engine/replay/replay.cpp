@@ -52,8 +52,8 @@ Replay::Replay(Record& record, const std::string& region, const std::vector<Want
   adopt_kept_values();
 }
 
-// Drops a kept value that was written to after the region ended, because it no longer equals the
-// result of its op. Replay then recomputes the value like any other.
+// Drops a kept value that was written to after the region ended, because the value no longer equals
+// the result of its op. Replay then recomputes the value like any other.
 void Replay::hold_kept_values() {
   for (std::size_t id = 0; id < record_.values.size(); ++id) {
     RecordedValue& value = record_.values[id];
@@ -189,7 +189,7 @@ at::Tensor Replay::argument(const RecordedOp& op, const RecordedUse& use) {
   if (gets_scratch(op, use)) return scratch_like(tensor);
   const at::Tensor* copy = record_.copies.empty() ? nullptr : record_.copy_of(use);
   if (copy == nullptr) return tensor;
-  // A second copy, because rematch::restore_part writes to it.
+  // Makes a second copy, because rematch::restore_part writes to this copy.
   return op.takes_parts ? content_of(*copy) : *copy;
 }
 

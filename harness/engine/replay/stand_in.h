@@ -10,7 +10,8 @@ namespace rematch {
 // On device meta nothing is written, so this function returns `outside` itself.
 at::Tensor scratch_like(const at::Tensor& outside);
 
-// A copy of the content of `outside`, with the same strides unless its elements overlap.
+// A copy of the content of `outside`, with the same strides, unless the elements of `outside`
+// overlap.
 at::Tensor content_of(const at::Tensor& outside);
 
 // The content of `tensor`, contiguous and on the CPU. Returns `tensor` itself if it is already

@@ -22,7 +22,7 @@ class StoredValue {
   // record.
   StoredValue(std::int32_t value, const at::Tensor& tensor, Store store, ValueStore& values);
 
-  // Returns whether the tensor's bytes can be copied: it is plain and has data.
+  // Returns whether the tensor's bytes can be copied. The tensor must be plain and have data.
   static bool is_possible(const at::Tensor& tensor);
 
   std::int32_t value() const { return value_; }

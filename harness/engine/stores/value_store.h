@@ -32,8 +32,8 @@ class ValueStore {
   // so far on the tensor's device. Throws Refused if this build cannot copy from the device.
   virtual std::unique_ptr<StoredBytes> put(const at::Tensor& tensor) = 0;
 
-  // Marks all copies started so far, in both directions. Calling the mark makes later work on the
-  // device wait for these copies. Returns an empty function if the copies are done.
+  // Returns a function that makes later work on the device wait for all copies started so far, in
+  // both directions. Returns an empty function if these copies are done.
   using Mark = std::function<void()>;
   virtual Mark mark() = 0;
 

@@ -24,8 +24,8 @@ class HiddenEffects:
 
     def __init__(self, plan: dict[str, Any]):
         self._num_modules = -1  # the size of sys.modules when the names were last looked up
-        # Maps each name that was not found yet to a function that returns what is wrong with it: None if its module is
-        # not imported, "" if the name was found.
+        # Maps each name that was not found yet to a function that looks it up again. This function returns "" if the
+        # name was found, None if the module of the name is not imported, and otherwise an error text.
         self._unseen: dict[str, Callable[[], str | None]] = {}
         for each in plan.get("opaque_functions", []):
             declare_opaque(each["name"], each["overwrites"])

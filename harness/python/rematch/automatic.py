@@ -152,8 +152,8 @@ def _plan_for_all(searches: list[functools.partial[dict[str, Any]]], fronts: lis
 
 def _search_lower(searches: list[functools.partial[dict[str, Any]]], fronts: list[dict[str, Any]], which: str,
                   chosen: list[bool], excess: int) -> bool:
-    """Repeats the search for each chosen step. Lowers the budget by `excess`, but not below the lowest possible peak.
-    Returns whether the peak of any answer fell."""
+    """Repeats the search for the steps that are true in `chosen`. The new budget of a step is its old peak minus
+    `excess`, but at least its lowest possible peak. Returns whether the peak of any answer fell."""
     is_any_lower = False
     for index, run in enumerate(searches):
         peak = fronts[index][which]["predicted_peak_allocated_bytes"]

@@ -128,7 +128,7 @@ class Checkpoint:
         return found
 
     def warn_of_missing_names(self) -> None:
-        """Warns once of each function or op in the plan's hidden effects that an imported module lacks."""
+        """Warns once of each function or op that the plan names as a hidden effect, if an imported module lacks it."""
         self._hidden.warn_of_missing_names()
 
     def expect_differences(self) -> None:

@@ -48,7 +48,7 @@ def _hook_functions():
     calls, so this module must be imported before the model's modules."""
     calls_base = getattr(torch.autograd.Function.apply, "__module__", "") == function_module.__name__
     holder = function_module._SingleLevelFunction if calls_base else torch.autograd.Function
-    own = vars(holder).get("apply")  # None if no other code has hooked the class, which then inherits apply
+    own = vars(holder).get("apply")  # None if no other code has hooked the class; `apply` is then inherited
 
     def apply(function, *arguments, **keywords):
         run = super(holder, function).apply if own is None else own.__get__(None, function)

@@ -1,4 +1,4 @@
-"""Records one training step without checkpointing through a dispatch mode: ops, values, scopes, saved tensors, and what
+"""Uses a dispatch mode to record one training step without checkpointing: ops, values, scopes, saved tensors, and what
 backward unpacks and allocates."""
 
 import bisect
@@ -224,7 +224,8 @@ class Recorder(TorchDispatchMode):
 
     def _note_last_versions(self):
         """Sets the version of each saved tensor to the last version of its storage, because backward reads the last
-        content. Leaves it unchanged if autograd knows of a later write: autograd then makes backward fail."""
+        content. Leaves the version unchanged if autograd knows of a later write, because autograd then makes backward
+        fail."""
         for pack, saved in zip(self.packs, (weak() for weak in self._saved)):
             storage = self.tables.storage_of(pack["value"])
             if saved is not None and not storage.is_outside and saved.tensor._version == saved.version:

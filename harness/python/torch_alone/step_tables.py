@@ -37,8 +37,8 @@ class StepTables:
         self._watched = []
 
     def value_of(self, tensor, producer=None):
-        """Returns the index of the tensor's value. Adds a new value, made by op `producer`, or from outside the step if
-        `producer` is None."""
+        """Returns the index of the tensor's value. If the tensor is unknown, adds a value. Op `producer` made this
+        value; None means that it comes from outside the step."""
         known = self._value_at.get(tensor._cdata)
         if known is not None and not known[1].expired():
             return known[0]

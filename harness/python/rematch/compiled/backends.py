@@ -22,7 +22,7 @@ def require_backend(backend: object) -> str:
 
 
 def require_torch() -> None:
-    """Raises Refused if torch lacks a name that partitioning graphs needs."""
+    """Raises Refused if torch lacks a name that is needed to partition graphs."""
     from torch._functorch import partitioners
     from torch._inductor import config
 
