@@ -1,4 +1,4 @@
-// What can hold the bytes that are alive at a moment of a step. Peaks are split by holder.
+// Lists what can hold the bytes that are alive at a moment of a step. Peaks are split by holder.
 #pragma once
 
 #include <array>
