@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-// Forward declarations for fused/NAME.h, which declares the op's function and the arguments of the
-// op's kernels.
+// Forward declarations for the headers fused/NAME.h, which declare the ops' functions and the
+// arguments of their kernels.
 namespace at {
 class Tensor;
 }

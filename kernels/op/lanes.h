@@ -28,8 +28,8 @@ struct WideLanes {
   static constexpr int kRegisters = kCount / at::vec::Vectorized<Sum>::size();
   using Wide = at::vec::VectorizedN<Sum, kRegisters>;
 
-  // Loads `count` elements. If all `Types` are the same, the remaining lanes are 0. Otherwise they
-  // are undefined.
+  // Loads `count` elements. If all `Types` are the same, the remaining lanes are 0; otherwise the
+  // remaining lanes are undefined.
   template <typename T>
   static Wide load(const T* from, int count = kCount) {
     if constexpr (std::is_same_v<T, Sum>) {

@@ -17,7 +17,7 @@ namespace {
 using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 
-// This is a Node and not an autograd::Function, because a Function saves tensors only after its
+// The op's node in the autograd graph. An autograd::Function would save tensors only after its
 // kernel has run.
 class OpNode final : public torch::autograd::Node {
  public:

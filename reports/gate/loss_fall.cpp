@@ -12,7 +12,7 @@ namespace rematch {
 namespace {
 
 constexpr std::size_t kMinStepsForNoise = 8;
-constexpr double kStandardErrors = 4;  // Note [A loss that falls]
+constexpr double kStandardErrors = 4;  // see Note [A loss that falls]
 
 std::vector<double> mean_curve(const std::vector<Steps>& runs) {
   std::vector<double> mean(runs.front().size(), 0);
