@@ -21,7 +21,7 @@ std::string text_of(const std::string& file);
 // Runs the binary in a shell. The command is `before`, the binary's path, and `arguments`.
 Outcome rematch(const std::string& arguments, const std::string& before = "");
 
-// Runs `program` in a shell in the same way.
+// Runs `program` in a shell, instead of the binary.
 Outcome run_program(const std::string& program, const std::string& arguments,
                     const std::string& before = "");
 

@@ -59,8 +59,8 @@ void start_cuda() { at::empty({1}, on(at::kFloat)); }
 void empty_cache() { c10::getDeviceAllocator(at::kCUDA)->emptyCache(); }
 
 // The allocator rounds requests up to 512 bytes. A block of 10 MiB or more gets its own segment,
-// which is a multiple of 2 MiB. Smaller blocks share segments of 20 MiB. If less than 1 MiB of a
-// segment would remain, the block keeps it.
+// which is a multiple of 2 MiB. Smaller blocks share segments of 20 MiB. If a block would leave
+// less than 1 MiB of its segment free, it gets this remainder too.
 TEST_CASE("LibTorch's allocator rounds and splits like on a GPU") {
   start_cuda();
   const auto taken_by = [](at::IntArrayRef shape) {

@@ -13,7 +13,7 @@ NUM_LAYERS = 3
 
 
 def scale_unseen(x, factor):
-    """Scales float32 numbers in memory. Stands for the kernel of a library, which neither torch nor Python sees."""
+    """Scales float32 numbers in memory. Imitates the kernel of a library: neither torch nor Python sees its writes."""
     address = torch._C._to_dlpack(x)
     capsule = ctypes.pythonapi.PyCapsule_GetPointer
     capsule.restype, capsule.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]

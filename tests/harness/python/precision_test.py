@@ -42,9 +42,10 @@ class CachedCastTest(Case):
     torch.utils.checkpoint casts the weight again."""
 
     def beyond_bytes(self, parts=None):
-        """Returns by how many bytes the peak exceeds that of torch.utils.checkpoint. At the peak, in the last layer,
-        records hold the cast parameters of all layers. torch.utils.checkpoint holds only those that it has saved in the
-        last layer. If autocast casts only some modules of the layers, `parts` lists these modules."""
+        """Returns by how many bytes the peak exceeds the peak with torch.utils.checkpoint. At the peak, in the last
+        layer, rematch holds the cast parameters of all layers. torch.utils.checkpoint holds only cast parameters that
+        it has saved in the last layer. If autocast casts only some modules of the layers, `parts` lists these
+        modules."""
         parts = parts or list(self.model.layers)
         return cast_bytes(parts) - cast_bytes(parts[-1:], min_dimensions=2)
 

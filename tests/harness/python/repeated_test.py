@@ -25,7 +25,8 @@ class Layer(nn.Module):
 
 
 class DeadBranches(Layer):
-    """A layer with two results that backward never reads. It frees one immediately, and the other at its end."""
+    """A layer with two results that backward never reads. It frees one result immediately, and the other at the end of
+    the layer."""
 
     def forward(self, x):
         self.down(torch.sigmoid(self.up(x)))

@@ -20,8 +20,8 @@ namespace rematch::testing {
 namespace {
 
 constexpr const char* kLate = "late";
-// How late this rank starts a collective. If the other rank does not wait for the collective, it
-// reads its result before the value has arrived.
+// How late this rank starts a collective. If the other rank does not wait, it reads the
+// collective's result before the result has arrived.
 constexpr std::chrono::milliseconds kDelay{1};
 
 class LateForCollectives final : public OpObserver {

@@ -353,7 +353,7 @@ TEST_CASE("a comparison that kills its workers is given up, but a returned compa
   });
 }
 
-// Imitates measurements. Every measurement ends in the same way. Stores which comparisons were
+// Imitates measurements. Every measurement has the same outcome. Stores which comparisons were
 // measured.
 class SayingMeasurer : public Measurer {
  public:
