@@ -56,7 +56,8 @@ TEST_CASE("warnings about a plan go to stderr, and stdout stays data") {
              Catch::Contains("the peak is as high as under policy none"));
   CHECK(described.err.empty());
   const Outcome in_words = rematch("describe llama_small root");
-  CHECK_THAT(in_words.err, Catch::Contains("rematch: warning: root: the whole model is one region"));
+  CHECK_THAT(in_words.err,
+             Catch::Contains("rematch: warning: root: the whole model is one region"));
   CHECK_THAT(in_words.out, !Catch::Contains("warning"));
 }
 
