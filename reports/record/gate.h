@@ -97,7 +97,7 @@ void visit_fields(Point& point, Visit visit) {
 struct CurvesRecord {
   std::vector<std::string> losses;  // files
   std::vector<std::string> reference_losses;
-  std::int64_t compared_steps = 0;  // compared steps of the first reference
+  std::int64_t compared_steps = 0;  // number of compared steps of the first reference
   std::int64_t first_step = 0;
   std::int64_t last_step = 0;
   std::vector<CheckRecord> checks;

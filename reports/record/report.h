@@ -123,7 +123,7 @@ struct Report {
   std::vector<ReportSource> sources;
   std::map<std::string, std::string> unknown;  // see PointRecord::unknown
   std::vector<RepeatRecord> repeats;
-  std::vector<UnmeasuredComparison> unmeasured;  // comparisons of a sweep, in the order of its plan
+  std::vector<UnmeasuredComparison> unmeasured;  // in the order of the sweep's plan
 };
 
 }  // namespace rematch

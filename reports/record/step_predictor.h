@@ -26,7 +26,7 @@ struct PredictedStep {
   CountsRecord counts;  // counts of one step
   MemoryRecord memory;
   Traffic traffic;
-  std::int64_t recomputed_flops = 0;  // flops of matmul and attention that are repeated
+  std::int64_t recomputed_flops = 0;  // flops of repeated matmuls and attention
   std::optional<StepRange> range;     // present if times are known
   std::string refused;       // why the policy does not apply to the model; empty if it applies
   std::optional<bool> fits;  // present if the memory of a card is known

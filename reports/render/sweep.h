@@ -45,7 +45,7 @@ struct SweepModel {
   // The axes, sorted by number of values, the largest first; the seed is last. A property that
   // follows from another property is not an axis.
   std::vector<SweepAxis> axes;
-  std::vector<std::string> policies;  // with the schedule if the model has several
+  std::vector<std::string> policies;  // names; with the schedule if a policy ran under several
   std::vector<SweepShape> shapes;     // in the order of the report
   std::vector<const UnmeasuredComparison*> unmeasured;
 };

@@ -67,7 +67,7 @@ inline constexpr std::array<std::string_view, 4> kWords<Quality> = {"good", "few
 // How reliable the samples are. The verdict is the worst finding; every finding has a reason.
 struct QualityReport {
   Quality verdict = Quality::kGood;
-  double noise_ratio = 0;  // 1.4826 MAD divided by the median within a round; median over rounds
+  double noise_ratio = 0;  // 1.4826 * MAD / median of a round; the median over the rounds
   std::optional<double> drift_ratio;
   std::vector<std::string> reasons;
 };

@@ -13,7 +13,7 @@
 
 namespace rematch::chart {
 
-// A plan on the plane. Positions are in bytes and nanoseconds.
+// A plan as a point of the chart. Positions are in bytes and nanoseconds.
 struct Spot {
   // drawn as a hollow marker, with a line to the measured marker
   std::optional<Position> predicted;
@@ -25,7 +25,7 @@ struct Spot {
   std::string name;
   Paint name_paint = Paint::kInk;
   bool is_bold = false;
-  int rank = 0;  // a lower rank is named first and drawn on top
+  int rank = 0;  // spots of lower rank are named first and drawn on top
   std::string hint;
 
   const Position& at() const { return measured ? *measured : *predicted; }

@@ -60,7 +60,7 @@ inline constexpr int kNumPaints = 15;
 struct Path {
   std::vector<Position> corners;
   Paint stroke = Paint::kAxis;
-  Paint fill = Paint::kClear;  // a filled path is closed
+  Paint fill = Paint::kClear;  // a path with a fill is closed
   double width = 1;
   bool is_dashed = false;
   std::string hint;
