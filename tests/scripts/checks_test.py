@@ -223,7 +223,7 @@ class TextTest(CheckoutTest):
         status, output = self.check("text")
         self.assertEqual(status, 0, output)
         self.assertRegex(output, "warning: commit [0-9a-f]+: its subject has 73 characters, at most 72 are usual: bbb")
-        self.assertIn("0 problems, 1 warnings\nchecks: 1 passed", output)
+        self.assertIn("0 problems, 1 warning\nchecks: 1 passed", output)
         self.git("update-ref", "refs/remotes/origin/main", "HEAD")
         self.assertNotIn("warning", self.check("text")[1])
 

@@ -54,8 +54,8 @@ def compile(model: Model, step: Callable[[], torch.Tensor] | None = None, *, bud
     if (budget is None) == (policy is None):
         raise ValueError("compile needs either budget='24GiB' or policy='attn_only'")
     if (budget is None) != (step is None):
-        raise ValueError("compile needs step=... with a budget, and no step with a policy; step is a function that runs "
-                         "forward and returns the loss")
+        raise ValueError("compile with a budget needs step=..., a function that runs forward and returns the loss; compile "
+                         "with a policy takes no step")
     require_torch()
     if recorder_of(model) is not None:
         raise Refused("the model follows an eager plan; call rematch.remove(model) before rematch.compile(model)")

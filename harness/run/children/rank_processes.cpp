@@ -129,7 +129,7 @@ RanksOutcome LeadingCommand::run_on_all(const std::string& request, milliseconds
   if (const auto absent = wait_for_others(taken_name(number), std::min(limit, patience))) {
     return lost("rank " + std::to_string(*absent) +
                 (number == 1 ? " was never started" : " is gone") +
-                ": its command did not take request " + std::to_string(number) + " within " +
+                ": its command did not accept request " + std::to_string(number) + " within " +
                 std::to_string(std::min(limit, patience).count()) + " ms");
   }
   LocalOutcome local = run_local(launcher_, request, limit);

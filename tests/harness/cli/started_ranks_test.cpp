@@ -250,7 +250,7 @@ TEST_CASE("a command that never started is named at --timeout, for every point")
   for (const Json& point : report["points"]) {
     CHECK(point["status"] == "crash");
     CHECK_THAT(point["reason"].get<std::string>(),
-               Catch::StartsWith("rank 1 was never started: its command did not take request 1"));
+               Catch::StartsWith("rank 1 was never started: its command did not accept request 1"));
   }
 }
 
