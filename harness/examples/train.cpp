@@ -17,8 +17,7 @@
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 
-// Runs forward. A model opens a scope for each layer, and policies and reports name layers by their
-// scopes.
+// Runs forward. Policies and reports call a layer by the scope that its ops run in.
 at::Tensor loss_of(const std::vector<at::Tensor>& weights, at::Tensor x) {
   for (std::size_t layer = 0; layer < weights.size(); ++layer) {
     const rematch::Scope block("blocks", static_cast<int>(layer));
