@@ -80,8 +80,8 @@ bool ends_run(const Trace& trace, const PlacedRegion& run, ScopeId next) {
   });
 }
 
-// Adds the chosen blocks as regions of at most n consecutive blocks. A region has fewer blocks if
-// the next layer is not chosen, belongs to another list, or is in the region already.
+// Adds regions that contain the chosen blocks, up to n consecutive blocks in each region. A region
+// ends earlier if the next block of the list is not chosen, or if ends_run() returns true for it.
 void add_runs(const Trace& trace, const BlockList& list, const BlockChoice& choice, int n,
               std::vector<PlacedRegion>& regions) {
   int in_run = 0;

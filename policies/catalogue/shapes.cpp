@@ -1,3 +1,4 @@
+// Steps that run the same ops have the same shape: see Note [Shapes of a step].
 #include "policies/catalogue/shapes.h"
 
 #include <algorithm>
@@ -167,8 +168,9 @@ Plan transferred(const Plan& plan, const Trace& trace, const std::string& trace_
 // The first and the last scope of each region, over all shapes.
 using RegionScopes = std::set<std::pair<std::string, std::string>>;
 
-// The ops that one shape runs in the scopes of `RegionScopes`. There is one entry each time that a
-// region's first scope opens: the path of this scope, and the names of the ops.
+// The ops that a step of one shape runs in regions. Each time that the step opens the first scope
+// of a region, there is one entry: the path of this scope, and the names of the ops up to the end
+// of the region.
 using Streams = std::vector<std::pair<std::string, std::vector<std::string>>>;
 
 Streams streams_of(const RegionScopes& regions, const Trace& trace) {

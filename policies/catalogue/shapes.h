@@ -1,5 +1,5 @@
-// Combines the plans of several shapes of a step: see Note [Shapes of a step]
-// (policies/plan/plan.h).
+// Combines the plans of several shapes. Steps that run the same ops have the same shape: see Note
+// [Shapes of a step] (policies/plan/plan.h).
 #pragma once
 
 #include <variant>

@@ -22,12 +22,12 @@ std::int64_t flops_of(const Trace& trace, const TracedOp& op);
 // Views and in-place writes count as 0 bytes.
 Bytes fresh_bytes(const Trace& trace, const TracedOp& op);
 
-// Note [One op, two names] For a reshape that copies nothing, LibTorch runs `aten::view` if the
-// tensor is contiguous, on meta, and under a Python dispatch mode. Otherwise it runs
-// `aten::_reshape_alias`. Both ops make the same view. A trace may therefore name one of the two
-// ops while a step runs the other. Code that compares op names must use these functions. Code that
-// runs ops again must run the op that ran originally. If only one of two ops allocates or writes,
-// they are different ops: `add.Tensor` is not `add_.Tensor`.
+// Note [One op, two names] For a reshape that copies nothing, LibTorch runs `aten::view` in three
+// cases: the tensor is contiguous, the device is meta, or a Python dispatch mode is active. In all
+// other cases, LibTorch runs `aten::_reshape_alias`. Both ops make the same view. A trace may
+// therefore name one of the two ops while a step runs the other. Code that compares op names must
+// use these functions. Code that runs ops again must run the op that ran originally. If only one of
+// two ops allocates or writes, they are different ops: `add.Tensor` is not `add_.Tensor`.
 
 // Returns the name by which an op is counted and compared: the two names of one op give the same
 // result. Names include the overload, like TracedOp::name.

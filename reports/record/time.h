@@ -124,7 +124,8 @@ struct TimeRecord {
   // True if the steps were timed with deterministic kernels, false if they were timed with the
   // fastest kernels. Absent if the fastest kernels are deterministic.
   std::optional<bool> repeatable_bits;
-  // set on CUDA if the timed steps used another backend than the identity names; otherwise empty
+  // The attention backend of the timed steps, which may differ from the backend in the point's
+  // identity. Empty if the device is not CUDA.
   std::string attention_backend;
   // The device allocator's peaks while steps were timed. The timed steps may run different kernels
   // than the steps whose memory was recorded. Absent on a device without such an allocator.

@@ -1,4 +1,7 @@
-"""Locates the programs, and describes the machine that they run on."""
+"""Locates the programs, and describes the machine that they run on.
+
+A question is an entry of reports/results/gpu/queue.json. It has commands to run, most of them on a GPU, and their
+result is the answer."""
 
 import ctypes
 import json
@@ -177,8 +180,8 @@ class Machine:
         return [fill(word, values) for word in words]
 
     def needed_report(self, name, out):
-        """Returns the path of the question's report: the one that this run wrote, or else the committed one from the
-        same kind of card."""
+        """Returns the path of the report of the question `name`. If this run has not written this report, returns the
+        path of the committed report from the same kind of card."""
         own = report_file(out, name)
         if own.exists() or self.dry:
             return own

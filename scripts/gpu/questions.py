@@ -1,5 +1,8 @@
 """Reads the questions of reports/results/gpu/queue.json. Decides which are open, and which of them fit into the
-remaining time."""
+remaining time.
+
+A question is an entry of the queue. It has commands to run, most of them on a GPU, and their result is the answer. A
+question is open if it has no valid answer."""
 
 import json
 import re

@@ -1,5 +1,8 @@
 """Judges a result file of pytorch_steps.py: compares our step times and peaks with those of PyTorch eager and
-torch.compile. Uses no device, clock or file."""
+torch.compile. Uses no device, clock or file.
+
+A rival is PyTorch eager or torch.compile with one policy. In each round, every rival has one turn, which runs several
+steps. See pytorch_steps.py."""
 
 import math
 import statistics
@@ -135,9 +138,9 @@ def untimed_variants(report):
 
 
 def judge_pytorch(report):
-    """Returns (findings, problems). A slower step and a failed rival are only findings. A different attention kernel,
-    determinism or card is a problem, because it prevents a comparison. So is a different loss, because it shows that
-    the models differ."""
+    """Returns (findings, problems). A slower step and a failed rival are only findings. It is a problem if PyTorch and
+    rematch used different attention kernels, different cards or different settings of determinism, because times cannot
+    be compared then. A different loss is a problem too, because it shows that the models differ."""
     num_rounds = len({turn["round"] for turn in turns_of(report)})
     findings = [f"PyTorch {report['torch']}, {report['attention_backend']} attention, {num_rounds} rounds"]
     findings += filter(None, map(describe_rival, rivals_of(report)))

@@ -1,5 +1,8 @@
 """Runs questions within a time limit, and writes the result after each question. Questions that measure times run
-alone; other questions run in parallel."""
+alone; other questions run in parallel.
+
+A question is an entry of reports/results/gpu/queue.json. It has commands to run, most of them on a GPU, and their
+result is the answer."""
 
 import datetime
 import json

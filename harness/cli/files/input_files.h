@@ -79,8 +79,7 @@ const Plan* first_of(const std::vector<GivenPlan>& plans);
 // the grid that was chosen. Throws UsageError.
 ModelSpec model_for(const ModelFlags& flags, const Plan* plan);
 
-// Throws UsageError unless the plan was made for this model. The message lists all differences,
-// such as "the plan says dtype float32, given is bfloat16; the plan says batch 1, given is 2".
+// Throws UsageError unless the plan was made for this model. The message lists all differences.
 void require_same_model(const Plan& plan, const std::string& model,
                         const std::map<std::string, std::int64_t>& dimensions,
                         const std::string& dtype);

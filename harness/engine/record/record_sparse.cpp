@@ -139,8 +139,9 @@ void Recorder::copy_before_part_writes(const RecordedOp& op) {
   }
 }
 
-// Call this after the op has run and before it is appended to the record. Writes to linked parts
-// raise no version counter that the program sees.
+// Call this after the op has run and before it is appended to the record. A write to a sparse
+// tensor also changes its linked parts, but does not raise their version counters. This function
+// therefore raises only the versions in the record.
 void Recorder::note_part_writes(const RecordedOp& op) {
   const PartWrites writes = part_writes(op);
   const auto index = static_cast<std::int32_t>(record_->ops.size());

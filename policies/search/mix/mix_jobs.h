@@ -37,12 +37,13 @@ std::vector<MixJob> jobs_at(const MixProblem& problem, int layer);
 
 // Sorts a sequence of jobs that starts at `first_layer` into the order with the lowest peak.
 //
-// Note [The order of options on equal layers] Each layer's gradients have G bytes. Subtract G from
-// what each layer holds and from its transient. The peak is then the maximum over all layers of the
-// bytes that earlier layers hold plus the layer's own transient. This is a scheduling problem with
-// release and delivery times. After the subtraction, layers whose held bytes are zero or negative
-// come first, by increasing transient. The others follow by decreasing transient minus held bytes
-// (Jackson; Abdel-Wahab and Kameda).
+// Note [The order of options on equal layers] Each layer's gradients have G bytes. Let h be a
+// layer's held bytes minus G, and let t be its transient minus G. Up to a constant, the peak is the
+// maximum over all layers of t plus the sum of h over all earlier layers. This is a scheduling
+// problem with release and delivery times. The best order is known (Jackson; Abdel-Wahab and
+// Kameda):
+// 1. the layers with h <= 0, by increasing t
+// 2. the other layers, by decreasing t - h
 void order_jobs(const MixProblem& problem, int first_layer, std::vector<MixJob>& jobs);
 
 }  // namespace rematch

@@ -36,7 +36,9 @@ void keep_undominated(std::vector<CutLabel>& labels, nanoseconds slack) {
   };
   std::sort(labels.begin(), labels.end(),
             [&](const CutLabel& a, const CutLabel& b) { return rank(a) < rank(b); });
-  std::map<nanoseconds, Bytes> lowest;  // keyed by time; transients descend
+  // Maps the time of a label to its transient. A label with a longer time is included only if its
+  // transient is lower.
+  std::map<nanoseconds, Bytes> lowest;
   std::size_t kept = 0;
   for (const CutLabel& label : labels) {
     const auto slower = lowest.upper_bound(label.time + slack);
@@ -51,10 +53,11 @@ void keep_undominated(std::vector<CutLabel>& labels, nanoseconds slack) {
 
 // Note [Cuts as a walk along the block] A cut is a walk from the block's first op to its last. Each
 // step of the walk is a piece: a region, or ops that autograd manages up to the start of the next
-// region. Earlier pieces change the cost of a piece only if they have already paid for a storage
-// that the piece may hold too. See Note [Who pays for a storage]. Two labels at one op are
-// therefore compared only if the same storages have been paid for. Few such states exist, because
-// few values cross any op boundary of a block.
+// region. Several pieces may hold the same storage, but only one of them counts it: this piece pays
+// for the storage. See Note [Who pays for a storage]. A piece therefore costs less if an earlier
+// piece has paid for a storage that both hold. For this reason, two labels at one op are compared
+// only if the same storages have been paid for. Few such states exist, because few values cross any
+// op boundary of a block.
 class CutProgram {
  public:
   CutProgram(SpanPricer& pricer, const std::vector<RegionCandidate>& candidates)

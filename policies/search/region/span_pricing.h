@@ -1,5 +1,9 @@
 // Computes held bytes, transient and cost of one span or of several adjacent spans, given the
 // regions in the spans. The bytes equal the step simulator's bytes.
+//
+// The spans are divided into pieces: regions, and the ops between two regions. Several pieces may
+// hold the same storage, but only one of them counts it. This piece is said to pay for the storage.
+// See Note [Who pays for a storage].
 #pragma once
 
 #include <map>
@@ -24,7 +28,7 @@ struct RegionSaves {
   bool operator==(const RegionSaves&) const = default;
 };
 
-// A piece of a span: a region, or the ops between two regions.
+// The figures of one piece.
 struct PieceFigures {
   Bytes held;  // bytes held from forward to the end of the piece's backward
   // Most bytes during the piece's backward. Includes `held`, and excludes the bytes of earlier
@@ -83,37 +87,39 @@ class SpanPricer {
   std::map<std::pair<int, int>, Piece> pieces_;
 };
 
-// Note [Who pays for a storage] A storage with several holders counts only once. It counts at the
-// holder that releases it last, which is the first holder in forward order. Pieces are therefore
-// tallied in forward order. If an earlier piece has paid for a storage, the storage is held anyway
-// when a later piece runs backward. The next span releases its storages before this span does. A
-// storage that the next span has paid for may therefore still be held by this span. Such a storage
-// counts in the transient and not in the held bytes.
+// Note [Who pays for a storage] Within the spans, the piece that releases a storage last pays for
+// it. This is the first piece in forward order that holds the storage, so pieces are added in
+// forward order. When a later piece runs backward, the storage is held anyway.
+//
+// A later span may own a storage that a piece holds too: see SpanMap::owner. The owner counts the
+// storage in its held bytes. The piece releases the storage later than the owner, so the piece
+// counts the storage in its transient, but not in its held bytes.
 class SpanTally {
  public:
-  // Starts with the storages that these spans own and that several spans read. They are paid for
-  // before any piece is added. The pricer must outlive the tally.
+  // Pays for the storages that these spans own and that several spans read: see SpanMap::is_shared.
+  // No piece pays for them again. The pricer must outlive the tally.
   explicit SpanTally(SpanPricer& pricer);
 
   const PieceFigures& shared() const { return shared_; }
-  // Pieces must be disjoint and added in forward order. Ops between two pieces hold nothing.
+  // Pieces must be disjoint and added in forward order. Ops in no piece hold nothing.
   PieceFigures add_unmanaged(LocalRange range);
   PieceFigures add_region(const RegionOption& region);
 
-  // Returns the storages paid for so far, ascending. Later pieces depend on earlier pieces only
-  // through these storages.
+  // Returns the storages that are paid for, ascending. The figures of later pieces depend on
+  // earlier pieces only through these storages.
   const std::vector<StorageId>& paid() const { return paid_; }
   void set_paid(std::vector<StorageId> paid) { paid_ = std::move(paid); }
 
  private:
-  // Marks the storage as paid for. Returns whether the storage adds to the held bytes.
+  // Pays for the storage, unless it is already paid for, an earlier span owns it, or it is alive
+  // for the whole step. Returns whether this call has paid.
   bool hold(StorageId storage);
 
   SpanPricer* pricer_;
   std::vector<StorageId> paid_;  // ascending
   PieceFigures shared_;
-  Bytes held_here_;
-  Bytes late_;
+  Bytes held_here_;  // bytes that the current piece pays for and counts as held
+  Bytes late_;       // bytes that the current piece pays for, in storages that later spans own
 };
 
 }  // namespace rematch

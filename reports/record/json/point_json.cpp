@@ -91,7 +91,8 @@ std::string structure_of(const Json& json) {
 
 Json point_to_json(const PointRecord& point) {
   Json json = {{"key", nullptr}};
-  for (const char* name : kRepeated) json[name] = nullptr;  // makes the repeated fields come first
+  // Adds these fields before the others, without values, so that they come first in the file.
+  for (const char* name : kRepeated) json[name] = nullptr;
   write_fields(json, point);
   write_counts(json, point.counts);
   add_members(json, point.unknown);

@@ -27,8 +27,8 @@ from torch_alone.trace_file import record_trace  # noqa: E402
 from torch_alone.watched_step import NOT_COUNTED  # noqa: E402
 from zoo import llama  # noqa: E402
 
-# A dead save is a value that is kept but never read. torch holds it until its region ends, the engine only until its
-# last reader, so peaks may differ from the prediction.
+# A dead save is a saved value that recompute does not read. Torch frees it when the region ends. The engine frees it
+# earlier, and the prediction assumes this, so measured peaks may differ.
 PEAK_TOLERANCE = 0.03
 VIEWS = {"aten::as_strided", "aten::t", "aten::transpose.int", "aten::view", "aten::slice.Tensor", "aten::unsqueeze",
          "aten::expand", "aten::split.Tensor", "aten::_unsafe_view"}

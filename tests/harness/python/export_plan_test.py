@@ -30,8 +30,8 @@ from zoo import llama, wan  # noqa: E402
 
 MLP_POLICY = "mlp.json"  # makes the feed-forward of every layer a region
 POLICIES = ("full", "save_mm", "nth_first(2)", MLP_POLICY)
-# A dead save is a value that is kept but never read. torch holds it until its region ends, the engine only until its
-# last reader, so peaks may differ from the prediction.
+# A dead save is a saved value that recompute does not read. Torch frees it when the region ends. The engine frees it
+# earlier, and the prediction assumes this, so measured peaks may differ.
 PEAK_TOLERANCE = 0.03
 
 

@@ -397,7 +397,7 @@ std::set<std::string> listed(const Plan& plan) {
 }
 
 // The function qkv_up_proj_and_rope_apply in Megatron runs both up projections and both rotary
-// embeddings, and concatenates their results to query and key.
+// embeddings, and concatenates their results into query and key.
 TEST_CASE(
     "Megatron's recompute of mla_up_proj also repeats the rotary embedding of query and key") {
   const std::set<std::string> always = {"attention.query aten::mm", "attention.query aten::cat",

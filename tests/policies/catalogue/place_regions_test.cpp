@@ -59,7 +59,7 @@ TEST_CASE("N and layer indices outside the model are rejected with the valid ran
   CHECK(message("skip_list([0,4])", 4) ==
         "skip_list([0,4]): layer 4 does not exist, toy_llama has 4 layers; use indices 0 to 3");
   Policy by_hand = policy("nth_last(2)");
-  by_hand.blocks.n = 0;  // a policy file may contain 0
+  by_hand.blocks.n = 0;  // a policy file may contain this N
   CHECK(std::holds_alternative<Rejected>(place_regions(by_hand, toy_llama())));
 }
 

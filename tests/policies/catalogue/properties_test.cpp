@@ -116,7 +116,7 @@ TEST_CASE("under any policy, on_demand has at most the ops and the peak of whole
   });
 }
 
-// Puts pieces of spellings together at random.
+// Returns a random sequence of words and symbols that occur in policies.
 std::string some_text() {
   std::vector<std::string> pieces = {
       "(",       ")",   "[",      "]",         ",",         "=",

@@ -218,9 +218,9 @@ std::optional<BlockSplits> ways_to_run(const Trace& trace, ScopeId block,
   return ways;
 }
 
-// Finds the fastest plan for each peak, among all plans. In a plan, each block has any regions and
-// save sets, except that two adjacent blocks may instead form one region that keeps nothing.
-// Returns nothing if there are too many plans.
+// Finds the fastest plan for each peak, among all plans. In a plan, each block is run in one of the
+// ways that ways_to_run() returns. Two adjacent blocks may instead form one region that keeps
+// nothing. Returns nullopt if there are too many plans.
 class EveryPlan {
  public:
   EveryPlan(const Trace& trace, const Profile& profile, const SearchSpace& space)

@@ -215,9 +215,9 @@ TEST_CASE("T1 detects a lasting difference of twelve standard deviations of a st
   CHECK(simulate_envelope(growing, 4, 12, 2000, 4).failed > 0.99);
 }
 
-// The margin is four standard deviations of the noise. If the standard deviation were known, one
-// gate in a thousand would reject an equal candidate. It is estimated from only eight runs, so one
-// gate in a hundred is inconclusive.
+// The margin is four standard deviations of a run's mean loss. The standard deviation is estimated
+// from only eight runs. If the estimate is much too small, the gate is inconclusive for an equal
+// candidate, or even rejects it.
 TEST_CASE(
     "with four runs, T2 rejects at most 0.1 % of equal candidates and passes 98.5 % of them") {
   const Verdicts equal = simulate_equivalence(4, 0, 0);

@@ -109,8 +109,8 @@ def _op_list() -> partitioners.OpTypes:
 
 
 def can_overwrite(node: fx.Node) -> bool:
-    """Returns whether Inductor can write the result into the memory of an input, if it has the same size and is not
-    read later."""
+    """Returns whether Inductor can write the op's result into the memory of an input. The caller must check that this
+    input has the size of the result and is not read later."""
     return is_elementwise(node) or getattr(node.target, "overloadpacket", None) in _WRITES_FIRST_INPUT
 
 

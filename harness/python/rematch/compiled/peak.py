@@ -88,8 +88,9 @@ class _Run:
         return {node for node in self._order if node not in self._kept and is_inside_kernel(node, users[node])}
 
     def peak(self, alive: set[fx.Node], delayed: Collection[fx.Node] = ()) -> int:
-        """Returns the peak in bytes. `alive` are the nodes whose memory is allocated at the beginning. Once a fused sum
-        has computed one of the `delayed` nodes, raises the live bytes by DELAYED_RATIO."""
+        """Returns the peak in bytes. `alive` are the nodes whose memory is allocated at the beginning. With fusion,
+        Inductor may delay the sums in `delayed`, so all bytes after the first of these sums are multiplied by
+        1 + DELAYED_RATIO."""
         size_of, last_use = self._joint.bytes_of, self._last_uses()
         ends = defaultdict(list)
         for root in {*last_use, *alive}:

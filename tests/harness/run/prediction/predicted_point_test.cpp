@@ -56,8 +56,8 @@ TEST_CASE("counts of all steps equal the predicted counts exactly, or the point 
   CHECK(missing.effect->detail == "aten::mm in recompute: executed 0, predicted 6");
 }
 
-// A trace on meta contains only views, but a real step may run aliases instead. See Note [One op,
-// two names].
+// Where a trace on meta contains `aten::view`, a step may run `aten::_reshape_alias` instead. See
+// Note [One op, two names].
 TEST_CASE("an op that runs under an alias counts as the predicted op") {
   Variant variant = variant_of_three();
   variant.prediction.counts.by_op[kRecompute]["aten::view"] = 5;
