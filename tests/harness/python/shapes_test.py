@@ -145,7 +145,7 @@ class ShapesTest(unittest.TestCase):
                         lambda: rematch.combine(traces, [plan])):
             with self.assertRaisesRegex(rematch.RematchError, r"was made for a different trace than trace 1|1 plans for 2 traces"):
                 refused()
-        with self.assertRaisesRegex(ValueError, "2 traces; profile must be a list of as many"):
+        with self.assertRaisesRegex(ValueError, "2 traces; profile must be a list with one profile for each"):
             rematch.search(traces, profile=[{}])
 
     def test_auto_searches_again_if_one_plan_exceeds_the_budget(self):
