@@ -198,14 +198,16 @@ const Plan* first_of(const std::vector<GivenPlan>& plans) {
   return plans.empty() ? nullptr : &plans.front().plan;
 }
 
-ModelSpec model_for(const ModelFlags& flags, const Plan* plan) {
-  if (!flags.model().empty() || plan == nullptr) {
-    ModelSpec spec = flags.spec();
-    flags.say_grid(spec);
-    return spec;
-  }
+ModelSpec spec_for(const ModelFlags& flags, const Plan* plan) {
+  if (!flags.model().empty() || plan == nullptr) return flags.spec();
   require_preset(plan->model);
   return flags.spec_on(plan->model, plan->dimensions, plan->dtype);
+}
+
+ModelSpec model_for(const ModelFlags& flags, const Plan* plan) {
+  ModelSpec spec = spec_for(flags, plan);
+  if (!flags.model().empty()) flags.say_grid(spec);
+  return spec;
 }
 
 void require_same_model(const Plan& plan, const std::string& model,

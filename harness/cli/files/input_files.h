@@ -75,8 +75,10 @@ bool is_preset(const std::string& model);
 const Plan* first_of(const std::vector<GivenPlan>& plans);
 
 // Returns the model that the flags name, or else the plan's model, if any. The plan's dimensions
-// and dtype are then the defaults for the flags. For a video model with only --tokens given, prints
-// the grid that was chosen. Throws UsageError.
+// and dtype are then the defaults for the flags. Throws UsageError.
+ModelSpec spec_for(const ModelFlags& flags, const Plan* plan);
+// Like the function above. For a video model with only --tokens given, also prints the grid that
+// was chosen.
 ModelSpec model_for(const ModelFlags& flags, const Plan* plan);
 
 // Throws UsageError unless the plan was made for this model. The message lists all differences.

@@ -117,6 +117,17 @@ std::string unknown_among(const CLI::App& run) {
   return "rematch run has no flag " + in_quotes(*flag) + did_you_mean(*flag, flags_of(run));
 }
 
+// Fills the flags that were added to `run`.
+void parse(const std::vector<std::string>& arguments, CLI::App& run) {
+  try {
+    run.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::ExtrasError&) {
+    throw UsageError(unknown_among(run));
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(std::string(error.what()) + "; see rematch run --help");
+  }
+}
+
 }  // namespace
 
 OptimizerChoice parse_optimizer(const std::string& text) {
@@ -148,7 +159,7 @@ RunRequest request_of(const RunFlags& flags) {
   request.device = flags.device;
   request.allocator = flags.allocator;
   request.plans = require_given_plans(flags.plan_files);
-  request.model = model_for(flags.model, first_of(request.plans));
+  request.model = spec_for(flags.model, first_of(request.plans));
   set_kernels(flags, request);
   set_policies(flags, request);
   request.schedules = parse_schedules(flags.schedule);
@@ -172,15 +183,17 @@ RunRequest request_of(const RunFlags& flags) {
 
 RunRequest request_of_arguments(const std::vector<std::string>& arguments) {
   CLI::App app;
-  RunFlags flags(app);
-  try {
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-  } catch (const CLI::ExtrasError&) {
-    throw UsageError(unknown_among(app));
-  } catch (const CLI::ParseError& error) {
-    throw UsageError(std::string(error.what()) + "; see rematch run --help");
-  }
+  const RunFlags flags(app);
+  parse(arguments, app);
   return request_of(flags);
+}
+
+RoundRule rounds_of_arguments(const std::vector<std::string>& arguments) {
+  CLI::App app;
+  app.allow_extras();
+  const RunFlags flags(app);
+  parse(arguments, app);
+  return parse_rounds(flags.rounds, flags.precision);
 }
 
 }  // namespace rematch

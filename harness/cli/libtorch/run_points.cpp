@@ -270,6 +270,7 @@ ExitCode run_points(const RunFlags& flags) {
   prepare_children();
   RunSettings settings = require(settings_here(request_of(flags)));
   const RunRequest& request = settings.request;
+  if (!flags.model.model().empty()) flags.model.say_grid(request.model);
   require_times(request);
   settings.points_folder = points_folder_of(flags.output);
   const std::optional<RankPlace> place =

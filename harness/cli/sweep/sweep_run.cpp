@@ -59,7 +59,7 @@ std::string program_of(const SweepRunFlags& flags) {
 // a time.
 bool times_on_cpu(const ComparisonPlan& plan) {
   if (plan.device != "cpu" || plan.comparisons.empty()) return false;
-  return request_of_arguments(plan.comparisons.front().arguments).rounds.most > 0;
+  return rounds_of_arguments(plan.comparisons.front().arguments).most > 0;
 }
 
 std::string describe(const WorkEnd& end) {

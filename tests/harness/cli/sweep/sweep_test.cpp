@@ -47,6 +47,36 @@ TEST_CASE("the plan of a sweep has the same bytes each time, and is never overwr
   CHECK(text_of(scratch.file("one/plan.json")) == plan);
 }
 
+// `rematch run` prints the grid that --tokens means. A sweep may have many such comparisons.
+TEST_CASE("the plan of a sweep over the tokens of a video model prints no grids") {
+  const ScratchFolder scratch;
+  write_sweep(scratch, "llama_small", "wan_small");
+  Json sweep = read_json_file(scratch.file("sweep.json"));
+  sweep["groups"][0].erase("fixed");
+  sweep["groups"][0]["axes"] = {{"tokens", {64, 128}}};
+  std::ofstream(scratch.file("sweep.json")) << sweep;
+  const Outcome planned =
+      rematch("sweep plan " + scratch.file("sweep.json") + " " + scratch.file("one"));
+  CHECK(planned.code == 0);
+  CHECK_THAT(planned.out, Catch::Contains("4 comparisons"));
+  CHECK_THAT(planned.err, !Catch::Contains("token grid"));
+}
+
+// Without its policy file, every comparison fails, but the worker tries all of them. `/bin/true`
+// measures nothing.
+TEST_CASE("a worker starts although a policy file of its plan is missing") {
+  const ScratchFolder scratch;
+  const std::string policy = scratch.file("own.json");
+  std::ofstream(policy)
+      << R"({"schema": "rematch.policy/1.0", "name": "own", "save": ["aten::mm"]})";
+  const std::string sweep = write_sweep(scratch, "\"full\"", "\"" + policy + "\"");
+  const std::string folder = scratch.file("one");
+  REQUIRE(rematch("sweep plan " + sweep + " " + folder).code == 0);
+  std::filesystem::remove(policy);
+  CHECK(rematch("sweep run " + folder + " --program /bin/true").code == 5);
+  CHECK_THAT(rematch("sweep status " + folder).out, Catch::Contains("4 failed"));
+}
+
 // Plans in version 1.0 of the format give times in milliseconds. The command without LibTorch
 // predicts no times, so this test invents a time for the first comparison.
 TEST_CASE("a sweep whose plan has version 1.0 of the format can be continued") {
