@@ -2,6 +2,8 @@
 // systems' public sources as of mid 2026.
 #include "policies/catalogue/systems.h"
 
+#include <algorithm>
+
 namespace rematch {
 namespace {
 
@@ -60,6 +62,22 @@ constexpr const char* kWholeModel =
 constexpr const char* kNameRule =
     "the mode's rule for names misses aten::_flash_attention_forward and block-sparse attention; "
     "rematch keeps every fused attention op";
+
+// Checks a list of offload_modules. Source: megatron/core/transformer/transformer_config.py of
+// d98e8a64dd.
+std::string_view refusal_of_megatron(const std::vector<std::string_view>& words) {
+  const auto has = [&words](std::string_view name) {
+    return std::find(words.begin(), words.end(), name) != words.end();
+  };
+  if (has("layer_input")) {
+    return "Megatron-LM has no module layer_input; attn_norm has the same input";
+  }
+  if (has("attn_proj") && !has("core_attn")) {
+    return "attn_proj needs core_attn, because the backward of core_attn reads the input of "
+           "attn_proj";
+  }
+  return "";
+}
 
 constexpr SystemEntry kEntries[] = {
     {"FastVideo", "fastvideo:none", "none", "the default, if no type is given", ""},
@@ -351,7 +369,8 @@ constexpr SystemEntry kEntries[] = {
      "keeps the input of gated delta products' convolution on the host", kNoGatedDelta},
     {"Megatron-LM", "megatron(offload_modules=M)", "offload_modules({M})",
      "keeps the modules' inputs on the host; nothing is recomputed", kBytesNotGroups,
-     EarlyStop::kAsInPolicy, "--fine-grained-activation-offloading --offload-modules {M; }"},
+     EarlyStop::kAsInPolicy, "--fine-grained-activation-offloading --offload-modules {M; }", "",
+     refusal_of_megatron},
 
     {"MaxText", "maxtext:none", "none", "recomputes nothing", ""},
     {"MaxText", "maxtext:full", "full", "the default", "", EarlyStop::kAsInPolicy,

@@ -235,31 +235,14 @@ std::optional<Rejected> no_such_mode(std::string_view text, const Call& call) {
   return Rejected{typed + " has no mode " + in_quotes(text) + known};
 }
 
-// Returns why Megatron-LM refuses a list of offload_modules that the policy accepts, or nullopt.
-// Source: megatron/core/transformer/transformer_config.py of d98e8a64dd.
-std::optional<std::string> refusal_of_megatron(const SystemEntry& entry, const std::string& ours) {
-  if (entry.system != "Megatron-LM" || !ours.starts_with("offload_modules(")) return std::nullopt;
-  const std::vector<std::string_view> names = words_of(ours);
-  const auto has = [&names](std::string_view name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  if (has("layer_input")) {
-    return "Megatron-LM has no module layer_input; attn_norm has the same input";
-  }
-  if (has("attn_proj") && !has("core_attn")) {
-    return "attn_proj needs core_attn, because the backward of core_attn reads the input of "
-           "attn_proj";
-  }
-  return std::nullopt;
-}
-
 std::variant<Policy, Rejected> policy_of(const SystemEntry& entry, std::string_view text,
                                          const std::string& ours) {
   if (ours.empty()) {
     return Rejected{std::string(text) + " is not supported: " + std::string(entry.pitfall.text)};
   }
-  if (const auto refusal = refusal_of_megatron(entry, ours)) {
-    return Rejected{std::string(text) + " is refused: " + *refusal};
+  const std::string_view refusal = entry.refusal ? entry.refusal(words_of(ours)) : "";
+  if (!refusal.empty()) {
+    return Rejected{std::string(text) + " is refused: " + std::string(refusal)};
   }
   auto parsed = parse_policy(ours);
   if (auto* rejected = std::get_if<Rejected>(&parsed)) {

@@ -55,6 +55,9 @@ struct SystemEntry {
   // no release has the mode.
   std::string_view configuration = {};
   std::string_view versions = {};  // the versions that have the mode; empty: all
+  // Returns why the system refuses the mode with these words in its spelling, or "". Null if the
+  // system accepts every spelling that the policy accepts.
+  std::string_view (*refusal)(const std::vector<std::string_view>& words) = nullptr;
 };
 
 // A system that has modes in the table. Every system recomputes whole regions.
