@@ -135,12 +135,11 @@ void ElapsedProgress::poll() {
 
 void ElapsedProgress::advance(int done, int total) {
   last_piece_ = std::chrono::steady_clock::now();
-  if (done == 1 || !first_piece_) {
-    first_piece_ = last_piece_;
-    return;
-  }
+  if (done == 1) first_piece_ = last_piece_;
   left_.reset();
-  if (done < total) left_ = (last_piece_ - *first_piece_) * (total - done) / (done - 1);
+  if (done > 1 && done < total) {
+    left_ = (last_piece_ - first_piece_) * (total - done) / (done - 1);
+  }
 }
 
 std::optional<std::string> step_progress_words(const std::string& what, std::int64_t done,

@@ -93,7 +93,7 @@ class ElapsedProgress {
   std::string hint_;
   // The times at which the first and the most recent piece ended. `left_` is the estimated time
   // from last_piece_ to the end of all pieces.
-  std::optional<std::chrono::steady_clock::time_point> first_piece_;
+  std::chrono::steady_clock::time_point first_piece_;
   std::chrono::steady_clock::time_point last_piece_;
   std::optional<std::chrono::nanoseconds> left_;
   LateWords words_{/*redraw_every=*/std::chrono::milliseconds(500)};
