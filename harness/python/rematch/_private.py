@@ -14,9 +14,9 @@ NAMES = (
     "torch._C._dynamo.eval_frame._FrameExecStrategy", "torch._C._dynamo.eval_frame._FrameAction.SKIP",
     "torch._C._dynamo.eval_frame._FrameAction.DEFAULT", "torch._C._autograd._saved_tensors_hooks_is_enabled",
     "torch._C._dispatch_key_parse", "torch._ops._higher_order_ops",
-    "torch._C._ExcludeDispatchKeyGuard", "torch._C.DispatchKeySet", "torch._C.DispatchKey.ADInplaceOrView",
-    "torch._C.DispatchKey.AutogradFunctionality", "torch._C.TensorBase._cdata", "torch.utils._pytree.tree_leaves",
-    "torch.nn.Module._call_impl",
+    "torch._C._ExcludeDispatchKeyGuard", "torch._C._ForceDispatchKeyGuard", "torch._C.DispatchKeySet",
+    "torch._C.DispatchKey.ADInplaceOrView", "torch._C.DispatchKey.AutogradFunctionality", "torch._C.TensorBase._cdata",
+    "torch.utils._pytree.tree_leaves", "torch.nn.Module._call_impl",
     "torch.utils.checkpoint.CheckpointFunction.apply", "torch.autograd.function._SingleLevelFunction", "torch._C._get_schema",
     "torch._C._dispatch_get_all_op_names")
 # The function that begins a non-reentrant checkpoint. From torch 2.14 on, this function has the first name, and the
