@@ -13,6 +13,9 @@ MIN_WORDS_OF_STRING, MIN_WORDS_OF_COMMENT = 4, 2
 
 _CPP_TOKEN = re.compile(r'''//[^\n]*|/\*.*?\*/|R"([^()\\ ]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+\'''', re.DOTALL)
 _CODE_IN_COMMENT = re.compile(r"^(clang-format|namespace|NOLINT|IWYU|noqa|type:|pragma|shellcheck|!)")
+# A C++ program inside a shell script has these lines.
+_PREPROCESSOR = re.compile(r"\s*#(if|ifdef|ifndef|elif|else|endif|include|define)\b")
+_NAME_OF_TEST = re.compile(r"\b(TEST_CASE|REMATCH_LAYOUT_TEST|SECTION|INFO|FAIL|hazard)\(\s*$")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`*\[])")
 
 
@@ -32,7 +35,8 @@ def comments(name, text):
         found = _python_comments(text)
     elif name.endswith((*HASH, ".py")) or text.startswith("#!"):
         found = [_Comment(number, line.index("#"), True, line.strip()[1:])
-                 for number, line in enumerate(text.splitlines(), 1) if line.lstrip().startswith("#")]
+                 for number, line in enumerate(text.splitlines(), 1)
+                 if line.lstrip().startswith("#") and not _PREPROCESSOR.match(line)]
     else:
         return []
     return [(line, words) for line, words in _joined(found)
@@ -40,10 +44,12 @@ def comments(name, text):
 
 
 def strings(name, text):
-    """Returns (line, string) for each string literal of at least MIN_WORDS_OF_STRING words. Joins adjacent literals."""
+    """Returns (line, string) for each string literal of at least MIN_WORDS_OF_STRING words. Joins adjacent literals.
+    Of a test, only its names and messages are returned: its other strings are inputs, or pieces of a product's text."""
+    is_test = name.startswith("tests/")
     if name.endswith(CPP):
-        found = _cpp_strings(text)
-    elif is_python(name, text):
+        found = _cpp_strings(text, is_test)
+    elif is_python(name, text) and not is_test:
         found = [(node.lineno, node.value) for node in ast.walk(ast.parse(text))
                  if isinstance(node, ast.Constant) and isinstance(node.value, str) and not _is_docstring(node, text)]
     else:
@@ -97,7 +103,7 @@ def _cpp_comments(text):
     return found
 
 
-def _cpp_strings(text):
+def _cpp_strings(text, is_test):
     """Joins string literals that are separated only by white space."""
     found, end = [], -1
     for match in _CPP_TOKEN.finditer(text):
@@ -108,11 +114,12 @@ def _cpp_strings(text):
             continue  # this string is the path in an #include
         value = match[0][1:-1] if match[0][0] == '"' else match[0][match[0].index("(") + 1:match[0].rindex(")")]
         if end >= 0 and not text[end:match.start()].strip():
-            found[-1] = (found[-1][0], found[-1][1] + value)
+            found[-1] = (*found[-1][:2], found[-1][2] + value)
         else:
-            found.append((text.count("\n", 0, match.start()) + 1, value))
+            is_named = not is_test or _NAME_OF_TEST.search(text, max(0, line_start - 80), match.start())
+            found.append((text.count("\n", 0, match.start()) + 1, is_named, value))
         end = match.end()
-    return found
+    return [(line, value) for line, is_named, value in found if is_named]
 
 
 def _python_comments(text):
