@@ -4,14 +4,10 @@ import json
 import pathlib
 import shutil
 import subprocess
-import sys
 import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
-from checks import sentences  # noqa: E402
-
 GOOD_HEADER = """// Counts.
 #pragma once
 
@@ -296,21 +292,6 @@ target_include_directories(checkout PRIVATE .)
         self.write("policies/plan/added.cpp", GOOD_SOURCE.replace("four_times", "FourTimes"))
         self.compile_sources("policies/plan/count.cpp", "policies/plan/added.cpp")
         self.expect_problem("tidy", "policies/plan/added.cpp:5:", "readability-identifier-naming")
-
-
-class SentencesTest(unittest.TestCase):
-    def test_a_test_has_names_and_messages_and_a_product_has_all_strings(self):
-        text = ('TEST_CASE(\n    "a count is "\n    "doubled once more") {\n'
-                '  CHECK(error == "the count of two is too large");\n  INFO("while the counts are doubled");\n}\n')
-        names = [(2, "a count is doubled once more"), (5, "while the counts are doubled")]
-        self.assertEqual(sentences.strings("tests/policies/count_test.cpp", text), names)
-        self.assertEqual(sentences.strings("policies/count.cpp", text),
-                         [names[0], (4, "the count of two is too large"), names[1]])
-        self.assertEqual(sentences.strings("tests/scripts/count_test.py", 'X = "the count of two is too large"\n'), [])
-
-    def test_a_program_inside_a_shell_script_has_no_comments(self):
-        self.assertEqual(sentences.comments("scripts/count.sh", "#include <count>\n#if TWO\n# Counts to two.\n#endif\n"),
-                         [(3, "Counts to two.")])
 
 
 class CommandTest(CheckoutTest):

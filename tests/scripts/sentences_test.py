@@ -56,6 +56,19 @@ class SentencesTest(unittest.TestCase):
                          [(1, "Counts regions."), (4, "Note [Counting]"), (7, "regions that ran, without empty ones"),
                           (9, "another comment")])
 
+    def test_a_test_has_names_and_messages_and_a_product_has_all_strings(self):
+        text = ('TEST_CASE(\n    "a count is "\n    "doubled once more") {\n'
+                '  CHECK(error == "the count of two is too large");\n  INFO("while the counts are doubled");\n}\n')
+        names = [(2, "a count is doubled once more"), (5, "while the counts are doubled")]
+        self.assertEqual(sentences.strings("tests/policies/count_test.cpp", text), names)
+        self.assertEqual(sentences.strings("policies/count.cpp", text),
+                         [names[0], (4, "the count of two is too large"), names[1]])
+        self.assertEqual(sentences.strings("tests/scripts/count_test.py", 'X = "the count of two is too large"\n'), [])
+
+    def test_a_program_inside_a_shell_script_has_no_comments(self):
+        self.assertEqual(sentences.comments("scripts/count.sh", "#include <count>\n#if TWO\n# Counts to two.\n#endif\n"),
+                         [(3, "Counts to two.")])
+
     def test_strings_of_a_source_are_joined_and_short_ones_left_out(self):
         self.assertEqual(sentences.strings("count.cpp", SOURCE),
                          [(11, "needs a plan of its own"), (13, "// no comment, and a raw string")])
