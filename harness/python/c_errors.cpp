@@ -18,7 +18,7 @@ void throw_host_error(ErrorKind kind, const char* message) {
 }  // namespace
 }  // namespace rematch::c_call
 
-using namespace rematch::c_call;  // for the C functions below, which belong to no namespace
+using namespace rematch::c_call;
 
 extern "C" {
 

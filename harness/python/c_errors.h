@@ -1,5 +1,5 @@
-// Makes ops raise the engine's errors as the right Python classes. LibTorch's Python binding asks
-// an exception of type PyTorchError which Python class to raise.
+// Converts errors that the engine throws inside an op to the right Python classes. LibTorch's
+// Python binding asks an exception of type PyTorchError which Python class to raise.
 #pragma once
 
 #include <exception>

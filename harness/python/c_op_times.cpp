@@ -20,7 +20,7 @@
 #include "policies/trace/measured_profile.h"
 #include "policies/trace/profile_json.h"
 
-using namespace rematch;  // for the C functions below, which belong to no namespace
+using namespace rematch;
 using namespace rematch::c_call;
 
 // Measures op times. Shows its progress after two seconds.

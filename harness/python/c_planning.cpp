@@ -89,9 +89,8 @@ std::optional<HostLink> host_link_asked(const Json& request, const Profile& prof
   return HostLink{rate, rate, "data sheet of " + std::string(sheet->name)};
 }
 
-// Returns the requested budget. The request may instead give the bytes that remain after
-// parameters, constants and the optimizer's state. In that case, returns the sum of all of these
-// bytes.
+// Returns the requested budget. For a request with `free_bytes`, adds the bytes of parameters,
+// constants and the optimizer's state.
 std::optional<Bytes> budget_asked(const Trace& trace, const Json& request,
                                   OptimizerKind optimizer) {
   if (request.contains("budget_bytes")) {
@@ -114,7 +113,7 @@ std::vector<Plan> baselines_asked(const Trace& trace, const Profile& profile, co
   return plans;
 }
 
-// Takes the device memory from the data sheet on which the profile is based.
+// Sets the device memory in `record` to the size in the profile's data sheet.
 void take_card_of(const Profile& profile, const Trace& trace, FrontRecord& record) {
   const DeviceSheet* const sheet = sheet_of(profile);
   record.device_memory = sheet->memory;
@@ -148,7 +147,7 @@ FrontRecord searched(const Trace& trace, const Json& request) {
 }  // namespace
 }  // namespace rematch::c_call
 
-using namespace rematch;  // for the C functions below, which belong to no namespace
+using namespace rematch;
 using namespace rematch::c_call;
 
 extern "C" {

@@ -82,7 +82,7 @@ void put_head(const Json& head, Trace& trace) {
 }  // namespace
 }  // namespace rematch::c_call
 
-using namespace rematch;  // for the C functions below, which belong to no namespace
+using namespace rematch;
 using namespace rematch::c_call;
 
 extern "C" {

@@ -1,6 +1,5 @@
 // The engine, the tracer and the predictor as C functions. Python calls them through ctypes, in a
-// process that has imported torch. Most functions take no tensors, because the engine sees the
-// calling thread's ops below autograd.
+// process that has imported torch.
 //
 // A function that fails returns -1 or null, and rematch_error() then returns the reason. A returned
 // text is valid until the thread's next call. Tensors are passed as TensorImpls (tensor._cdata).
@@ -64,8 +63,8 @@ REMATCH_PYTHON_EXPORT int rematch_note_pointer_taken(void* tensor, int is_lastin
 // Returns a hash of the tensor's content; 0 for a tensor without memory. The ops that compute the
 // hash are not recorded.
 REMATCH_PYTHON_EXPORT std::uint64_t rematch_hash(void* tensor);
-// Returns the number of ops that traces of this process have seen write to an argument that their
-// schema does not mark. Later records treat these arguments as written.
+// Returns how many ops traces of this process have found to write to an argument without marking it
+// in their schema.
 REMATCH_PYTHON_EXPORT std::int64_t rematch_num_silent_writers();
 
 // Begins an opaque call, which is recorded as one op: see harness/engine/record/opaque_call.h.
@@ -88,30 +87,30 @@ REMATCH_PYTHON_EXPORT void rematch_end_hidden(RematchHidden* section);
 REMATCH_PYTHON_EXPORT RematchCheckpoint* rematch_make_checkpoint(const char* plan_json,
                                                                  const char* schedule,
                                                                  int refuses_mismatch);
-// Returns how many passes through regions left the plan, over all threads.
+// Returns how often a region ran different ops than planned, over all threads.
 REMATCH_PYTHON_EXPORT std::int64_t rematch_num_left(const RematchCheckpoint* checkpoint);
 // Returns Checkpoint::departures() as a JSON list.
 REMATCH_PYTHON_EXPORT const char* rematch_departures(const RematchCheckpoint* checkpoint);
 // Returns Checkpoint::recompute_differences() as a JSON list.
 REMATCH_PYTHON_EXPORT const char* rematch_recompute_differences(
     const RematchCheckpoint* checkpoint);
-// Names tensors whose content may be missing between forward and backward: see
-// harness/engine/record/gathered.h. `is_back` takes a tensor, and returns 1 if its content is the
-// same as in forward.
+// Registers tensors whose content may be missing between forward and backward: see
+// harness/engine/record/gathered.h. `is_back` returns 1 if the tensor has the same content as in
+// forward.
 REMATCH_PYTHON_EXPORT int rematch_add_gathered(RematchCheckpoint* checkpoint, void* const* tensors,
                                                int num_tensors, int (*is_back)(void* tensor));
 REMATCH_PYTHON_EXPORT void rematch_free_checkpoint(RematchCheckpoint* checkpoint);
 // Records this thread's forward passes until rematch_end_recording(). `verifies` is 1 for
-// Verify::kRecomputedOps. `is_whole` is 0 if the program failed meanwhile, so that regions may be
-// incomplete. rematch_end_recording() ends the recording even if it fails. It returns a RegionsRun
-// (harness/engine/recording.h), or -1 on failure.
+// Verify::kRecomputedOps. `is_whole` is 0 if the forward pass failed. rematch_end_recording()
+// returns a RegionsRun (harness/engine/recording.h), or -1 on failure. Even then, the recording has
+// ended.
 REMATCH_PYTHON_EXPORT RematchRecording* rematch_begin_recording(RematchCheckpoint* checkpoint,
                                                                 int verifies);
 REMATCH_PYTHON_EXPORT int rematch_end_recording(RematchRecording* recording, int is_whole);
 
-// Traces one training step in three parts: see TraceSession. `device` is the device of the loss.
-// `head_json` contains the trace's model, dimensions, dtype, parameter_bytes, parameters,
-// constant_bytes and opaque_functions.
+// Traces one training step, as TraceSession does. `device` is the device of the loss. `head_json`
+// contains the trace's model, dimensions, dtype, parameter_bytes, parameters, constant_bytes and
+// opaque_functions.
 REMATCH_PYTHON_EXPORT RematchTrace* rematch_begin_trace();
 REMATCH_PYTHON_EXPORT int rematch_end_forward(RematchTrace* trace, const char* device);
 REMATCH_PYTHON_EXPORT const char* rematch_finish_trace(RematchTrace* trace, const char* head_json);
@@ -125,7 +124,7 @@ REMATCH_PYTHON_EXPORT RematchWatch* rematch_begin_watch(const char* device, void
                                                         int num_parameters, void* const* frozen,
                                                         int num_frozen);
 REMATCH_PYTHON_EXPORT const char* rematch_end_watch(RematchWatch* watch);
-// Sets whether this thread's following ops belong to the optimizer (1) or not (0).
+// Sets whether the ops that this thread runs from now on belong to the optimizer.
 REMATCH_PYTHON_EXPORT void rematch_set_in_optimizer(int is_in_optimizer);
 
 // Returns the plan of a policy for a trace.
@@ -134,13 +133,13 @@ REMATCH_PYTHON_EXPORT const char* rematch_resolve(const char* trace_json, const 
 // uses the shape of the trace.
 REMATCH_PYTHON_EXPORT const char* rematch_predict(const char* trace_json, const char* plan_json,
                                                   const char* schedule, const char* optimizer);
-// Combines the plans of steps that run different ops. Both arguments are JSON lists, in the same
-// order.
+// Combines plans for steps that run different ops. Each argument is a JSON list with one entry for
+// each step.
 REMATCH_PYTHON_EXPORT const char* rematch_combine(const char* traces_json, const char* plans_json);
 // Searches for plans. Returns the front, as JSON of schema rematch.front. `request_json` contains
-// either `device`, whose data sheet gives the op times, or `profile`, the JSON of a profile. It may
-// also contain schedule, optimizer, points and baselines. Baselines are policies; policies that do
-// not apply to the model are skipped. If it contains budget_bytes, the front contains an answer.
+// either `device`, whose data sheet gives the op times, or `profile`, the JSON of a profile.
+// Baselines are policies; policies that do not apply to the model are skipped. If `request_json`
+// contains budget_bytes, the front contains the best plan within the budget.
 REMATCH_PYTHON_EXPORT const char* rematch_search(const char* trace_json, const char* request_json);
 // Returns a front as an HTML page.
 REMATCH_PYTHON_EXPORT const char* rematch_render_front(const char* name, const char* front_json);

@@ -35,14 +35,13 @@ std::vector<at::Tensor> gradients_of(const std::vector<at::Tensor>& parameters) 
 
 }  // namespace
 
-// Watches a program for a while: counts the ops that all its threads execute, and the bytes that
-// its tensors hold. Detects the end of forward itself, because the program does not mark it.
+// Counts the ops that all threads of a program execute, and the bytes that its tensors hold.
+// Detects the end of forward itself, because the program does not mark it.
 class ProgramWatch final : public OpObserver {
  public:
   // Starts to watch the memory of `device`, if it is counted: always on an accelerator, and after
-  // install_counting_allocators() on devices cpu and meta. Call this only when this watch is
-  // already the observer of the process, because this function resets memory tags, which an earlier
-  // watch may still use. `frozen` are the model's weights that do not train.
+  // install_counting_allocators() on devices cpu and meta. Resets memory tags, so no other watch
+  // may be active. `frozen` are the model's weights that do not train.
   void watch_memory(c10::Device device, const std::vector<at::Tensor>& parameters,
                     const std::vector<at::Tensor>& frozen) {
     if (!is_counted(device)) return;
@@ -136,7 +135,7 @@ Json json_of(const CountsRecord& counts, const std::optional<MemoryRecord>& memo
 }  // namespace
 }  // namespace rematch::c_call
 
-using namespace rematch;  // for the C functions below, which belong to no namespace
+using namespace rematch;
 using namespace rematch::c_call;
 
 extern "C" {

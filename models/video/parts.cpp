@@ -61,7 +61,7 @@ Projected project(const Attention& attention, const at::Tensor& x_BND,
   {
     const Scope scope(scope_names::kQkv);
     const at::Tensor input_BND = enter(x_BND, attention.parallel);
-    // Every rank has the whole text, so the text is copied and not gathered.
+    // The text is not split over ranks, so it need not be gathered.
     const at::Tensor context =
         context_BLD.is_same(x_BND) ? input_BND : copy(context_BLD, attention.parallel.axis);
     result.q = apply_linear(attention.query, input_BND);

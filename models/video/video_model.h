@@ -63,8 +63,8 @@ inline at::Tensor copy_as(const at::Tensor& x, at::IntArrayRef sizes) {
 //   text               [batch, text_tokens, text_dim]
 //   mask               [batch, text_tokens]: 1 for a word, 0 for padding; only if text is masked
 //
-// Under ulysses the model takes this rank's part of the tokens. Under sp the ranks of tp split the
-// tokens between blocks.
+// Under ulysses, each rank has a part of the tokens in the whole model. Under sp, each rank of tp
+// has a part of the tokens in the residual stream.
 //
 // A Block must define a constructor (parameters, name, spec) and forward(x_BND, conditions, table).
 // It must also define static functions make_table(grid, spec, device) and modulation_dtype(model's
@@ -200,8 +200,7 @@ class VideoModel final : public Model {
     x = apply_linear(time_projection_, x);
     x = x.view({grid_.batch, 6, x.size(1) / 6});
     x = x.to(Block::modulation_dtype(dtype_));
-    // Every rank modulates its own tokens only. copy() therefore sums the gradient over the ranks,
-    // once for all blocks.
+    // Every rank modulates only its own tokens, so copy() sums the gradient over the ranks.
     embedded.conditions.modulation_B6D = copy(std::move(x), sequence_);
   }
 
@@ -243,7 +242,7 @@ class VideoModel final : public Model {
     return x.to(at::kFloat);
   }
 
-  // Returns the mean squared error of the velocity against noise - latents.
+  // Returns the mean squared difference between the velocity and (noise - latents).
   at::Tensor flow_matching_loss(const at::Tensor& velocity, const at::Tensor& latents,
                                 const at::Tensor& noise) const {
     const Scope scope(scope_names::kLoss);
@@ -269,7 +268,7 @@ class VideoModel final : public Model {
   std::int64_t patch_extent_;
   at::ScalarType dtype_;
   Ops ops_;
-  // ulysses_ splits the tokens everywhere; sequence_ splits them only between blocks
+  // axes over which ulysses and sp split the tokens
   RankAxis ulysses_, sequence_;
   Parameters parameters_;
   RotaryTable table_;

@@ -1,4 +1,4 @@
-// Makes a plan with one region per block, in which a planner fills in what each block saves.
+// Makes plans with one region per block from the ops that a planner saves in each block.
 #pragma once
 
 #include <string>

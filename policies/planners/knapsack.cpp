@@ -18,15 +18,15 @@ std::int64_t quantized(double memory) {
   return static_cast<std::int64_t>(std::nearbyint(memory * kSteps));
 }
 
-// A set of items, with its total memory and total runtime.
+// The total memory and runtime of a set of items.
 struct Label {
   double memory = 0;
   double runtime = 0;
-  OptionalIndex last;  // index into the choice lists of items
+  OptionalIndex last;  // the set, as an index into the lists of chosen items
 };
 
-// Returns `labels`, and for each of them a copy that also contains the item. Drops copies above the
-// budget and dominated labels. The result is sorted by ascending memory and ascending runtime.
+// Returns the sets in `labels`, and each of these sets with `item` added. Drops sets above the
+// budget and dominated sets. The result is sorted by ascending memory and ascending runtime.
 std::vector<Label> with_item(const std::vector<Label>& labels, const KnapsackItem& item, int index,
                              double budget, ChoiceLists<int>& chosen) {
   std::vector<Label> merged;
@@ -78,8 +78,8 @@ class Order {
 
   int operator[](std::size_t place) const { return places_[place]; }
 
-  // Returns an upper bound of the runtime that items from `place` on can save within `memory`. The
-  // bound treats items as divisible.
+  // Returns an upper bound of the runtime that the items from index `place` on can save within
+  // `memory`. Treats items as divisible.
   double bound(std::size_t place, double memory) const {
     const double full = sums_[place].memory + memory;
     const auto after =
@@ -102,8 +102,8 @@ class Order {
 };
 
 // Fills the budget with the items in this order, and returns the runtime saved. The search uses the
-// result as a lower bound. Adds memory in the same order as with_item(), so rounding cannot make
-// the bound unreachable. With an unreachable bound, the search would drop every partial solution.
+// result as a lower bound. Adds memory in the same order as with_item(), so that both round
+// equally.
 double greedy_runtime(const std::vector<KnapsackItem>& items, const Order& order, double budget) {
   KnapsackItem sum;
   for (std::size_t place = 0; place < items.size(); ++place) {

@@ -40,8 +40,7 @@ class Block {
     find_distances();
   }
 
-  // Returns the items of the knapsack: ops that must not be recomputed unless the knapsack drops
-  // them.
+  // Returns the items of the knapsack: ops that are recomputed only if the knapsack drops them.
   std::vector<int> items() const {
     std::vector<int> ops;
     for (std::size_t op = 0; op < needed_.size(); ++op) {
@@ -135,7 +134,7 @@ class Block {
   const Trace& trace_;
   RegionGraph graph_;
   std::vector<RegionUse> uses_;
-  // indexed by op: whether recompute must run the op for backward if nothing is saved
+  // indexed by op: whether backward needs the op to be recomputed if nothing is saved
   std::vector<bool> needed_;
   std::vector<int> distances_;  // indexed by op
 };

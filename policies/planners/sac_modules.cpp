@@ -197,8 +197,8 @@ class SacSearch {
   }
 
   // Returns the undecided module whose decision changes the cost most, or nullopt if all modules
-  // are decided. Fills `solution` with the rounded choices. Leaves solution.discards empty if both
-  // a module and a module inside it would be checkpointed.
+  // are decided. Stores the rounded choices in `solution`. Clears solution.discards if these
+  // choices checkpoint a module inside a checkpointed module.
   std::optional<std::size_t> undecided(const Relaxed& relaxed, SacSolution& solution) const {
     std::optional<std::size_t> worst;
     double most = kTolerance;

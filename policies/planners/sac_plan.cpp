@@ -161,7 +161,7 @@ SacOps sac_ops_of(const Trace& trace, const Profile& profile, OpRange range) {
     if (op.draws_random) ops.random.push_back(index);
     if (!op.writes.empty()) ops.in_place.emplace_back(index, maker.at(op.writes.front()));
   }
-  // The op that reads the region's output keeps the output anyway, so saving the output costs
+  // The region's output is kept in any case, for the op that reads it. So saving the output costs
   // nothing.
   for (OpId id = range.end; id-- > range.first;) {
     if (trace.ops[id].is_view || !trace.ops[id].writes.empty()) continue;
@@ -203,8 +203,8 @@ std::vector<FittedLine> sac_tradeoff(const SacOps& ops) {
   std::stable_sort(order.begin(), order.end(),
                    [](const Group& a, const Group& b) { return a.worth() > b.worth(); });
   order.push_back(stored);
-  // Makes the curve an upper bound: each share of bytes is increased slightly and paired with the
-  // time of the next, larger share.
+  // Makes the curve an upper bound: shifts each share of bytes by kShift, and pairs the share with
+  // the time of the next, larger share.
   constexpr double kShift = 1e-2;
   std::map<double, double> curve;
   const auto add = [&] {

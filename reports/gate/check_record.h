@@ -25,7 +25,8 @@ inline CheckRecord& decide(CheckRecord& check, GateVerdict verdict, std::string 
   return check;
 }
 
-// Makes a loss check without a verdict. Records in it how much the reference's runs differ.
+// Makes a loss check without a verdict. Sets only its name, tier and the noise of the reference's
+// runs.
 inline CheckRecord loss_check(std::string check, std::string tier, const LossArm& reference) {
   CheckRecord record;
   record.check = std::move(check);

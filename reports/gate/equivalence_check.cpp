@@ -68,8 +68,7 @@ RunSpread spread_of_run(const std::vector<double>& candidate,
   return {std::sqrt((above * own + below * other) / (above + below)), false};
 }
 
-// All runs of an arm have the same mean. The difference of the means is therefore exact, and chance
-// plays no part.
+// All runs of an arm have the same mean, so the difference of the means has no error.
 void judge_without_noise(CheckRecord& check) {
   const bool is_within = *check.measured <= *check.limit;
   check.noise->detects =

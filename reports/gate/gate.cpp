@@ -87,8 +87,7 @@ class Gate {
   LossArms reference_arms_;
   // ops that --expect names, but that are unknown to the reports and to this build
   std::set<std::string> unknown_ops_;
-  // Training labels of reference points that were compared with points of another policy. See
-  // training_label().
+  // training_label() of each reference point that was compared with a point of another policy
   std::unordered_set<std::string> stand_ins_;
   GateRecord record_;
 };
@@ -111,8 +110,8 @@ bool Gate::needs_reference() const {
   return settings_.loss || settings_.max_loss_difference || settings_.max_slowdown;
 }
 
-// Returns the policy with which a point is compared. If the reference is another report, a point of
-// the same policy in that report takes precedence.
+// Returns the policy with which a point is compared, unless the reference is another report that
+// contains the point's own policy.
 std::string Gate::reference_name(const PointRecord& point) const {
   if (settings_.reference_policy) return *settings_.reference_policy;
   return point.parity ? point.parity->reference : "none";
@@ -185,9 +184,8 @@ bool Gate::is_gated(const std::string& policy) const {
 }
 
 // Lists points that the reference finished and that the report lacks. Skips reference points that
-// were compared with points of another policy. If only plain limits are checked, or if
-// --reference-policy names one policy for all points, lists only requested policies that occur
-// nowhere in the report.
+// were compared with points of another policy. If no check needs a reference, or if
+// --reference-policy is given, lists only requested policies that occur nowhere in the report.
 void Gate::list_missing() {
   if (&report_ == reference_) return;
   const bool is_measure = needs_reference() && !settings_.reference_policy;

@@ -96,7 +96,7 @@ std::optional<NoCommonSteps> CurveGate::without_common_step(const RunLosses& cur
     return of.file + " has steps " + std::to_string(of.points.front().step) + " to " +
            std::to_string(of.points.back().step);
   };
-  return NoCommonSteps{"no step is in both: " + range(curve) + ", " + range(base()) +
+  return NoCommonSteps{"the curves have no common step: " + range(curve) + ", " + range(base()) +
                        "; count steps from the same start and log them at the same interval"};
 }
 

@@ -89,9 +89,8 @@ Rounds rounds_of(const PointRecord& point) {
   return rounds;
 }
 
-// True if the rounds of the two points alternated. Rounds can alternate only if one command timed
-// both points. Both points then name the same reference and have the same start times. Reports of
-// earlier builds do not record start times.
+// True if the rounds of the two points alternated. In this case, both points have the same
+// reference and the same start times. Reports of earlier builds contain no start times.
 bool took_turns(const PointRecord& point, const PointRecord& reference, Measured measured) {
   const bool is_one_report = measured == Measured::kInOneReport;
   if (!is_one_report && measured != Measured::kInMergedReport) return false;

@@ -14,8 +14,8 @@ CheckRecord check_expectation(const PointRecord& point, const Expectation& expec
 bool is_unknown_op(const std::string& name, const Report& report, const Report* reference);
 CheckRecord refuse_unknown_op(const Expectation& expectation, const Report& report);
 
-// Whether two points come from one report, from a merged report, from one environment, or from none
-// of these. In a merged report, only the points' own records show whether their rounds alternated.
+// How two points were measured: in one report, in a merged report, in two reports with equal
+// environments, or in different environments.
 enum class Measured : std::uint8_t { kInOneReport, kInMergedReport, kInOneEnvironment, kApart };
 
 // Compares the step time with the reference's. Uses the ratio of paired rounds if one report

@@ -63,8 +63,8 @@ std::optional<CheckRecord> check_gradients(const LossArm& candidate) {
 
 namespace {
 
-// Returns one line that names the first bits that tier T0 needs and a step lacks, or "" if no bits
-// are missing.
+// Returns a line about the first step that lacks bits which tier T0 compares, or "" if no bits are
+// missing.
 std::string unrecorded(const LossArm& arm) {
   for (const Steps& run : arm.runs) {
     for (std::size_t step = 0; step < run.size(); ++step) {

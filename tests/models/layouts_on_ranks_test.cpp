@@ -300,11 +300,12 @@ REMATCH_LAYOUT_TEST("ulysses of ltx", kTwo, {"ltx_small", "ulysses=2", kVideo});
 REMATCH_LAYOUT_TEST("tp of wan", kTwo, {"wan_small", "tp=2", kVideo});
 REMATCH_LAYOUT_TEST("tp and ulysses of ltx", kFour, {"ltx_small", "tp=2,ulysses=2", kVideo});
 REMATCH_LAYOUT_TEST("sp of wan", kTwo, {"wan_small", "tp=2,sp", kVideo});
-REMATCH_LAYOUT_TEST("sp of one video", kFour, {"wan_small", "tp=4,sp", with(kVideo, "batch", 1)});
+REMATCH_LAYOUT_TEST("sp of wan with one video", kFour,
+                    {"wan_small", "tp=4,sp", with(kVideo, "batch", 1)});
 REMATCH_LAYOUT_TEST("sp and ulysses of ltx", kFour, {"ltx_small", "tp=2,sp,ulysses=2", kVideo});
-REMATCH_LAYOUT_TEST("sp of fused ltx", kFour,
+REMATCH_LAYOUT_TEST("sp of ltx with fused ops", kFour,
                     {"ltx_small", "tp=2,sp,fsdp=2", with(kVideo, "fused_ops", 1)});
-REMATCH_LAYOUT_TEST("tp of fused wan", kFour,
+REMATCH_LAYOUT_TEST("tp of wan with fused ops", kFour,
                     {"wan_small", "tp=2,fsdp=2", with(kVideo, "fused_ops", 1)});
 REMATCH_LAYOUT_TEST("tp and ep", kFour, {"moe_small", "tp=2,ep=2", kMoe});
 REMATCH_LAYOUT_TEST("sp and ep", kFour, {"moe_small", "tp=2,sp,ep=2", kMoe});

@@ -30,8 +30,7 @@ WIDTH = 100
 BYTES = ("after_forward_bytes", "peak_bytes", "after_backward_bytes")
 MAX_STEPS = 5
 RANKS = 2
-# Views, which are not counted. They cost nothing, and their counts differ: torch_remat adds views of its own, and the
-# engine runs the views in saved regions again. set_ puts recomputed data into a tensor that backward reads.
+# Ops that are not counted, because they cost nothing and torch_remat runs other views than the engine.
 VIEWS = (
     "aten::as_strided",
     "aten::split.Tensor",
@@ -112,8 +111,8 @@ def measure_once(counting, model, batch, regions):
 
 
 def measure(counting, model, batch, policy, regions):
-    """Repeats the step until two steps in a row agree. The first step may differ, because the first checkpoint imports
-    Python modules, which keeps frames alive."""
+    """Repeats the step until two consecutive steps agree. The first step may differ, because the first checkpoint
+    imports Python modules."""
     regions.before_op = counting.see_ops_of_mode
     previous = None
     for _ in range(MAX_STEPS):

@@ -10,8 +10,8 @@ VERSION = "0.2.2"
 
 
 class SavedRegions(Regions):
-    """`save` names parts of a block, such as "attention" or "self_attention.core". Recompute reads the results of all
-    saved parts, except those in `unread`."""
+    """`save` names the saved parts of a block, such as "attention" or "self_attention.core". `unread` names saved parts
+    whose results recompute does not read."""
 
     def __init__(self, *save, unread=()):
         super().__init__()
@@ -24,8 +24,8 @@ class SavedRegions(Regions):
         if name not in self.saved:
             return function(*inputs)
         result = torch_remat.region(function, name, recompute=False)(*inputs)
-        # torch_remat sees which ops read a tensor only inside modules. This result is read outside modules, so
-        # torch_remat must be told that recompute needs it.
+        # torch_remat detects only reads inside modules. This result is read outside of modules, so torch_remat must be
+        # told that recompute needs the result.
         if name not in self.unread:
             torch_remat.recompute_needs_tensor(result)
         return result

@@ -13,7 +13,7 @@ struct EngineFigures {
   MemoryRecord memory;
 };
 
-// Runs a step of the model under the plan. Requires what MetaModel requires.
+// Runs a step of the model under the plan.
 EngineFigures run_on_meta(MetaModel& model, const Plan& plan, Schedule schedule);
 
 }  // namespace rematch::testing

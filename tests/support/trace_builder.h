@@ -61,7 +61,7 @@ class TraceBuilder {
   void last_op_draws();
 
   bool needs_grad(ValueId value) const { return needs_grad_[value]; }
-  bool was_packed(ValueId value) const;  // whether any value of its storage was packed
+  bool was_packed(ValueId value) const;  // whether any value in the same storage was packed
   const Shape& shape(ValueId value) const;
   Trace& trace() { return trace_; }
 

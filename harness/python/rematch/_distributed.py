@@ -1,9 +1,8 @@
 """Makes DTensors visible in a recorded step.
 
-An op on a DTensor is one op of the record. But torch reads and sets the local tensor of a DTensor as an attribute,
-which no op shows. So recorded steps run extra ops where a layer converts plain tensors to DTensors or back, and where a
-DTensor is redistributed. To this end, this module replaces private functions of torch. Outside of recorded steps, the
-replacements behave like the originals."""
+An op on a DTensor is one op of the record. But torch converts between a DTensor and its local tensor without an op. So
+this module replaces the private functions of torch that convert or redistribute DTensors. In recorded steps, the
+replacements run an op for each conversion. Elsewhere they behave like the originals."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ import torch
 
 from rematch._library import LIBRARY
 
-_layouts: list[Any] = []             # DTensorSpecs, to which records refer by index
+_layouts: list[Any] = []             # DTensorSpecs; records contain their indices
 _number_of: dict[Any, int] = {}      # index of each spec in _layouts
 _installed: list[Any] = []           # kept alive as long as the process
 
@@ -40,8 +39,7 @@ def _dtensor_class() -> Any:
 
 
 def _define_ops() -> torch.library.Library:
-    """Defines two ops that convert between a DTensor and its local tensor, on the same memory. Autograd functions call
-    them below autograd."""
+    """Defines two ops that convert between a DTensor and its local tensor, without a copy."""
     library = torch.library.Library("rematch", "FRAGMENT")
     library.define("local_of(Tensor(a) distributed) -> Tensor(a)")
     library.define("dtensor_of(Tensor(a) local, int layout) -> Tensor(a)")
@@ -61,7 +59,7 @@ def _dtensor_of(local: torch.Tensor, layout: int) -> Any:
 
 
 def _without_graph(tensor: torch.Tensor) -> torch.Tensor:
-    """Returns another tensor on the same memory that autograd does not treat as a view."""
+    """Returns a tensor with the same memory that autograd does not treat as a view of `tensor`."""
     keys = torch._C.DispatchKeySet(torch._C.DispatchKey.AutogradFunctionality) | \
         torch._C.DispatchKeySet(torch._C.DispatchKey.ADInplaceOrView)
     with torch._C._ExcludeDispatchKeyGuard(keys):

@@ -97,12 +97,12 @@ class _Calls:
     """The autograd functions that a traced step calls, and the arguments that they write to."""
 
     def __init__(self) -> None:
-        self.has_news = False  # True if a second trace would record some call differently
+        self.has_news = False  # True if a second trace would record a call differently
         self._written: dict[str, set[int]] = {}
         self._without_content: set[str] = set()  # functions whose arguments had no data to compare, as on device meta
 
     def noticed(self, function: _Function, run: Any) -> Any:
-        """Returns `run` with a wrapper that notes which arguments the function overwrites."""
+        """Wraps `run`, and records which arguments the function overwrites."""
         name = name_of(function)
 
         def noticing(*arguments: Any, **keywords: Any) -> Any:
@@ -117,7 +117,8 @@ class _Calls:
         return noticing
 
     def settle(self) -> None:
-        """Declares the functions that wrote unnoticed. Call this after the step."""
+        """Makes functions opaque if they overwrote an argument without raising its version. Call this after the
+        step."""
         self.has_news = has_learned_kernels()
         for name, written in self._written.items():
             known = _overwrites.get(name)

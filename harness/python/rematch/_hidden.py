@@ -1,10 +1,8 @@
 """Declares a plan's hidden effects in the process that runs the plan.
 
 Hidden effects are autograd functions and ops that write without torch's knowledge, and ops that cannot be repeated. The
-trace has found them. This module declares the functions by name; the engine declares the ops when a Checkpoint is made.
-Both are recognized when they run, no matter when their module is imported. If an imported module lacks a function or op
-that the plan names, this module warns: the function may have been renamed, and may still write. A module that is not
-imported causes no warning, because a step may run only some of the plan's ops."""
+trace has found them. Functions are recognized by name when they run, even if their module is imported later. This
+module warns if an imported module lacks a function or op that the plan names, because it may have been renamed."""
 
 from __future__ import annotations
 
@@ -24,8 +22,8 @@ class HiddenEffects:
 
     def __init__(self, plan: dict[str, Any]):
         self._num_modules = -1  # the size of sys.modules when the names were last looked up
-        # Maps each name that was not found yet to a function that looks it up again. This function returns "" if the
-        # name was found, None if the module of the name is not imported, and otherwise an error text.
+        # Maps each name that was not found yet to a function that looks it up. The function returns "" if it finds the
+        # name, None if the module is not imported, and otherwise an error message.
         self._unseen: dict[str, Callable[[], str | None]] = {}
         for each in plan.get("opaque_functions", []):
             declare_opaque(each["name"], each["overwrites"])

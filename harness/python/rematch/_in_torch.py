@@ -1,8 +1,8 @@
 """Hooks in torch's own Python code, for recorded steps.
 
 The hooks reject constructs that cannot be recorded, such as torch.utils.checkpoint inside a layer. They hide compiled
-functions from the record, and make torch wait for each collective where it begins. The hooks replace private functions
-of torch. Outside of recorded steps, the replacements behave like the originals."""
+functions from the record, and make torch wait for each collective at once. The hooks replace private functions of
+torch. Outside of recorded steps, the replacements behave like the originals."""
 
 from __future__ import annotations
 
@@ -122,9 +122,8 @@ def _replaced(module_name: str, path: str, make: Callable[[Any], Any]) -> None:
 
 def _hide_compiled_functions() -> None:
     """Detects the calls of compiled functions by the eval-frame callback that torch sets around them. A compiled
-    function requests its callback, sets it, runs, and restores the previous callback. A function under
-    torch.compiler.disable requests None, and in torch 2.15 sets no callback. Calls nest, so each callback is matched to
-    its call by the Python frame."""
+    function requests its callback, sets it, runs, and restores the previous callback. Calls nest, so each callback is
+    matched to its call by the Python frame."""
     def noting(callback_from_stance: Any) -> Any:
         def note_call(callback: Any) -> Any:
             found = callback_from_stance(callback)
@@ -154,8 +153,8 @@ def _hide_compiled_functions() -> None:
 
     _replaced("torch._dynamo.eval_frame", "_callback_from_stance", noting)
     _replaced("torch._dynamo.eval_frame", "_maybe_set_eval_frame", following)
-    # Some releases, such as torch 2.13, restore the dispatch keys that were set before the callback was requested.
-    # These keys do not yet exclude the engine's key, so it is excluded here again.
+    # Some releases, such as torch 2.13, reset the dispatch keys when a compiled function begins. So the engine's key is
+    # excluded again.
     _replaced("torch._C", "_ForceDispatchKeyGuard", keeping_hidden)
     _let_pass_higher_order_ops()
 
@@ -196,8 +195,8 @@ def _warn_of_checkpoint() -> None:
 
 
 def _wait_for_collectives() -> None:
-    """Makes DTensor wait for a collective where it begins. Otherwise the wait would happen inside the op that first
-    uses the result, where the record does not see it."""
+    """Makes DTensor wait for a collective at once. Otherwise the op that first uses the result would wait, and the
+    record would not contain the wait."""
     def make(maybe_wrap_tensor: Any) -> Any:
         def waiting(tensor: Any) -> Any:
             if _thread.num_recorded_steps > 0:

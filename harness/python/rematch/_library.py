@@ -26,8 +26,8 @@ class RematchError(RuntimeError):
 
 
 class Refused(RematchError):
-    """The program does something that no plan supports with equal bits. May also be raised by an op of a recorded step,
-    or by backward."""
+    """The program does something that no plan can support without changing results. Ops of a recorded step and backward
+    may raise this too."""
 
 
 class PlanError(RematchError, ValueError):

@@ -1,8 +1,7 @@
 """Tracks the raw pointers that a recorded step takes into tensors.
 
 A kernel that is launched without torch's dispatcher may write through such a pointer without raising a version counter.
-The record keeps a copy of content that may have been written. See Note [Hidden writes] in
-harness/engine/record/record.h."""
+See Note [Hidden writes] in harness/engine/record/record.h."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ NAMES = (
     "torch.utils._pytree.tree_leaves", "torch.nn.Module._call_impl",
     "torch.utils.checkpoint.CheckpointFunction.apply", "torch.autograd.function._SingleLevelFunction", "torch._C._get_schema",
     "torch._C._dispatch_get_all_op_names")
-# The function that begins a non-reentrant checkpoint. From torch 2.14 on, this function has the first name, and the
-# second name is a wrapper. In earlier releases, it has the second name.
+# Names of the function that begins a non-reentrant checkpoint: the first since torch 2.14, the second in earlier
+# releases.
 CHECKPOINT_BEGINNINGS = ("_checkpoint_without_reentrant_generator_impl", "_checkpoint_without_reentrant_generator")
 
 
@@ -33,7 +33,8 @@ def require() -> None:
 
 
 def checkpoint_beginning() -> str:
-    """Returns the name in CHECKPOINT_BEGINNINGS that this torch calls. Raises ImportError if torch has neither."""
+    """Returns the first of CHECKPOINT_BEGINNINGS that torch defines. Raises ImportError if torch defines none of
+    them."""
     names = [name for name in CHECKPOINT_BEGINNINGS if look_up(f"torch.utils.checkpoint.{name}") is not None]
     if not names:
         raise ImportError(missing(f"torch.utils.checkpoint.{CHECKPOINT_BEGINNINGS[-1]}"))

@@ -14,7 +14,7 @@ CHECKPOINTING = -1
 
 _autograd: Any = torch._C._autograd  # typed Any, because torch's stub file is incomplete
 
-_number_of: dict[tuple[Any, Any], int] = {}  # the keys are code objects of a pair of hooks, which the dict keeps alive
+_number_of: dict[tuple[Any, Any], int] = {}  # key: the code objects of a pack and an unpack hook
 _installed: list[Any] = []                   # kept alive as long as the process
 
 
@@ -30,8 +30,7 @@ def install() -> None:
 
 def number_of(pack: Any, unpack: Any) -> int:
     """Returns a number that identifies a pair of hooks by its code, because programs create new function objects in
-    every step. Returns CHECKPOINTING for hooks of a checkpointing library, which must be called exactly as often as
-    without a plan."""
+    every step. Returns CHECKPOINTING for hooks of a checkpointing library."""
     function = _function_of(pack)
     if "checkpoint" in str(getattr(function, "__module__", "")):
         return CHECKPOINTING

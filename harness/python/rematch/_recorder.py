@@ -27,7 +27,7 @@ class _Call:
         self.module = module
         self.depth = 1  # nesting depth of calls of the module
         self._step = step
-        self._handled = sys.exc_info()[1]  # the exception of an enclosing except block, if any
+        self._handled = sys.exc_info()[1]  # the exception that the program is handling, if any
         step.__enter__()
 
     def end(self) -> None:
@@ -111,7 +111,7 @@ def _is_running(module: torch.nn.Module, called: torch.nn.Module) -> bool:
             num_module += frame.f_locals["self"] is module
             num_called += frame.f_locals["self"] is called
         frame = frame.f_back
-    # If not even the current call has a frame, frames do not show which calls are running. In that case, assumes that
+    # If the stack does not even contain the current call, it does not show which calls are running. Then assumes that
     # the earlier call is running.
     return num_module > (module is called) or num_called == 0
 

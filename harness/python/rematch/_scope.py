@@ -42,9 +42,9 @@ class ScopeGroup:
         self.is_told_of_compiled_code = False
         self.has_model_run = False  # True once a recorded step has called the model or one of its children
         self.model: weakref.ref[torch.nn.Module] | None = None
-        # The key is Scope.whole.
+        # keyed by Scope.whole
         self.module_of: weakref.WeakValueDictionary[str, torch.nn.Module] = weakref.WeakValueDictionary()
-        self.bypassed: set[Scope] = set()  # scopes whose module ran by module.forward(x)
+        self.bypassed: set[Scope] = set()  # scopes whose module was called as module.forward(x)
         self.watch_handles: list[Any] = []
         _groups.add(self)
         _watched_groups.add(self)
@@ -73,7 +73,7 @@ class Scope:
         self.was_recorded = False
         self._encoded = name.encode()
         self._index = index
-        self._num_entered = 0  # if 0, leave() does nothing: forward failed before it entered the scope
+        self._num_entered = 0  # 0 if forward failed before it entered the scope; leave() then does nothing
         _scopes.add(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -95,8 +95,8 @@ class Scope:
         self._num_entered += 1
 
     def _name_in_running_scope(self) -> bytes:
-        """Returns the name of this scope relative to the innermost open scope. A container that the program only
-        iterates over opens no scope, so its name becomes part of the result."""
+        """Returns the name of this scope relative to the innermost open scope. A container that is never called opens
+        no scope, so its name becomes part of the result."""
         name, parent = self._encoded, self._parent
         while parent is not None and parent._num_entered == 0:
             name, parent = parent._encoded + b"." + name, parent._parent
@@ -179,8 +179,7 @@ def names_of_scopes() -> set[str]:
 
 
 def modules_of_scopes(checkpoint: object) -> list[tuple[torch.nn.Module, dict[str, torch.nn.Module]]]:
-    """Returns the models whose scopes open when the checkpoint is recorded. With each model, returns its modules by the
-    names of their scopes."""
+    """Returns each model whose scopes open when the checkpoint is recorded, with its modules by scope name."""
     served = [(group.model(), dict(group.module_of)) for group in _groups
               if group.model is not None and group.checkpoint in (None, checkpoint)]
     return [(model, module_of) for model, module_of in served if model is not None]

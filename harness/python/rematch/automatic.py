@@ -102,8 +102,8 @@ def auto(model: torch.nn.Module, step: Step | Sequence[Step], *, budget: str | i
 
 def _with_unrepeatable_ops_kept(model: torch.nn.Module, step: Callable[[], torch.Tensor], traced: dict[str, Any],
                                 blocks: dict[str, list[torch.nn.Module]] | None) -> dict[str, Any]:
-    """Recomputes every op once, and compares its results with those in forward. If the results of an op of another
-    library differ, declares that the op must be kept, and traces the step again. Returns the last trace."""
+    """Recomputes every op once, and compares its results with those in forward. If an op that torch does not define
+    gives different results, declares that plans must keep the op, and traces the step again. Returns the last trace."""
     for _ in range(MAX_KEPT_OPS):
         with announced("comparing the results of recomputed ops with their results in forward"):
             found = unrepeatable_ops(model, step, resolve(traced, "full"), blocks)
@@ -131,9 +131,9 @@ def _say_which_layers(model: torch.nn.Module) -> None:
 
 def _plan_for_all(searches: list[functools.partial[dict[str, Any]]], fronts: list[dict[str, Any]], which: str,
                   traces: list[dict[str, Any]], limit: int, schedule: str, optimizer: str) -> tuple[dict[str, Any], list[int]]:
-    """Combines the answers of all fronts into one plan. Returns the plan, and the peak of each step under it. A step
-    may need more bytes than under its own plan: if another step recomputes a layer, the layer becomes a region in this
-    step too. In that case, searches again with lower budgets and updates `fronts`."""
+    """Combines the answers of all fronts into one plan. Returns the plan, and the peak of each step under it. The
+    combined plan may exceed the limit although the plans do not. In that case, searches again with lower budgets and
+    updates `fronts`."""
     smallest = None
     for _ in range(MAX_SEARCHES_OF_A_STEP):
         plan = combine(traces, [front[which]["plan"] for front in fronts])
@@ -152,8 +152,8 @@ def _plan_for_all(searches: list[functools.partial[dict[str, Any]]], fronts: lis
 
 def _search_lower(searches: list[functools.partial[dict[str, Any]]], fronts: list[dict[str, Any]], which: str,
                   chosen: list[bool], excess: int) -> bool:
-    """Repeats the search for the steps that are true in `chosen`. The new budget of a step is its old peak minus
-    `excess`, but at least its lowest possible peak. Returns whether the peak of any answer fell."""
+    """Repeats the search for each step whose entry in `chosen` is true. The new budget of a step is its old peak minus
+    `excess`, but at least its lowest possible peak. Returns whether any peak is now lower."""
     is_any_lower = False
     for index, run in enumerate(searches):
         peak = fronts[index][which]["predicted_peak_allocated_bytes"]

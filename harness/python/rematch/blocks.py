@@ -35,9 +35,10 @@ def find_blocks(model: torch.nn.Module) -> Blocks:
 
       - Modules of a Sequential or a ModuleDict must be of one class, because such containers also hold parts that are
         not layers.
-      - A list of whole towers, each with a longer list of layers, is skipped; the towers' own lists are taken instead.
-      - A module outside of these lists is a layer too if it consists of the same parts as their layers, such as the
-        middle of a U-Net.
+      - A list of towers, such as a vision and a text encoder, is skipped; the lists of layers in the towers are taken
+        instead.
+      - A module outside of these lists is also a layer if it consists of the same parts as the layers in the lists. An
+        example is the middle of a U-Net.
       - If no list has two modules, a list with a single module is taken, because that module may run many times.
       - If the model itself is a list, the list is named "layers"."""
     return choose_blocks(model)[0]
@@ -68,7 +69,7 @@ def _blocks_in(module: torch.nn.Module, path: str, min_size: int, passed_over: B
         passed_over[path] = layers
     found: dict[torch.nn.Module, Blocks] = {}
     for name, child in children_of(module):
-        # A stage with a single layer counts as a list of layers too, because other stages have several layers.
+        # In a list of stages, a stage may have a single layer.
         is_stage = isinstance(module, torch.nn.ModuleList) and isinstance(child, torch.nn.ModuleList)
         found[child] = _blocks_in(child, f"{path}.{name}" if path else name, 1 if is_stage else min_size, passed_over)
     parts = {type(part) for child in found if isinstance(child, _CONTAINERS) for blocks in found[child].values()
@@ -81,7 +82,7 @@ def _blocks_in(module: torch.nn.Module, path: str, min_size: int, passed_over: B
 
 
 def _layers_of(module: torch.nn.Module) -> list[torch.nn.Module]:
-    """Returns the layers in a container, each once. Returns none if the container is not a list of layers."""
+    """Returns the layers in a container, each once. Returns an empty list if the container is not a list of layers."""
     if not isinstance(module, _CONTAINERS):
         return []
     children = [child for _, child in children_of(module)]
@@ -99,9 +100,9 @@ def _is_layer(module: torch.nn.Module) -> bool:
 
 
 def _is_list_of_towers(layers: list[torch.nn.Module]) -> bool:
-    """Returns whether the modules are towers. Towers have different classes, and each contains a list of layers that is
-    longer than `layers`. The layers in one tower have other classes than the layers in every other tower. The blocks of
-    a U-Net are not towers, because the lists inside them share classes."""
+    """Returns whether the modules are towers, such as a vision and a text encoder. Each tower contains a list of layers
+    that is longer than `layers`, and different towers share no class of layers. The blocks of a U-Net are not towers,
+    because they share classes of layers."""
     if len(layers) < 2 or len({type(layer) for layer in layers}) < len(layers):
         return False
     lists_of = [[_layers_of(each) for each in tower.modules()] for tower in layers]

@@ -65,8 +65,8 @@ def opaque_module(module: _Module) -> _Module:
 
 def keep_op(name: str) -> None:
     """Declares that an op of another library ("mylib::noisy") must be kept and never recomputed. Use this for an op
-    with state or random numbers that torch does not see. The declaration applies to this process; plans from later
-    traces apply it in other processes. auto() finds such ops itself. Raises RematchError if no op has this name."""
+    with state or random numbers that torch does not see. The declaration applies to this process, and to plans from
+    later traces in any process. auto() finds such ops itself. Raises RematchError if no op has this name."""
     if call("mark_unrepeatable", name) == 0:
         raise RematchError(f"there is no op {name!r}; write its name as 'library::op', after the library is imported")
 
@@ -151,7 +151,7 @@ def _argument_of(function: Callable[..., Any], signature: inspect.Signature | No
         return by_position[argument].name
     if isinstance(argument, int) and argument >= 0 and takes_more:
         return argument
-    raise ValueError(f"{_name_of(function)} has no argument {argument!r}; overwrites names its arguments, or their positions "
+    raise ValueError(f"{_name_of(function)} has no argument {argument!r}; overwrites takes names of arguments, or positions "
                      "from 0")
 
 

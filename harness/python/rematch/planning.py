@@ -41,8 +41,8 @@ def _warn_at_exit() -> None:
 
 
 class Report(list[dict[str, Any]]):
-    """Says how often steps left the plan: a list with one dict for each type of region that ran. Prints as a table,
-    which has a column "shape" only if a shape other than the first ran.
+    """Counts how often regions ran different ops than planned ("left the plan"): a list with one dict for each type of
+    region that ran. Prints as a table.
 
       - `shape`: 0 for the plan's first shape, i for its i-th other shape; `type`: the index of the region type.
       - `passes`: number of passes through such regions; `left`: how many of them left the plan.
@@ -75,8 +75,8 @@ class Checkpoint:
     recording() warns once for each kind of layer, and report() says how often it happened. With "refuse" the step
     raises PlanError.
 
-    A plan of combine() contains a plan for each of several shapes of a step. A step follows the shape whose ops it
-    runs, and leaves the plan only if its ops fit no shape.
+    A plan from combine() contains one plan for each shape of a step, such as padded and unpadded. A step follows the
+    plan for the ops that it runs.
 
     A checkpoint is immutable, so copy and deepcopy return the checkpoint itself. Pickle stores the plan and its
     settings; loading prepares the plan again."""
@@ -112,7 +112,7 @@ class Checkpoint:
 
     def report(self) -> Report:
         """Returns how often steps left the plan since this checkpoint was made. The result prints as a table. Also
-        warns of ops that gave different results when a step under verify_every recomputed them."""
+        warns of recomputed ops whose results differed, if verify_every is set."""
         require_checkpoint(self)
         self.warn_of_differences(stacklevel=3)
         return Report(json.loads(call("departures", self.handle)))
@@ -132,8 +132,7 @@ class Checkpoint:
         self._hidden.warn_of_missing_names()
 
     def expect_differences(self) -> None:
-        """Call this when a verified step begins. Its backward runs later, possibly after the last call, so differences
-        are also read at the end of the program."""
+        """Call this when a verified step begins. Its differences are known only after backward."""
         self._reported.is_expected = True
         _verified.add(self)
 
@@ -156,7 +155,7 @@ class Checkpoint:
         return ""
 
     def gathered_by(self, is_back: Callable[[torch.Tensor], bool], parameters: Iterable[torch.Tensor]) -> None:
-        """Names parameters whose content may be missing between forward and backward, as in DeepSpeed ZeRO-3, block
+        """Registers parameters whose content may be missing between forward and backward, as in DeepSpeed ZeRO-3, block
         swap, or with one buffer for several layers.
 
         Before backward reads such a parameter, the engine calls `is_back(parameter)`. This function must return whether
@@ -178,7 +177,7 @@ class Checkpoint:
         self._gathered |= set(known)
 
     def is_gathered(self, parameter: torch.Tensor) -> bool:
-        """Returns whether gathered_by() has named the parameter."""
+        """Returns whether gathered_by() has registered the parameter."""
         return parameter._cdata in self._gathered
 
     def __del__(self) -> None:
@@ -187,8 +186,7 @@ class Checkpoint:
                 self.warn_of_differences(stacklevel=2)
             LIBRARY.rematch_free_checkpoint(self.handle)
 
-    # Two objects with the same handle would free it twice. So a copy is the object itself, and unpickling makes a new
-    # handle.
+    # A copy is the object itself, because two objects would free the handle twice.
     def __copy__(self) -> Checkpoint:
         return self
 
@@ -204,7 +202,7 @@ class Checkpoint:
 
 
 def _whole_scope(first: str, scope: str) -> str:
-    """Returns the full scope of an op, such as layers.5.attention for "+2.attention" in a region that begins at
+    """Returns the full scope of an op. For example, "+2.attention" means layers.5.attention in a region that begins at
     layers.3."""
     match = re.fullmatch(r"\+([0-9]+)(?:\.(.*))?", scope)
     layers, _, number = first.rpartition(".")
@@ -227,7 +225,7 @@ class SearchedCheckpoint(Checkpoint):
 def require_checkpoint(checkpoint: object) -> None:
     """Raises TypeError unless the argument is an initialized Checkpoint."""
     if not isinstance(checkpoint, Checkpoint):
-        raise TypeError(f"a rematch.Checkpoint is needed, this is a {type(checkpoint).__name__}; make one of a plan: "
+        raise TypeError(f"a rematch.Checkpoint is needed, this is a {type(checkpoint).__name__}; make one from a plan: "
                         "rematch.Checkpoint(plan)")
     if checkpoint.handle is None:
         raise TypeError(f"this {type(checkpoint).__name__} was not initialized; call super().__init__(plan) in its __init__")
@@ -282,13 +280,13 @@ def resolve(trace: dict[str, Any] | Traces, policy: str) -> dict[str, Any]:
 
 
 def combine(traces: Traces, plans: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Returns one plan for steps that run different ops, such as padded and unpadded batches. Each such step is a
-    shape, with one trace and one plan.
+    """Returns one plan for steps that run different ops, such as padded and unpadded batches. Each of these steps is
+    called a shape, and has one trace and one plan.
 
-    The engine follows the shape whose ops the step runs. If one shape has a region at some scope, all shapes get a
-    region there. In a shape that recomputes nothing there, the region keeps what backward needs. Shapes that run the
-    same ops cannot be distinguished, so all get the plan of the shape that needs the most memory without checkpointing.
-    predict(traces, plan) returns the bytes of each shape under the combined plan.
+    The engine follows the shape whose ops the step runs. If one shape has a region at a scope, all shapes get a region
+    there, which may recompute nothing. Shapes that run the same ops get the same plan: the plan of the shape that needs
+    the most memory without checkpointing. predict(traces, plan) returns the bytes of each shape under the combined
+    plan.
 
     Raises PlanError for plans that do not belong to the traces, and for shapes that would issue different collectives in
     backward."""

@@ -160,7 +160,7 @@ def _say_what_left(checkpoint: Checkpoint, notes: _Notes) -> None:
 
 
 def _missing_scopes(checkpoint: Checkpoint, notes: _Notes) -> list[str]:
-    """Returns the plan's scopes that no module has. Warns if all scopes belong to another plan."""
+    """Returns the scopes that the plan needs and no module opens. Warns if modules have other scopes."""
     names = names_of_scopes()
     missing = [name for name in checkpoint.scope_names() if name not in names]
     if names and missing:

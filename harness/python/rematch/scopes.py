@@ -38,7 +38,7 @@ class BlockScopes:
                           for path, modules in blocks.items() for index, block in enumerate(modules)}
         self._block_names = {f"{path}.{index}" for path, index in self._index_of.values()}
         self._visited: set[int] = set()
-        self._scope: Scope | None = None  # any one of the scopes, through which their group is found
+        self._scope: Scope | None = None  # any one of the scopes; they share a group
         self._visit(model, "", "", None)
         if self._scope is not None:
             watch_model(model, self._scope)
@@ -85,7 +85,7 @@ class BlockScopes:
         if id(module) in self._index_of:
             return True
         if isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict)) or whole in self._block_names:
-            return False  # lists are never called; a module that is no layer may have the name of a layer
+            return False  # lists are never called, and another module must not use a layer's name
         return not any(id(each) in self._index_of for each in module.modules())
 
     def _hook(self, module: torch.nn.Module, scope: Scope, is_block: bool) -> None:
@@ -138,8 +138,8 @@ def _refuse_others(model: torch.nn.Module, blocks: Blocks) -> None:
 def _refuse_ungathered(model: torch.nn.Module, checkpoint: Checkpoint) -> None:
     for name, parameter in model.named_parameters():
         if hasattr(parameter, "ds_id") and not checkpoint.is_gathered(parameter):
-            raise Refused(f"{name} is a parameter of DeepSpeed ZeRO-3, whose content is gathered and freed; say when it is gathered, "
-                          "before scopes: checkpoint.gathered_by(lambda p: p.ds_status.name == 'AVAILABLE', "
+            raise Refused(f"{name} is a parameter of DeepSpeed ZeRO-3, whose content may be freed between forward and backward; "
+                          "before rematch.scopes(), call checkpoint.gathered_by(lambda p: p.ds_status.name == 'AVAILABLE', "
                           "model.parameters())")
 
 

@@ -51,9 +51,8 @@ def trace(model: torch.nn.Module, step: Callable[[], torch.Tensor] | Sequence[Ca
 
     `step()` runs forward and returns the loss; trace() runs backward. For a list of steps that run different ops, such
     as one with a padded batch, returns a list of traces. Clears gradients before and after, and restores generators and
-    buffers. A cache that the traced step fills, as a model's first step may, counts as allocated by the step. `blocks`
-    is as for scopes(). The model must have no scopes, and no recording may be open. Raises RematchError if step() runs
-    no layer."""
+    buffers. `blocks` is as for scopes(). The model must have no scopes, and no recording may be open. Raises
+    RematchError if step() runs no layer."""
     if not callable(step):
         return [trace(model, each, name=name, dimensions=dimensions, blocks=blocks) for each in steps_of("trace", step)]
     refuse_in_recorded_step("trace")
@@ -81,13 +80,12 @@ def distributed_parameter(model: torch.nn.Module) -> str | None:
 
 
 def _held(tensor: torch.Tensor) -> torch.Tensor:
-    """Returns the local tensor of a DTensor; any other tensor itself."""
+    """Returns the local tensor of a DTensor, and any other tensor unchanged."""
     return tensor._local_tensor if hasattr(tensor, "_local_tensor") else tensor
 
 
 def _traced(model: torch.nn.Module, step: Callable[[], torch.Tensor], head: dict[str, Any]) -> bytes:
-    """Traces the step. The trace may discover kernels that hide their writes. From then on, their calls are recorded
-    differently, so the step is traced again."""
+    """Traces the step. Traces it again if the trace has discovered hidden writes, because later traces record them."""
     for _ in range(MAX_TRACES):
         num_writers = LIBRARY.rematch_num_silent_writers()
         with _trace_begun() as handle:

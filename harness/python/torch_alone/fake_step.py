@@ -3,8 +3,8 @@
 import contextlib
 import sys
 
-# On fake tensors, the package transformers cannot see whether an attention mask is needed, so it would build a mask.
-# These replacements prevent this: a batch that is not packed and has no padding needs no mask.
+# Functions of the package transformers and their replacements. Without the replacements, transformers would build an
+# attention mask for fake tensors, even if the batch needs none.
 WITHOUT_DATA = {"transformers.masking_utils": {"is_tracing": lambda *_: False, "is_torchdynamo_exporting": lambda: False,
                                                "find_packed_sequence_indices": lambda *_: None}}
 

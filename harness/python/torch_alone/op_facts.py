@@ -11,8 +11,8 @@ aten = torch.ops.aten
 # tensor as a subclass. It then adds gradients, and biases of linear layers, out of place.
 IN_PLACE = {aten.add.Tensor: aten.add_.Tensor, aten.scatter_add.default: aten.scatter_add_.default,
             aten.scatter.src: aten.scatter_.src, aten.index_add.default: aten.index_add_.default}
-# The largest use counts that a tensor can have inside a mode's handler if only autograd holds the tensor. The handler's
-# variable, the op's arguments, autograd's buffer and the Python object each hold a reference.
+# A tensor with more uses inside a mode's handler has an owner besides autograd. The handler's variable, the op's
+# arguments, autograd's buffer and the Python object each hold a reference.
 MOST_USES = 4
 MOST_STORAGE_USES = 2
 

@@ -15,7 +15,7 @@ from torch_alone.op_facts import (IN_PLACE, MOST_USES, arguments_of, aten, draws
                                   in_backward_without_mode, is_of_the_mode, tensors_in)
 from torch_alone.step_tables import BytesBorn, StepTables
 
-NO_SEQUENCE_NUMBER = 1 << 63  # nodes that accumulate gradients have this number or a higher one
+NO_SEQUENCE_NUMBER = 1 << 63  # nodes that accumulate gradients have sequence numbers from here on
 
 
 class InLinear(TorchFunctionMode):
@@ -95,8 +95,7 @@ class Recorder(TorchDispatchMode):
         self.in_linear = InLinear()
         self._in_backward = False
         self._is_off = False  # True while the recorder's own ops run
-        self._unpacked = []  # saved tensors that were unpacked and that a backward formula may still hold, as indices
-                             # in packs
+        self._unpacked = []  # indices in packs: unpacked tensors that a backward formula may still hold
         self._saved = []  # weak references to SavedTensor objects, in the order of packs
         self._hooks = []
 
@@ -224,8 +223,7 @@ class Recorder(TorchDispatchMode):
 
     def _note_last_versions(self):
         """Sets the version of each saved tensor to the last version of its storage, because backward reads the last
-        content. Leaves the version unchanged if autograd knows of a later write, because autograd then makes backward
-        fail."""
+        content. Leaves the version unchanged if autograd knows of a later write, because backward then fails."""
         for pack, saved in zip(self.packs, (weak() for weak in self._saved)):
             storage = self.tables.storage_of(pack["value"])
             if saved is not None and not storage.is_outside and saved.tensor._version == saved.version:
@@ -246,7 +244,7 @@ class Recorder(TorchDispatchMode):
             untyped = tensor.untyped_storage()
             if not self.tables.knows(untyped):
                 self.born.add(untyped)
-        tensor = untyped = None  # drops these references, which would otherwise count as uses of the tensor
+        tensor = untyped = None  # otherwise these variables would count as uses of the tensor
         self._note_put_away()
         self._note({"op": facts_of(func).name})
         return result

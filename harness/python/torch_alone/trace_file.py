@@ -34,8 +34,7 @@ def _step(recorder):
     freed_at = [storage.freed_at for storage in recorder.tables.storages]
     span = {"ops": recorder.ops, "values": recorder.tables.values,
             "storage_bytes": [storage.nbytes for storage in recorder.tables.storages],
-            # In this list, a negative number refers to an entry of outside_ops. Here -1 refers to its only entry, the
-            # position after the last op, so the storage is held to the end of forward.
+            # A negative number is an index into outside_ops: -1 is its first entry, here the end of forward.
             "storage_freed_at": [-1 if op == num_ops else op for op in freed_at],
             "scopes": recorder.scopes.scopes, "packs": recorder.packs}
     return {"types": [span], "spans": [{"type": 0, "outside_ops": [num_ops]}], "blocks": recorder.scopes.blocks,

@@ -156,7 +156,7 @@ const std::vector<CurveRow> kRows = {
        for (int step = 0; step < 8; ++step) lines[step + 1] = row_of(step + 8, loss_of(step, 0));
      },
      "666666",
-     {{"T1", "no step is in both"}}},
+     {{"T1", "the curves have no common step"}}},
     {"two losses exchanged",
      [](Lines& lines) {
        lines[6] = row_of(5, loss_of(6, 0));

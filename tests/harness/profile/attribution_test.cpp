@@ -209,10 +209,10 @@ TEST_CASE("unfinished kernels and copies make the pass invalid") {
   CHECK_THAT(use.invalid.value(), Catch::Contains("2 kernels or copies had not ended"));
 }
 
-// In step 1, one op has lost its kernel, its link and its launch. Only a comparison with step 0
-// shows the loss.
+// In step 1, one op has no kernel, no correlation and no launch. Only a comparison with step 0
+// shows that records are missing.
 TEST_CASE(
-    "a kernel that is lost with its launch makes the pass invalid, because the steps differ") {
+    "a step without the records of one launch makes the pass invalid, because the steps differ") {
   std::vector<OpCall> calls = calls_of_a_step(0);
   for (const OpCall& call : calls_of_a_step(1)) calls.push_back(call);
   Device device = device_of_a_step();

@@ -31,7 +31,7 @@ struct FakeCupti {
   std::vector<Record> pending;  // records that the next flush returns
   // Records that only a forced flush returns, because their buffer has an unfinished record.
   std::vector<Record> withheld;
-  // Called once, on CUPTI's thread, while this thread reads a buffer.
+  // called once, while a buffer is read
   std::function<void()> while_reading;
   int subscribers = 0;
   std::vector<CUpti_ActivityKind> enabled;
@@ -134,8 +134,8 @@ CUptiResult call_name(CUpti_CallbackDomain domain, std::uint32_t call, const cha
   return CUPTI_SUCCESS;
 }
 
-// Disables the tracing of one runtime or driver call. The activity kind must already be enabled,
-// because enabling it later would enable tracing for all its calls again.
+// Disables the tracing of one runtime or driver call. Requires that the activity kind is already
+// enabled, because enabling a kind enables all its calls.
 CUptiResult switch_call(CUpti_CallbackDomain domain, CUpti_CallbackId call, bool on) {
   const auto kind = domain == CUPTI_CB_DOMAIN_DRIVER_API ? CUPTI_ACTIVITY_KIND_DRIVER
                                                          : CUPTI_ACTIVITY_KIND_RUNTIME;
@@ -447,7 +447,7 @@ TEST_CASE("dropped records are counted, and discard() forgets earlier records") 
   CHECK(activity.dropped == 12);
 }
 
-TEST_CASE("ids of op calls nest, and have another correlation kind than Kineto's ids") {
+TEST_CASE("ids of op calls nest, and their correlation kind is not one of Kineto's") {
   CHECK(kOpCallId == CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2);  // CUSTOM0 and CUSTOM1 are used by
                                                                 // Kineto
   fake = {};
@@ -475,7 +475,7 @@ TEST_CASE("only one session can exist at a time, and another can begin after it 
 }
 
 TEST_CASE(
-    "another profiler, a driver that refuses and a different CUPTI version have distinct errors") {
+    "the errors for another profiler, missing privileges and a wrong CUPTI version are distinct") {
   const CuptiFunctions functions = table();
   fake = {};
   fake.subscribe_result = CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;

@@ -167,8 +167,7 @@ TEST_CASE("every kernel of this project has a descriptive name and a class") {
                        {"rematch_add_partial_sums", "reduction"}});
 }
 
-// Only attention itself counts as attention: not matmuls of projections, even if their names
-// contain the word.
+// Matmuls of projections are not attention, even if their names contain the word.
 TEST_CASE("a kernel that only resembles attention is not attention") {
   CHECK(kernel_class_of("nvjet_tst_attention_out_proj") == KernelClass::kMatmul);
   CHECK(kernel_class_of("void at::native::softmax_warp_forward_flash<...>") ==

@@ -43,7 +43,7 @@ TEST_CASE("kernels that do not match the executed ops make the record invalid") 
              Catch::Contains("forward executed 3 matmul ops, but 2"));
 }
 
-TEST_CASE("a reason found by the attribution takes precedence") {
+TEST_CASE("an error of the attribution is the first error of the kernel record") {
   KernelUse use = two_matmuls();
   use.dropped = 7;
   use.unattributed = 2;
@@ -59,7 +59,7 @@ TEST_CASE("a reason found by the attribution takes precedence") {
   CHECK(record.badly_stamped_records == 1);
 }
 
-TEST_CASE("a note of the attribution leaves the figures usable") {
+TEST_CASE("a kernel record with only a note is usable") {
   KernelUse use = two_matmuls();
   use.note = "step 0 ran 5 kernels, step 1 ran 4";
   const KernelRecord record = kernel_record(use, executed(2));

@@ -107,7 +107,7 @@ TEST_CASE("every op is marked while it runs, by phase, block and name") {
 struct NvtxRange {
   std::string name;
   std::string inside;  // name of the enclosing range on the same thread
-  std::string phase;   // name of the process's phase range that is open
+  std::string phase;   // name of the open phase range of the process
 };
 std::vector<NvtxRange> nvtx_ranges;
 std::vector<std::string> nvtx_open;

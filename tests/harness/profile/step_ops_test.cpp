@@ -1,4 +1,4 @@
-// Makes profiles from made-up device activity of a made-up model's steps.
+// Makes profiles from made-up device activity.
 #include "harness/profile/step_ops.h"
 
 #include <stdexcept>

@@ -19,7 +19,7 @@ namespace {
 // Two heads with 8 tokens each, of width 16.
 at::Tensor heads() { return at::ones({1, 2, 8, 16}); }
 
-TEST_CASE("an op's temporaries are its peak bytes above the bytes at its end") {
+TEST_CASE("an op's temporaries are its peak bytes minus the bytes in use when it ends") {
   install_counting_allocators();
   const at::NoGradGuard no_grad;
   const at::Tensor x = at::ones({8, 16});

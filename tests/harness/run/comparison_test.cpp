@@ -81,7 +81,7 @@ TEST_CASE("gradient hashes are kept for two steps if no reference in the report 
   CHECK(alone.steps[1].gradient_hashes.size() == 2);
 }
 
-TEST_CASE("without common steps two points do not count as equal") {
+TEST_CASE("points without a common step are not compared") {
   const ParityRecord parity = compare_steps(point("full", {}), point("none", {"1"}));
   CHECK(parity.compared_steps == 0);
   CHECK_FALSE(parity.loss_bits_equal.has_value());
@@ -130,7 +130,7 @@ TEST_CASE("a ratio is computed within each round, because a slow round slows bot
   CHECK(ratio.verdict == "slower");
 }
 
-TEST_CASE("of several obstacles to CUDA, the first in the order of checks is reported") {
+TEST_CASE("if several problems prevent the use of CUDA, the most basic one is reported") {
   CHECK_THAT(cuda_obstacle(false, std::nullopt, 0).value(), Catch::Contains("preset cuda"));
   CHECK_THAT(cuda_obstacle(true, std::nullopt, 0).value(), Catch::Contains("no NVIDIA driver"));
   CHECK_THAT(cuda_obstacle(true, "535.104.05", 0).value(), Catch::Contains("535.104.05"));
@@ -143,7 +143,7 @@ TEST_CASE("a device that the runtime lists is usable, whatever the driver's vers
   CHECK_FALSE(cuda_obstacle(true, "535.104.05", 1).has_value());
 }
 
-TEST_CASE("an unknown device gets a suggestion") {
+TEST_CASE("the error for a misspelt device suggests a device") {
   const auto device = usable_device("cude");
   REQUIRE(std::holds_alternative<Rejected>(device));
   CHECK_THAT(std::get<Rejected>(device).message, Catch::Contains("did you mean 'cuda'"));

@@ -96,8 +96,9 @@ void check_bits_of_every_policy(const testing::MatrixModel& model) {
 
 // Each family has its own section. To run families in parallel, start one process for each, such as
 // run_cuda_test NAME -c llama_small.
-TEST_CASE("on CUDA every policy of the catalogue has the bits of no checkpointing on every model",
-          "[gpu]") {
+TEST_CASE(
+    "on CUDA every policy of the catalogue has the same bits as no checkpointing, on every model",
+    "[gpu]") {
   REMATCH_NEEDS_GPU();
   const std::vector<testing::MatrixModel> models = models_to_compare();
   std::set<std::string> families;

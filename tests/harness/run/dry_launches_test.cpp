@@ -74,7 +74,8 @@ Launches ten_steps(const RunSettings& settings, const Variant& variant) {
 
 // 600 attentions: two in each of 30 blocks, in ten steps.
 TEST_CASE(
-    "30 blocks launch 600 attention kernels in ten forward passes, and twice as many under full",
+    "30 blocks launch 600 attention kernels in ten forward passes, and twice as many with policy "
+    "full",
     "[device]") {
   REMATCH_NEEDS_CUDA();
   for (const char* dtype : {"float32", "bfloat16"}) {

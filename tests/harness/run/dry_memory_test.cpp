@@ -30,7 +30,7 @@ std::set<Phase> phases_that_run_out(const Point& point) {
     c10::cuda::CUDACachingAllocator::setMemoryFraction(1, 0);
     CAPTURE(share, record.reason);
     if (record.status == PointStatus::kOk)
-      continue;  // the point ran, because the allocator freed its cache in time
+      continue;  // the point succeeded, because the allocator freed its cache
     REQUIRE(record.status == PointStatus::kOom);
     CHECK_THAT(record.reason, Catch::Contains("out of memory"));
     REQUIRE(record.failure.has_value());
@@ -86,7 +86,8 @@ Dimensions full_size(Dimensions dimensions) {
 // Predictions do not include memory that kernels allocate internally, so they are compared with
 // bytes between ops. cuBLAS also has a workspace of 32 MiB for each thread that runs matmuls: the
 // caller's thread and autograd's.
-TEST_CASE("at full size tensors request the predicted bytes, and libraries the rest", "[device]") {
+TEST_CASE("at full size, tensors take the predicted bytes, and libraries take the rest",
+          "[device]") {
   REMATCH_NEEDS_CUDA();
   struct Case {
     const char* model;

@@ -165,7 +165,7 @@ TEST_CASE("the host never waits inside a step", "[device]") {
 }
 
 // On the dry device's clock, each kernel takes 1000 ns.
-TEST_CASE("the device's events time a step's parts, and the host waits only at its ends",
+TEST_CASE("events time the parts of a step, and the host waits only before and after the step",
           "[device]") {
   REMATCH_NEEDS_CUDA();
   const c10::Device device(c10::kCUDA, 0);

@@ -20,8 +20,7 @@ std::int64_t kept_bytes(const std::string& policy, const PolicyMatrix& model) {
   return model.facts(policy).held.kept.count;
 }
 
-// Returns whether the policy applies to the model. The policy does not apply if the model lacks a
-// part whose tensors it names. Requires the same answer for `other`.
+// Returns whether the policy applies to the model. Checks that the result is the same for `other`.
 bool applies(const std::string& policy, const PolicyMatrix& model, const PolicyMatrix& other) {
   const bool has_plan = model.plan_of(policy) != nullptr;
   CHECK((other.plan_of(policy) != nullptr) == has_plan);

@@ -42,8 +42,7 @@ std::set<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// Tests that are not deep measure only every `slice`-th policy. They begin at another policy on
-// each model.
+// Tests that are not deep measure only every `slice`-th policy, beginning at index `first`.
 Names policies_to_measure(std::size_t first, std::size_t slice) {
   const Names all = matrix_policies();
   if (is_deep()) return all;

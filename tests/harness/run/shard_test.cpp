@@ -92,7 +92,7 @@ TEST_CASE("a single repeated task measures nothing until its shard is given") {
   }
 }
 
-TEST_CASE("a repeated part of a job array does not determine its shards") {
+TEST_CASE("a job array that begins at 3 does not determine its shards") {
   for (const char* id : {"3", "4", "5"}) {
     CHECK_THAT(slurm_refusal({{"ID", id}, {"COUNT", "3"}, {"MIN", "3"}, {"MAX", "5"}}),
                Catch::Contains("begins at 3"));
@@ -100,8 +100,8 @@ TEST_CASE("a repeated part of a job array does not determine its shards") {
 }
 
 TEST_CASE("a Slurm job array with gaps does not determine its shards") {
-  // In --array=0,1,5, the second task could be share 1 of 3. But the third task has number 5, and
-  // there is no share 5 of 3.
+  // In --array=0,1,5, the second task could be shard 1 of 3. But the third task has number 5, and
+  // there is no shard 5 of 3.
   for (const char* id : {"0", "1", "5"}) {
     CHECK_THAT(
         slurm_refusal({{"ID", id}, {"COUNT", "3"}, {"MIN", "0"}, {"MAX", "5"}}),

@@ -19,7 +19,7 @@ int count_ops(const Trace& trace, std::string_view name) {
 const TracedValue& value(const Trace& trace, ValueId id) { return trace.values.at(id); }
 
 // Checks that every op reads existing values at the current version of their storage, and that
-// packs and demands match.
+// backward demands and releases every pack once.
 void check_consistent(const Trace& trace) {
   IdTable<StorageId, std::int32_t> versions(trace.storages.size(), 0);
   PackId next_pack;

@@ -59,7 +59,7 @@ TEST_CASE("a profile stores equal times of layers once") {
 }
 
 // Python scripts write compact profiles, because they cannot compute the trace's canonical hash.
-TEST_CASE("a compact profile is expanded for the trace that has its ops") {
+TEST_CASE("a compact profile is expanded for a trace with the same ops") {
   const Trace trace = toy_llama({.layers = 3});
   const Profile measured = made_up_profile(trace, 1);
   Json json = profile_to_json(measured, trace);

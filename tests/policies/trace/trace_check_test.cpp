@@ -18,7 +18,7 @@ TEST_CASE("a recorded trace is valid, and so is an empty trace") {
 }
 
 // Each row breaks one rule, and states what the message must contain.
-TEST_CASE("every way to break a trace is detected and named") {
+TEST_CASE("each broken rule of a trace is detected and named") {
   struct Broken {
     std::function<void(Trace&)> make;
     std::string message;

@@ -32,7 +32,7 @@ TEST_CASE("traces are equal if they differ only in numbering and op aliases") {
             .empty());
 }
 
-TEST_CASE("each part in which two traces differ gives a line with its first difference") {
+TEST_CASE("the first difference in each part of two traces is listed") {
   const auto op = after([](Trace& trace) { trace.ops[3_op].name = "aten::other"; });
   REQUIRE(!op.empty());
   CHECK_THAT(op[0], Catch::StartsWith("ops: the first difference is at number 3: ") &&

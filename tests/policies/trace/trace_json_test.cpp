@@ -30,8 +30,7 @@ Trace through_text(const Trace& trace) {
   return trace_from_json(parse_json(trace_to_json(trace).dump(), "trace"));
 }
 
-// Returns the same trace with values and storages numbered at random. This is legal, and as
-// different as possible from the order that the format expects.
+// Returns the same trace with values and storages numbered at random. Every numbering is legal.
 Trace shuffled(Trace trace, std::uint32_t seed) {
   std::mt19937 engine(seed);
   IdTable<ValueId, ValueId> value_ids(trace.values.size());
@@ -106,7 +105,7 @@ TEST_CASE("a class and flops missing from a file are derived from names and shap
     flops += read.ops[id].flops;
   }
   CHECK(flops > 0);
-  // If a type names the classes of its ops, the file's flops are used unchanged.
+  // If every op of a span type has a class, missing flops are zero.
   Json with_classes = trace_to_json(trace);
   for (Json& type : with_classes["types"]) {
     for (Json& op : type["ops"]) op.erase("flops");
@@ -161,9 +160,8 @@ TEST_CASE("traces without blocks, without packs or without ops read back unchang
   CHECK(through_text(Trace{}) == Trace{});
 }
 
-// The step has three types of spans: before the layers, a layer, and after the layers. All layers
-// have the same type, because the ids of values from earlier spans are stored in the span and not
-// in its type.
+// The step has three types of spans: the ops before the layers, a layer, and the ops after the
+// layers.
 TEST_CASE("equal layers are stored once") {
   const SpannedTrace spanned = cut_into_spans(toy_llama({.layers = 12}));
   CHECK(spanned.spans.size() == 14);

@@ -117,7 +117,8 @@ TEST_CASE("curves without a common step are an error") {
   const auto decision = gate_curves(shifted, base, {});
   REQUIRE(std::holds_alternative<NoCommonSteps>(decision));
   CHECK(std::get<NoCommonSteps>(decision).message ==
-        "no step is in both: mine0.csv has steps 15 to 25, base0.csv has steps 10 to 20; count "
+        "the curves have no common step: mine0.csv has steps 15 to 25, base0.csv has steps 10 to "
+        "20; count "
         "steps from the same start and log them at the same interval");
   CHECK(std::holds_alternative<NoCommonSteps>(gate_curves(base, {base[0], shifted[0]}, {})));
 }

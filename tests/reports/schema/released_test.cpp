@@ -274,8 +274,7 @@ const std::vector<Format>& formats() {
   return all;
 }
 
-// The reader computes this value from other keys, so it also has the value for an older file
-// without the key.
+// The reader computes this value for older files without the key.
 constexpr std::string_view kDerivedKey = "predicted_step_time_gap_ns";
 
 bool is_in_milliseconds(const std::string& key) { return key.ends_with("_ms"); }
@@ -305,9 +304,9 @@ bool is_hash_of_keys(const std::string& kind, const std::string& key) {
   return kind == "sweep_plan" && key == "id";
 }
 
-// Returns the path of the first value of `before` that is missing or different in `again`, or "". A
-// later build may add keys without a new version. An older file has no values for them, so in
-// `again` they are null or empty lists.
+// Returns the path of the first value of `before` that is missing or different in `again`, or "".
+// Keys that are only in `again` must be null or empty lists, because a later build may have added
+// them.
 std::string first_loss(const Json& before, const Json& again, const std::string& path) {
   if (before.is_object() && again.is_object()) {
     for (const auto& [key, value] : before.items()) {

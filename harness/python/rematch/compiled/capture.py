@@ -1,6 +1,6 @@
 """Captures the joint graphs of a step and the order of their calls, before compiling anything.
 
-Runs the step's forward once, op by op. Saves little besides inputs, so this run needs less memory than training."""
+Runs the step's forward once, op by op. The run saves little for backward, so it needs less memory than training."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ class Capture:
         return note_call
 
     def note_dropped_outputs(self) -> None:
-        """Finds the graph outputs that need no memory after forward. The program has either dropped such an output, or
-        passed it to another graph, which saves it if needed. Call this while the loss is alive."""
+        """Finds the graph outputs that the program does not keep until backward, or only passes to another graph. Call
+        this while the loss is alive."""
         gc.collect()  # a reference cycle may keep a dropped output alive
         held: dict[str, set[int]] = {}
         for position, call in enumerate(self.calls):

@@ -18,11 +18,8 @@ from torch import fx
 from rematch.compiled.joint_graph import JointGraph, is_tensor, must_be_kept, op_of
 from rematch.compiled.op_costs import is_elementwise, is_inside_kernel
 
-# The weight of a value is its number of bytes. Two cuts are computed. They differ in the weight of values that are in
-# memory only if they are saved: the first cut raises this weight by one sixteenth, and the second cut lowers it by one
-# sixteenth. If two choices of saved values take almost the same bytes, the two cuts find both choices, and the choice
-# with the lower peak is used. Saving a value that is in memory anyway takes no additional memory in forward. But if the
-# value is an output of forward, Inductor cannot reuse its memory in backward.
+# The weight of a value is its number of bytes. Some values are in memory only if they are saved. One cut raises their
+# weight by one sixteenth, and a second cut lowers it by one sixteenth. The cut with the lower peak is used.
 SHIFTS = (1, -1)
 PARTS = 16
 

@@ -142,8 +142,8 @@ class JointGraph:
 
 
 def needed_for(wanted: Iterable[fx.Node], is_there: Callable[[fx.Node], bool] = lambda _: False) -> set[fx.Node]:
-    """Returns the wanted nodes and all nodes that they depend on. Does not include nodes for which `is_there` returns
-    true, and does not follow their inputs."""
+    """Returns the wanted nodes and all nodes that they depend on. Skips nodes for which `is_there` returns true, and
+    does not follow their inputs."""
     needed: set[fx.Node] = set()
     stack = list(wanted)
     while stack:

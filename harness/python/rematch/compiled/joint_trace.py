@@ -57,8 +57,7 @@ class _TraceWriter:
         packs, events = self._packs_and_events()
         num_ops = len(ops)
         span = {"ops": ops, "values": self._values, "storage_bytes": self._storage_bytes,
-                # In this list, a negative number refers to an entry of outside_ops. Here -1 refers to its only entry,
-                # the position after the last op, so the storage is held to the end of forward.
+                # A negative number is an index into outside_ops: -1 is its first entry, here the end of forward.
                 "storage_freed_at": [-1 if op == num_ops else op for op in self._freed_at],
                 "scopes": scopes, "packs": packs}
         return {"schema": "rematch.trace/1.1", "model": model, "dimensions": {COMPILED: 1}, **self._parameters(),

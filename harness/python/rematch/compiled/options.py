@@ -1,7 +1,7 @@
 """The possible plans for one joint graph, each with its peak and its recompute time.
 
-Plans come from the search and from named policies. The figures of a plan are computed from the forward and backward
-graphs that it leads to."""
+Plans come from the search and from named policies. The figures of a plan are computed from its forward and backward
+graphs."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ class Planner:
                       peaks_of(self._joint, schedule, fuses=self._fuses), added_ns, len(schedule.recomputed))
 
     def profile(self, trace: dict[str, Any]) -> dict[str, Any]:
-        """Returns the graph's op times as a profile of `trace`. `trace` must be a trace of this graph; its name and its
-        parameter bytes may differ."""
+        """Returns the graph's op times as a profile of `trace`, which must be a trace of this graph, possibly with
+        another name."""
         return profile_of(self._joint, trace, self._costs)
 
     def options(self) -> list[Option]:

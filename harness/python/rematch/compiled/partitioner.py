@@ -29,10 +29,9 @@ Choose = Callable[[JointGraph], Option]
 
 
 class Partitioner(CustomPartitionerFn):
-    """A partitioner for torch._inductor.config.custom_partitioner_fn. `choose` returns the option for a joint graph,
-    and `identity` is a text that describes everything on which its choice depends. If `choose` raises an error other
-    than RematchError, warns and uses PyTorch's choice. Raises Refused for a graph with checkpoint regions of its
-    own."""
+    """A partitioner for torch._inductor.config.custom_partitioner_fn. `choose` returns the option for a joint graph.
+    `identity` is a text that differs whenever `choose` might decide differently. If `choose` raises an error other than
+    RematchError, warns and uses PyTorch's choice. Raises Refused for a graph with checkpoint regions of its own."""
 
     def __init__(self, choose: Choose, identity: str):
         self._choose = choose
@@ -91,8 +90,8 @@ def _decisions_replaced(choose_saved: Callable[..., list[fx.Node]], ordered_name
 
 
 def in_order(module: fx.GraphModule, names: Sequence[str]) -> fx.GraphModule:
-    """Returns the module with the named nodes in the given order. A node comes later if it would otherwise precede its
-    inputs. Other nodes keep their order."""
+    """Returns the module with the named nodes in the given order, except that inputs of a node always come first. Other
+    nodes keep their order."""
     graph = fx.Graph()
     copies: dict[fx.Node, fx.Node] = {}
     order = {node: index for index, node in enumerate(module.graph.nodes)}

@@ -9,7 +9,7 @@ namespace {
 
 using std::chrono::seconds;
 
-TEST_CASE("a child process is restarted if its end may have causes other than its point") {
+TEST_CASE("a child process is restarted if its point may not be the cause of its failure") {
   const auto ended = [](ChildEnd end, int code, bool memory_was_short) {
     ChildResult result;
     result.end = end;

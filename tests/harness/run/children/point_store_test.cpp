@@ -20,8 +20,8 @@ Provenance provenance_here() {
   return provenance;
 }
 
-// Saves a point as a run with provenance_here(). Returns whether a run with provenance `later` may
-// reuse the point.
+// Saves a point with provenance_here(). Returns whether a run with provenance `later` may reuse the
+// point.
 bool finds(const Provenance& later, Figures figures, bool fresh = false) {
   const testing::ScratchFolder scratch;
   PointStore(scratch.file("points"), provenance_here(), false)
@@ -70,7 +70,7 @@ TEST_CASE("the age of a point file does not matter") {
   CHECK(store.load("p", Figures::kTimes).has_value());
 }
 
-TEST_CASE("a point that did not end ok, and a malformed file, are measured again") {
+TEST_CASE("a point that failed and a point whose file is malformed are measured again") {
   const testing::ScratchFolder scratch;
   const PointStore store(scratch.file("points"), provenance_here(), false);
   CHECK_FALSE(store.keeps_any());

@@ -17,7 +17,7 @@ Variant variant(const std::string& policy, std::int64_t peak_gib) {
 
 const AvailableMemory kMachine = {Bytes{24 * kGiB}, "available on this machine"};
 
-TEST_CASE("a variant with a predicted peak above the limit is too large, with both numbers") {
+TEST_CASE("the message for a variant that is too large gives its predicted peak and the limit") {
   CHECK(why_too_large(variant("none", 24), kMachine).empty());
   CHECK(why_too_large(variant("none", 25), kMachine) ==
         "the predicted peak is 25.0 GiB; available on this machine: 24.0 GiB");
