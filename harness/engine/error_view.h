@@ -1,6 +1,6 @@
-// Lets a host language, such as Python, replace the engine's errors by its own. The engine throws
-// inside ops and saved-tensor hooks, whose callers know only std::exception. A host language with
-// its own error classes registers a function that throws them instead.
+// Lets a host language, such as Python, throw its own errors in place of the engine's errors. The
+// engine throws inside ops and saved-tensor hooks, whose callers know only std::exception. A host
+// language with its own error classes registers a function that throws them.
 #pragma once
 
 #include <cstdint>

@@ -194,8 +194,8 @@ void Frame::begin_replay(int graph_task) {
   if (as_forward || at_once) replay_->run_all();
 }
 
-// Returns the version of the tensor that backward reads. This is the storage's last version, unless
-// the version counter shows that the tensor was overwritten. In that case it is the saved version.
+// Returns the version of the tensor that backward reads. If the version counter shows a later
+// write, returns the saved version, otherwise the storage's last version.
 WantedValue Frame::as_backward_reads(const Slot& slot) const {
   const std::int32_t last = record_.storages[record_.values[slot.wanted.value].storage].version;
   return {slot.wanted.value, is_stale(slot) ? slot.wanted.version : last};

@@ -1,5 +1,6 @@
 // A frame is one forward pass through a region. It owns the region's record, and one slot for each
-// tensor that autograd saved there. It lives until the last graph node has released its slot.
+// tensor that autograd saved in that pass. The frame lives until the last graph node has released
+// its slot.
 #pragma once
 
 #include <torch/csrc/autograd/saved_variable_hooks.h>
@@ -96,7 +97,7 @@ class Frame {
   Record& record_;
   Stash stash_;
   std::vector<Slot>& slots_;
-  std::int32_t stop_ = 0;  // number of ops at the last pack; early stop ends recompute here
+  std::int32_t stop_ = 0;  // number of ops at the last pack, where early stop ends recompute
   bool open_ = true;
   bool has_left_plan_ = false;
   std::exception_ptr fault_;

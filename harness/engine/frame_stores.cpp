@@ -50,8 +50,8 @@ void Frame::come_back() {
   bring_back_values();
 }
 
-// Called when backward needs the first value of this region. Also starts to fetch the values of the
-// region that precedes it in forward, because backward needs them next.
+// Called when backward needs the first value of this region. Next, backward needs the values of the
+// preceding region, so this function also starts to fetch those.
 void Frame::bring_back() {
   bring_back_values();
   stash_.wait_until_back();

@@ -14,9 +14,9 @@ namespace {
 
 constexpr c10::DispatchKeySet kBelowFake(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::Fake);
 
-// Thread-local, because autograd's worker threads inherit the dispatch key (in
-// at::ThreadLocalState) but must not call the modes of the thread that started backward. Only the
-// observer and the mode of BackwardThreadsGuard see ops on worker threads.
+// Thread-local, because autograd's worker threads inherit the dispatch key but must not call the
+// modes of the thread that started backward. On worker threads, only the observer and the mode of
+// BackwardThreadsGuard see ops.
 thread_local std::vector<OpMode*> modes;
 thread_local SavedTensorProvider* saved_tensor_provider = nullptr;
 std::atomic<OpMode*> mode_of_backward_threads{nullptr};
@@ -66,9 +66,9 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::ji
 using libtorch::NodePointer;
 
 // Overriding get_default_saved_variable_hooks() is the only way to supply default saved-tensor
-// hooks without Python. All other calls go to the previous default engine. That engine may already
-// own the device threads, which LibTorch starts only once. In a Python process, it also handles the
-// interpreter's lock.
+// hooks without Python. All other calls go to the previous default engine. The previous engine may
+// already own the device threads, which LibTorch starts only once. In a Python process, the
+// previous engine also handles the interpreter's lock.
 class HookEngine final : public torch::autograd::Engine {
  public:
   explicit HookEngine(Engine& behind) : behind_(behind) {}

@@ -1,12 +1,12 @@
-// All hooks into LibTorch. Installs a fallback at a dispatch key just below autograd, and an
-// autograd engine that supplies saved-tensor hooks and forwards all other calls to the previous
-// engine. Both are installed once per process, on first use. They cost nothing on a thread without
-// one of the guards below.
+// Connects the engine to LibTorch by a fallback at a dispatch key just below autograd, and by an
+// autograd engine. The autograd engine supplies saved-tensor hooks and forwards all other calls to
+// the previous engine. Both are installed once per process, on first use. A thread without one of
+// the guards below does not use them.
 //
 // Note [Dispatch key Fake]
 // DispatchKey::Fake is below ADInplaceOrView, intercepts factories, and has no fallback of its own.
 // Composite ops are already decomposed at this key, so the engine sees the ops that autograd
-// differentiates. Their results are the TensorImpls that autograd continues to use.
+// differentiates. Autograd continues to use the TensorImpls that these ops return.
 // kernels/libtorch/versions.h checks the key's position. install_interception() checks that no
 // other library uses the key.
 #pragma once
@@ -25,7 +25,8 @@
 namespace rematch {
 
 // Installs the fallback and the engine. Throws c10::Error if another library uses the key, or has
-// since replaced the autograd engine. The guards call this function; repeated calls are cheap.
+// replaced the autograd engine since the first call. The guards call this function; repeated calls
+// are cheap.
 void install_interception();
 
 // Also intercepts ops that Python runs, in a process with Python: see harness/engine/python_ops.h.
@@ -65,9 +66,8 @@ class OpModeGuard {
   c10::impl::IncludeDispatchKeyGuard key_on_;
 };
 
-// While this guard lives, its mode also sees the ops of backward on threads that have no modes.
-// Such threads are autograd's own threads, which run the nodes of an accelerator. A second guard at
-// the same time throws c10::Error.
+// While this guard lives, its mode also sees the ops of backward on autograd's device threads,
+// which have no modes of their own. A second guard at the same time throws c10::Error.
 class BackwardThreadsGuard {
  public:
   explicit BackwardThreadsGuard(OpMode* mode);
@@ -84,8 +84,8 @@ class SavedTensorProvider {
   virtual std::unique_ptr<torch::autograd::SavedVariableHooks> make() = 0;
 };
 
-// Returns the program's own saved-tensor hooks, for one tensor, from the previous engine. Returns
-// null if the program has set no hooks on this thread.
+// Returns the saved-tensor hooks that the program itself has set on this thread, for one tensor.
+// Returns null if there are none.
 std::unique_ptr<torch::autograd::SavedVariableHooks> hooks_of_engine_behind();
 
 // Sets the thread's provider while this guard lives. If the provider is null, the previous engine
@@ -102,8 +102,7 @@ class SavedTensorGuard {
 };
 
 // Observes every op that is executed on any thread, including recomputed ops. A process has at most
-// one observer, because the observer counts the ops of all threads. `phase` is kForward for
-// everything outside backward, including the optimizer.
+// one observer. `phase` is kForward for everything outside backward, including the optimizer.
 class OpObserver {
  public:
   virtual ~OpObserver() = default;
@@ -114,8 +113,9 @@ class OpObserver {
   // `stack` ends with the op's results.
   virtual void executed(const c10::OperatorHandle& op, Phase phase,
                         const torch::jit::Stack& stack) = 0;
-  // region_entered() and region_left() are called before and after the ops of a region's forward,
-  // or of a part of its recompute, on the thread that runs these ops.
+  // region_entered() and region_left() are called before and after the ops of a region's forward.
+  // They are also called around each part of a recompute. Both are called on the thread that runs
+  // these ops.
   virtual void region_entered(const std::string& /*region*/, Phase /*phase*/) {}
   virtual void region_left() noexcept {}  // called also after an op threw
   // Called when an offloaded value has been copied back to the device, into a new storage.

@@ -142,7 +142,7 @@ void Checkpoint::Prepared::add_inner_layers(std::size_t region) {
   const PlannedRegion& planned = *regions[region].planned;
   const std::string list = list_of(planned);
   if (list.empty()) return;
-  int known = 0;  // distance of the last layer added; the ops of a layer are consecutive
+  int known = 0;  // distance of the layer that was added last
   for (const int distance : regions[region].type->layer_of_op) {
     if (distance <= known) continue;
     known = distance;

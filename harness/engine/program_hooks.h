@@ -26,15 +26,16 @@
 
 namespace rematch {
 
-// Returns a number that identifies the code of a pair of Python functions, the same in all steps.
-// Returns -1 for functions of a checkpointing library. Acquires the interpreter's lock itself.
+// Returns a number that identifies the code of a pair of Python functions. The number is the same
+// in all steps. Returns -1 for functions of a checkpointing library. Acquires the interpreter's
+// lock itself.
 using IdentifyHooks = std::int64_t (*)(void* pack, void* unpack);
 // Returns the c10::TensorImpl of a Python object, borrowed. Returns null if the object is not a
 // tensor.
 using TensorOf = void* (*)(void* python_object);
 
-// Registers both functions for the whole process. Call this before the first recorded step. Without
-// it, all hooks of the program are treated like those of a checkpointing library.
+// Registers both functions above for the whole process. Call this before the first recorded step.
+// Without it, all hooks of the program are treated like those of a checkpointing library.
 void set_program_hooks(IdentifyHooks identify, TensorOf tensor_of);
 
 enum class HookTrust : std::uint8_t { kOnTrial, kExact, kDecides };

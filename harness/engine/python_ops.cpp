@@ -41,7 +41,7 @@ c10::DispatchKeySet keys_of(const c10::OperatorHandle& op, const torch::jit::Sta
   return keys & kFromPythonOn;
 }
 
-// The interpreter's function table. Only dispatch() differs from the original.
+// A replacement for the interpreter's function table. Only dispatch() differs from the original.
 class SeeingTable final : public PyInterpreterVTable {
  public:
   SeeingTable(const PyInterpreterVTable& behind, OpHandler handler)

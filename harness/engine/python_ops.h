@@ -2,8 +2,9 @@
 // an op before Python runs it, but not the ops that Python runs to implement it.
 //
 // Note [Ops that Python runs] Up to LibTorch 2.12, dispatch key Fake is above key Python, so the
-// engine's fallback runs first. In later versions, Python is above Fake. There the engine replaces
-// the interpreter's function table, so that the entry that runs an op calls the engine first.
+// engine's fallback runs first. In later versions, Python is above Fake. For those versions, the
+// engine replaces the interpreter's function table. The new table calls the engine before Python
+// runs an op.
 #pragma once
 
 #include <ATen/core/stack.h>

@@ -57,8 +57,8 @@ struct Refused : std::runtime_error {
 // - A changed tensor that the plan offloads is always refused.
 //
 // Also refused:
-// - reading a result that was overwritten after the region, if recompute cannot make the result,
-//   because it was filled through a raw pointer or made by an op with a side effect;
+// - reading a result that was overwritten after the region, if the result was filled through a raw
+//   pointer or made by an op with a side effect, because recompute cannot make such a result again;
 // - recompute of an op on a different stream than in forward. Autograd runs backward on the streams
 //   of forward, so this happens only if the program switches streams in backward.
 //
@@ -204,8 +204,8 @@ class Recording {
 
   // Ends the recording early, and throws errors that the destructor would swallow. Examples are a
   // collective without a wait (Refused) and, under kRefuse, a region that ended before its last
-  // planned op (StreamMismatch). Returns whether regions ran, because a step without regions is
-  // legal.
+  // planned op (StreamMismatch). Returns whether any region ran. A step without regions is not an
+  // error.
   RegionsRun finish();
 
  private:

@@ -1,5 +1,5 @@
 // Shows progress on stderr. On a terminal, shows a bar with an estimate. Elsewhere, prints one line
-// per finished part.
+// for each finished part of the work.
 #pragma once
 
 #include <chrono>
@@ -35,7 +35,7 @@ class Progress {
 
   int num_parts_;
   int finished_ = 0;
-  int num_reused_ = 0;  // finished_ includes these parts too
+  int num_reused_ = 0;  // of the finished parts, how many an earlier run had finished
   bool bar_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMaxAttempts = 2;  // maximum attempts when the model may not be at fault
+constexpr int kMaxAttempts = 2;  // for failures that may not be the model's fault
 constexpr int kMaxWaits = 60;    // maximum waits for free disk space, each one heartbeat long
 constexpr int kUsageCode = 2;    // exit code for wrong arguments; such a run is not retried
 constexpr int kOkCode = 0;
@@ -137,8 +137,8 @@ std::string ChildMeasurer::work_folder(const HeldClaim& claim) const {
   return generation_folder(settings_.folder, claim.comparison(), claim.generation());
 }
 
-// Copies the points of an earlier generation, so that the run resumes from them. The earlier worker
-// may still be writing. Files are replaced atomically, so every copy is complete.
+// Copies the points of an earlier worker, so that the run resumes from them. The earlier worker may
+// still be writing. Files are replaced atomically, so every copy is complete.
 void ChildMeasurer::prepare_folder(const HeldClaim& claim) const {
   const fs::path folder = work_folder(claim);
   std::error_code error;

@@ -1,6 +1,6 @@
-// Measures a comparison in a child process, `rematch run`, in a folder that belongs to the claim's
-// generation. Writes heartbeats to the claim while the child runs, and the result of the comparison
-// at the end.
+// Measures a comparison in a child process, `rematch run`. Each claim has its own folder for the
+// child's files. While the child runs, writes heartbeats to the claim. At the end, writes the
+// comparison's result to the claim.
 #pragma once
 
 #include <chrono>

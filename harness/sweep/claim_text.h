@@ -42,7 +42,7 @@ struct ClaimText {
   std::string reason;  // why the comparison failed or was skipped
 };
 
-// These three functions return whole lines, each with its newline.
+// The next three functions return whole lines, each with its newline.
 std::string holder_line(const ClaimHolder& holder);
 std::string beat_line();
 std::string end_line(ClaimState end, const std::string& reason);
@@ -51,7 +51,8 @@ std::string end_line(ClaimState end, const std::string& reason);
 // does not belong to a claim.
 ClaimText parse_claim(std::string_view text, const std::string& name);
 
-// Returns a claim's file name, "ID.gN". Generations begin at 1.
+// Returns a claim's file name, "ID.gN". N is the generation: it numbers the claims of one
+// comparison from 1.
 std::string claim_name(const std::string& comparison, int generation);
 struct ClaimName {
   std::string comparison;

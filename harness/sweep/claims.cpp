@@ -124,7 +124,7 @@ std::optional<HeldClaim> Claims::take(const std::string& comparison) {
   if (num_lost < rule_.most_lost_starts) return claim;
   claim->end(ClaimState::kFailed,
              "given up after " + std::to_string(num_lost) +
-                 " starts whose workers died; this comparison may be the cause");
+                 " starts: every worker died, and this comparison may be the cause");
   return std::nullopt;
 }
 
@@ -134,7 +134,7 @@ std::optional<HeldClaim> Claims::retry(const std::string& comparison) {
   return make_next(comparison, judged);
 }
 
-// Creates a claim whose generation follows `judged`. Absent if another worker created that claim
+// Creates the next claim after the claim of `judged`. Absent if another worker created that claim
 // first, or if the comparison is done.
 std::optional<HeldClaim> Claims::make_next(const std::string& comparison, Judgement& judged) {
   const int generation = judged.generation + 1;

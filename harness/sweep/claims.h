@@ -18,7 +18,8 @@ namespace rematch {
 
 struct Judgement {
   ClaimState state = ClaimState::kFree;
-  int generation = 0;  // generation of the newest claim that was read; 0 if there was no claim
+  // N in the name of the newest claim that was read, "ID.gN"; 0 if there was no claim
+  int generation = 0;
   std::optional<ClaimHolder> holder;
   int num_beats = 0;
   std::string reason;
@@ -45,7 +46,7 @@ struct ClaimRule {
 
 class Claims;
 
-// A comparison that this worker holds, through the claim of this generation.
+// A comparison that this worker holds through its claim.
 class HeldClaim {
  public:
   const std::string& comparison() const { return comparison_; }
@@ -57,8 +58,8 @@ class HeldClaim {
   // long.
   bool is_superseded() const;
 
-  // Publishes the finished report of this generation as the comparison's report, unless the
-  // comparison already has a report. Throws FileError; the call may be repeated.
+  // Publishes this worker's finished report as the comparison's report, unless the comparison
+  // already has a report. Throws FileError; the call may be repeated.
   void finish(const std::string& report_path);
   // Ends the claim without a report, as free, failed or skipped. Throws FileError; the call may be
   // repeated.
@@ -93,9 +94,9 @@ class Claims {
     judged_.at(comparison).state = state;
   }
 
-  // Takes a comparison that look() found free, stale or skipped, by creating its claim of the next
-  // generation. Absent if another worker was faster, or if the comparison is done or given up.
-  // Throws FileError.
+  // Takes a comparison that look() found free, stale or skipped, by creating the comparison's next
+  // claim. Absent if another worker was faster, or if the comparison is done or given up. Throws
+  // FileError.
   std::optional<HeldClaim> take(const std::string& comparison);
   // Takes a failed comparison, even if many of its workers died. Returns nothing in the same cases
   // as take(), and throws the same errors.

@@ -24,7 +24,7 @@ void require_id(const JsonField& id, std::set<std::string>& ids) {
   if (!ids.insert(text).second) id.fail("appears twice");
 }
 
-// Converts a time of version 1.0, in milliseconds, to nanoseconds.
+// Converts a time of a plan of version 1.0 from milliseconds to nanoseconds.
 void convert_time(Json& object, const std::string& name) {
   const auto former = object.find(name + "_ms");
   if (former == object.end()) return;

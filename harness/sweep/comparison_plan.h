@@ -39,7 +39,7 @@ struct PlannedComparison {
   int num_points = 0;
   std::vector<std::string> arguments;  // arguments of `rematch run`, without the report's name
   ComparisonPrediction predicted;
-  std::string path;  // place in the sweep file, such as "groups[0]"; not written to the plan
+  std::string path;  // path in the sweep file, such as "groups[0]"; not written to the plan
 };
 
 template <RecordOf<PlannedComparison> Comparison, class Visit>

@@ -34,11 +34,11 @@ while kill -0 "$worker" 2> /dev/null; do wait "$worker"; code=$?; done
 echo "$(date +%FT%T) the worker ended with $code"
 case $code in
   75 | 138) again=1 ;;                                   # the time is up
-  143) sleep 1; again=; [ -n "$stopped" ] || again=1 ;;  # its step alone was ended: preempted
+  143) sleep 1; again=; [ -n "$stopped" ] || again=1 ;;  # Slurm ended only the step: preempted
   *) again= ;;
 esac
 if [ -n "$again" ] && [ "${SLURM_RESTART_COUNT:-0}" -lt 20 ]; then
-  trap '' TERM  # the requeue sends it
+  trap '' TERM  # the requeue sends TERM
   scontrol requeue "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID"
 fi
 exit "$code"

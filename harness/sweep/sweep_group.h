@@ -13,7 +13,7 @@
 
 namespace rematch {
 
-// The dimension that a sweep file sets by axis "ops".
+// The dimension that axis "ops" of a sweep file sets.
 inline constexpr std::string_view kFusedOps = "fused_ops";
 
 // The value of an axis: a number or, if the axis is not a dimension, a word.

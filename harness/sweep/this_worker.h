@@ -33,10 +33,10 @@ StopRequest stop_request_by_signal();
 // Sleeps for `length`. Returns early if a signal arrives.
 void sleep_until_told(std::chrono::milliseconds length);
 
-// Acquires the right to measure times on this machine's CPU, because two workers would disturb each
-// other. The right is held until the result is destroyed or the process ends in any way. Null if
-// another process holds it. The lock file is in this host's memory, so only processes of this host
-// share the lock. Throws FileError.
+// Acquires the lock for measuring times on this machine's CPU, because two workers would disturb
+// each other. The lock is released when the result is destroyed or the process ends. Null if
+// another process holds the lock. The lock file is in this host's memory, so only processes of this
+// host share the lock. Throws FileError.
 std::shared_ptr<void> take_host_turn(const std::string& file = "/dev/shm/rematch.timing.lock");
 
 }  // namespace rematch

@@ -127,14 +127,14 @@ class Work {
     }
   }
 
-  // Returns false if another worker has restarted the comparison, which is visible as a later
-  // generation.
+  // Returns false if another worker has already restarted the comparison and has thus made a newer
+  // claim.
   bool is_to_retry(std::size_t item) const {
     return has_looked_once_ && failed_before_[item] > 0 &&
            judged_[item]->generation == failed_before_[item] && tried_again_.count(item) == 0;
   }
 
-  // A comparison that another worker skipped still has to be measured only if it fits this worker's
+  // If another worker skipped a comparison, the comparison is left only if it fits this worker's
   // card.
   bool is_left(std::size_t item) const {
     const ClaimState state = state_of(item);
@@ -192,7 +192,8 @@ class Work {
   std::vector<const Judgement*> judged_;  // one state per item; look() updates the states
   std::vector<std::size_t> order_;
   bool has_looked_once_ = false;
-  // for each item, the generation that had failed before; 0 if none had failed
+  // for each item, the generation of the claim that had failed when this worker started; 0 if none
+  // had
   std::vector<int> failed_before_;
   std::set<std::size_t> tried_again_;
   std::optional<std::chrono::nanoseconds> last_look_;

@@ -44,7 +44,7 @@ def describe(execution, report, words):
 
 
 def run_again(execution, report, words):
-    """Checks that repeating the command does not measure finished points again, and leaves them unchanged."""
+    """Checks that repeating the command leaves finished points unchanged and does not measure them again."""
     done = execution.start(*words)
     found = verdict.judge_ending(done)
     if not found and execution.read_report()["points"] != report["points"]:

@@ -10,7 +10,7 @@ from driving.models import ON_TEXT, draw_model
 from driving.policies import FileDrawer
 
 LONG_BLOCKS = ("wan", "ltx")  # models with so many ops that a search without --hull takes many seconds
-# devices of a search; "cpu" times are measured, a card's times come from its data sheet
+# devices for which a search runs; times on "cpu" are measured, times on a card are computed from its data sheet
 DEVICES = ("h100", "h100", "h200", "l40s", "a100", "cpu")
 
 

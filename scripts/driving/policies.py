@@ -110,15 +110,14 @@ class Catalogue:
         while True:
             entry = rng.choice(self.systems)
             if entry["policy"] is None and rng.random() < 0.8:
-                # rematch rejects modes of other systems for which it has no equivalent policy, so these are drawn
+                # rematch rejects modes of other systems for which it has no equivalent policy, so such modes are drawn
                 # rarely.
                 continue
             return HOLE.sub(lambda hole: self.value_of(hole[0], entry["policy"], rng, layers),
                             entry["mode"])
 
     def value_of(self, letter, policy, rng, layers):
-        """Returns a value for the placeholder `letter`. The value becomes the argument of our policy, or a part of
-        it."""
+        """Returns a value for the placeholder `letter`, which becomes all or a part of the policy's argument."""
         if policy and "{" + letter + "}" in policy:
             name = policy.split("(")[0]
             arguments = PARTS.get((name, letter)) or self.arguments(name)

@@ -54,7 +54,7 @@ def judge_reference(points, case):
 
 
 def judge_presence(points, case, plans):
-    """Requires that every requested point exists once. A requested plan may equal the plan of a requested policy."""
+    """Requires that every requested point exists once. A policy may make a plan that was also requested as a file."""
     reference = case.flags.get("--reference", "none")
     least = len(case.policies) + (reference not in case.policies)
     schedules = collections.defaultdict(list)

@@ -836,7 +836,7 @@ class RunTest(unittest.TestCase):
             times[asked.name] = (begin, time.monotonic(), threading.get_ident())
             return found
 
-        # Each question of lane "values" waits until all four of them have begun.
+        # Each of the four questions of lane "values" waits until all four have begun.
         code = ("import pathlib, sys, time\nfolder, own = sys.argv[1:]\n(pathlib.Path(folder) / own).touch()\n"
                 "while len(list(pathlib.Path(folder).glob('v?'))) < 4: time.sleep(0.01)")
         asked = [question(f"v{i}", lane="values", commands=[[sys.executable, "-c", code, "{out}", f"v{i}"]])

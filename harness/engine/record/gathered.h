@@ -1,6 +1,6 @@
 // Tensors from outside the regions whose content may be missing or replaced between forward and
-// backward. Examples are parameters that are gathered only while a layer runs, and parameters that
-// share one buffer with other layers.
+// backward. Examples are parameters that are gathered only while a layer runs, and parameters of
+// several layers that share one buffer.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -57,7 +57,7 @@ bool has_side_writes(const OpFacts& facts, const torch::jit::Stack& stack);
 // collective. Empty for any other op. `stack` ends with the op's arguments.
 std::string group_of_collective(const torch::jit::Stack& stack);
 
-// Returns whether the op writes to this argument, even without a mark in its schema.
+// Returns whether the op writes to this argument. The schema need not mark the write.
 bool writes_to(const OpFacts& facts, std::size_t position);
 
 // The tensors in a value: the value itself if it is a tensor, or the tensors in a list or in nested

@@ -14,8 +14,8 @@
 namespace rematch {
 
 // Returns whether the op may run on a stream. This quick check may also return true for an op on a
-// device without streams. A fake tensor that claims to be on CUDA has no stream. Its ops have the
-// Python key, and the backend key of another device.
+// device without streams. Ops on fake tensors have the Python key, and have no stream even if the
+// tensor's device is CUDA.
 inline bool may_have_stream(const OpFacts& facts, c10::DispatchKeySet keys) {
   return keys.has_backend(c10::BackendComponent::CUDABit) ||
          (facts.device_argument.has_value() && !keys.has(c10::DispatchKey::Python));

@@ -75,8 +75,8 @@ at::ScalarType integer_of(std::int64_t bytes) {
   return bytes == 4 ? at::kInt : at::kLong;
 }
 
-// Sums the elements' bits on the device. A step under Verify hashes all results, and copies to the
-// host would take most of the step's time. A permutation of the elements has the same hash.
+// Sums the elements' bits on the device, because copies to the host would take most of the time of
+// a step under Verify. A permutation of the elements has the same hash.
 std::uint64_t hash_on_device(const at::Tensor& tensor) {
   const UnseenGuard unseen;
   const at::Tensor numbers = tensor.is_complex() ? at::view_as_real(tensor.resolve_conj()) : tensor;

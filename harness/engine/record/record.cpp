@@ -223,9 +223,8 @@ void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::S
   forget_some_dead();
 }
 
-// Runs an op that may write, draw random numbers or communicate. With OutsideCheck::kHashes, runs
-// all ops. Without kHashes, ops that have no such effects take a faster path, which skips these
-// checks.
+// Runs an op that may write, draw random numbers or communicate. Other ops take a faster path
+// without these checks, except with OutsideCheck::kHashes.
 void Recorder::run_with_effects(RecordedOp& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
                                 std::size_t depth, Keep keep) {
   const OpFacts& facts = *op.facts;

@@ -105,9 +105,9 @@ struct RecordedValue {
   // results are held until their last use.
   at::Tensor kept;
   std::uint32_t kept_version = 0;  // version of `kept`, for a kept result
-  // The outside tensor that this value is, or is a view of. Absent if the value was made inside the
-  // region. A result of .data can have an outside tensor and share a storage with the region's
-  // values.
+  // The outside tensor, if this value is an outside tensor or a view of one. Absent if the
+  // value was made inside the region. A result of .data can have an outside tensor and share a
+  // storage with the region's values.
   OptionalIndex outside;
   // The tensor's version counter minus RecordedStorage::explained.
   std::uint32_t version_offset = 0;
@@ -391,7 +391,7 @@ class Recorder {
   bool writes_part_of_outside(const RecordedOp& op, const RecordedUse& use) const;
   std::vector<std::int32_t> parts_written(const RecordedOp& op, const RecordedUse& use) const;
   // The storages that an op writes. `own` are the storages of its arguments; `all` also includes
-  // the storages of the arguments' parts.
+  // the storages of the parts of sparse arguments.
   struct PartWrites {
     std::vector<std::int32_t> own;
     std::vector<std::int32_t> all;
@@ -520,8 +520,8 @@ bool is_written(const RecordedOp& op, const RecordedUse& use);
 // to it.
 bool is_side_argument(const OpFacts& facts, const RecordedUse& use);
 
-// Returns each read of the storage's present content, if the op that read it may be recomputed.
-// Leaves out ops that make views, because such ops read no content.
+// Returns the reads of the storage's present content by ops that may be recomputed. Leaves out ops
+// that make views, because such ops read no content.
 std::vector<RecordedUse> reads_of(const Record& record, std::int32_t storage);
 
 // If an op read an outside tensor, or a view of an outside tensor, copies the content that it read.

@@ -216,8 +216,8 @@ void Recorder::append_part_write(std::int32_t value, std::int32_t part, const at
   append_own_write(op, value);
 }
 
-// Appends an op of the recorder's own, which writes to the value. The caller has already appended
-// the op's arguments. Returns the op's index.
+// Appends an op that writes to the value and that the program did not run. The caller has already
+// appended the op's arguments. Returns the op's index.
 std::int32_t Recorder::append_own_write(RecordedOp op, std::int32_t value) {
   const std::int32_t written = record_->values[value].storage;
   RecordedStorage& storage = record_->storages[written];

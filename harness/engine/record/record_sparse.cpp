@@ -29,8 +29,8 @@ bool Record::makes_sparse_of_outside(const RecordedOp& op) const {
   return false;
 }
 
-// Chooses the storage of a sparse tensor that an op made: the storage of a part that was made in
-// the region, or of any part if none was. Prefers the values, because they take most of the bytes.
+// Chooses a storage for a sparse tensor that an op made. Prefers the storage of a part that was
+// made in the region. Among several parts, prefers the values, because they use most of the bytes.
 std::int32_t Recorder::storage_of_sparse(const at::Tensor& sparse,
                                          const std::vector<at::Tensor>& parts, bool outside) {
   const OptionalIndex of_values = known_storage(parts.front());
@@ -70,8 +70,8 @@ void Recorder::link_parts(std::int32_t value, std::int32_t storage, const at::Te
   }
 }
 
-// An in-place op may have replaced parts of a sparse tensor. Reads and writes of its old and new
-// values are ordered as if both were on one storage.
+// An in-place op may have replaced parts of a sparse tensor. Reads and writes of the old and the
+// new values are ordered as if both were on one storage.
 void Recorder::follow_new_parts(std::int32_t value, const at::Tensor& sparse) {
   if (!is_without_storage(sparse)) return;
   const std::vector<at::Tensor> parts = parts_of(impl_with_data(sparse));

@@ -124,7 +124,7 @@ std::int32_t Recorder::value_of(const at::Tensor& tensor) {
 }
 
 // Parameters, gathered tensors and wrapped numbers are held directly. All other tensors are held
-// detached, even if they have no graph yet, because region and graph would otherwise keep each
+// detached. Otherwise the region and a tensor's graph, which may be made later, would keep each
 // other alive. An outside tensor on one of the region's own storages is held detached too, so that
 // reference counts can distinguish the record from the program.
 std::int32_t Recorder::add_outside(const at::Tensor& tensor) {

@@ -50,9 +50,9 @@ bool overwrites(const OpFacts& facts, std::uint16_t argument) {
   return std::find(names.begin(), names.end(), facts.schema->name()) != names.end();
 }
 
-// Returns the outside tensor that an op read. If the op read a view of it, makes the view again,
-// because the program may have dropped it. Returns nothing for a number, and for a value of the
-// region.
+// Returns the outside tensor that an op read. If the op read a view of the outside tensor, makes
+// the view again, because the program may have dropped the view. Returns nothing for a number, and
+// for a value of the region.
 at::Tensor outside_now(Record& record, const std::string& region, const RecordedUse& read) {
   const RecordedValue& value = record.values[read.value];
   if (!value.op.has_value()) return value.kept;
@@ -129,9 +129,9 @@ void Recorder::hold_writes() {
   }
 }
 
-// Returns a value on the storage that replay computes, preferably `otherwise`. Returns `otherwise`
-// also if replay computes no value on the storage. Replay does not compute results of .data, but
-// uses the tensors from forward.
+// Returns a value on the storage that replay computes. Returns `otherwise` if replay computes
+// `otherwise`, or if replay computes no value on the storage. Replay does not compute results of
+// .data, but uses the tensors from forward.
 std::int32_t Recorder::value_made_on(std::int32_t storage, std::int32_t otherwise) const {
   const auto is_made = [storage](const RecordedValue& value) {
     return value.storage == storage && value.op.has_value() && !value.outside.has_value();
@@ -212,7 +212,8 @@ Recorder::VersionCounters Recorder::counters_of_written(const RecordedOp& op,
 }
 
 // Copies the constants on a storage that the op is about to overwrite, because replay cannot
-// compute them. Skips a tensor that `empty` made if no op has read the tensor, including this op.
+// compute them. Skips a tensor that was made by `empty` if no op has read the tensor, and this op
+// does not read it either.
 void Recorder::copy_constants_before_write(const RecordedOp& op, const RecordedUse& write) {
   const std::int32_t storage = record_->values[write.value].storage;
   for (const RecordedValue& value : record_->values) {

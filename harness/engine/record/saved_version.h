@@ -1,5 +1,5 @@
 // The in-place version at which autograd saved a tensor. Tensors on one storage may have separate
-// versions, such as the results of unsafe_split. Autograd then assumes that a write to one of them
+// versions, such as the results of unsafe_split. Autograd then assumes that a write to one tensor
 // does not affect the others.
 #pragma once
 

@@ -1,7 +1,6 @@
-// Handles tensors of Python subclasses that wrap another tensor, such as a DTensor, which wraps the
-// rank's local tensor. The storage of a wrapper has no data. The inner tensor determines how many
-// bytes a wrapper takes, and which tensors share its memory. The engine does not depend on Python,
-// so the Python package registers a function that finds the inner tensor.
+// Handles tensors of Python subclasses that wrap another tensor. For example, a DTensor wraps the
+// rank's local tensor. The storage of a wrapper has no data, so the wrapper's bytes and memory are
+// those of the inner tensor. The Python package registers a function that finds the inner tensor.
 #pragma once
 
 #include <ATen/core/Tensor.h>

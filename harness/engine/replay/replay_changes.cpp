@@ -29,10 +29,10 @@ bool Replay::may_run(std::int32_t op_index) {
   return true;
 }
 
-// Throws Refused if the op would run on a different stream than in forward, because that stream
-// does not wait for forward's work. Autograd runs each backward node on the stream of its forward.
-// So this happens only if a program switches streams in backward, or reads a saved tensor outside
-// backward.
+// Throws Refused if the op would run on a different stream than in forward, because the different
+// stream does not wait for forward's work. Autograd runs each backward node on the stream of its
+// forward. So this happens only if a program switches streams in backward, or reads a saved tensor
+// outside backward.
 void Replay::check_stream(const RecordedOp& op) const {
   const c10::Stream& recorded = record_.streams[static_cast<std::size_t>(*op.stream)];
   const c10::Stream current = current_stream(recorded.device());

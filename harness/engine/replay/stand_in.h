@@ -5,9 +5,9 @@
 
 namespace rematch {
 
-// Scratch memory that an op writes instead of `outside`: see Note [Side writes]. Its content does
-// not matter. On the CPU, counting allocators ignore it, because it lives only while the op runs.
-// On device meta nothing is written, so this function returns `outside` itself.
+// Scratch memory that an op writes instead of `outside`: see Note [Side writes]. On the CPU,
+// counting allocators ignore this memory, because it lives only while the op runs. On device meta
+// nothing is written, so this function returns `outside` itself.
 at::Tensor scratch_like(const at::Tensor& outside);
 
 // A copy of the content of `outside`, with the same strides, unless the elements of `outside`

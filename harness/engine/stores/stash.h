@@ -19,8 +19,8 @@ class Stash {
   Stash(const Stash&) = delete;
   Stash& operator=(const Stash&) = delete;
 
-  // A closed stash stores no values. It is closed for the plan's last region, because backward
-  // needs the values of this region right after forward.
+  // A closed stash stores no values. The stash of the plan's last region is closed, because
+  // backward needs the values of this region right after forward.
   void set_open(bool is_open) { is_open_ = is_open; }
 
   // Starts to copy the value to the store. Does nothing if the stash is closed, or if the tensor's
@@ -28,11 +28,13 @@ class Stash {
   void put(std::int32_t value, const at::Tensor& tensor, Store store);
   // Returns the store that contains the value; kDevice if no store does.
   Store store_of(std::int32_t value) const;
-  // Waits for the copy of the value and discards it, because the value is about to be overwritten.
+  // Waits until the value is copied, and discards the copy, because the value is about to be
+  // overwritten.
   void drop(std::int32_t value);
   bool empty() const { return values_.empty(); }
 
-  // Call this after the last put(). The values' own memory may be reused after wait_until_put().
+  // Call this after the last put(). After wait_until_put(), the memory of the original values may
+  // be reused.
   void close() { put_ = stores_.mark(); }
   void wait_until_put() { wait(put_); }
   const std::vector<StoredValue>& values() const { return values_; }

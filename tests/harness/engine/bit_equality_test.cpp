@@ -31,7 +31,7 @@ TEST_CASE("networks under full recompute are bitwise equal to the plain run") {
   }
 }
 
-TEST_CASE("networks under random save masks are bitwise equal to the plain run") {
+TEST_CASE("networks that keep a random half of the ops are bitwise equal to the plain run") {
   for (const NamedNetwork& network : hazard_networks()) {
     const Outcome plain = run_plain(network);
     const Trace trace = trace_of(network);

@@ -179,7 +179,7 @@ struct ToldMoves final : MoveObserver {
 };
 
 // The first layer's product is copied to the host and back. A stream waits for each copy.
-TEST_CASE("on CUDA copies are timed on their own stream and joins on the step's stream",
+TEST_CASE("on CUDA copies are timed on the copy stream, and waits on the step's stream",
           "[device]") {
   REMATCH_NEEDS_CUDA();
   const SmallNetwork network;
@@ -208,7 +208,7 @@ const c10::Stream& side_stream() {
   return stream;
 }
 
-// Says where an op switches to the side stream and back.
+// Where an op switches to the side stream and back.
 enum class Switch : std::uint8_t { kNowhere, kInForward, kInFactory, kInBackward };
 
 // If `switches` is set, backward reads the saved tensor on another stream than the one that

@@ -1,6 +1,6 @@
 // Tests which autograd engine runs backward. The first recording replaces the process's autograd
-// engine, but the previous engine must still run every backward. That is LibTorch's own engine, or
-// an engine that another library has installed.
+// engine, but the previous engine must still run every backward. The previous engine is LibTorch's
+// own, or one that another library has installed.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
@@ -30,8 +30,7 @@ using torch::autograd::variable_list;
 // threads.
 constexpr int kDepth = 100;
 
-// Stands for an engine that another library installs, as Python's torch does. Counts the calls that
-// it gets.
+// Imitates an engine that another library installs, such as Python's torch. Counts its calls.
 struct OtherEngine final : Engine {
   ~OtherEngine() override { stop(); }
   variable_list execute(const torch::autograd::edge_list& roots, const variable_list& inputs,
@@ -115,15 +114,14 @@ TEST_CASE("the previous engine runs backward before, during and after recordings
   CHECK(growth(other_engine().num_graph_tasks, [] { run_plain(network()); }) == 1);
 }
 
-TEST_CASE(
-    "outside regions hooks are requested from the previous engine, inside regions they are not") {
+TEST_CASE("saved-tensor hooks are requested from the previous engine only outside of regions") {
   const Plan plan = full_plan();
   const std::atomic<int>& asked = other_engine().num_asked_for_hooks;
   const int plain = growth(asked, [] { run_plain(network()); });
   const int checkpointed = growth(asked, [&] { run_engine(network(), plan, Schedule::kOnDemand); });
   CHECK(plain > 0);
   CHECK(checkpointed < plain);
-  // The loss is outside of all regions, so it still asks for hooks.
+  // The loss is outside of all regions, so hooks are requested for its saved tensors.
   const at::Tensor output = at::ones({6, 8}).requires_grad_();
   CHECK(checkpointed == growth(asked, [&] { loss_of(output); }));
 }
@@ -191,7 +189,8 @@ TEST_CASE("the previous engine creates the metadata of anomaly mode") {
 }
 
 TEST_CASE(
-    "an error names an engine that is installed after the first recording, until it is removed") {
+    "a recording fails if another library has replaced the autograd engine since the first "
+    "recording") {
   const Plan plan = full_plan();
   const Outcome expected = run_engine(network(), plan, Schedule::kOnDemand);
   static Engine& ours = Engine::get_default_engine();

@@ -1,5 +1,6 @@
-// Compares executed ops and held bytes with the closure oracle. They must be equal under
-// whole_region, and at most as high under on_demand.
+// Compares executed ops and held bytes with the closure oracle, an independent implementation of
+// checkpointing in tests/support/closure_checkpoint.h. Under whole_region both must be equal to the
+// oracle's, and under on_demand at most as high.
 #include <catch2/catch.hpp>
 #include <random>
 
@@ -42,9 +43,9 @@ Metered meter_closures(const NamedNetwork& named, const ClosurePolicy& policy) {
   return meter(named, [&](const Network& network) { return forward_closures(network, policy); });
 }
 
-// Returns false for networks on which the engine deliberately differs from running the closures
-// again: it does not repeat unneeded writes, keeps generator states per op, and does not repeat the
-// forward of a custom function.
+// Returns false for networks on which the engine deliberately differs from the closure oracle. The
+// engine does not repeat unneeded writes or the forward of a custom function, and it keeps
+// generator states per op.
 bool is_comparable(const std::string& name) {
   for (const char* word : {"write", "relu_", "copy_", "index_put_", "out=", "dropout", "noise",
                            "custom", "constants", "autocast", "experts"}) {
@@ -66,7 +67,9 @@ std::function<bool(int)> mask_of(std::uint32_t seed) {
   };
 }
 
-TEST_CASE("whole_region executes the same ops and holds the same bytes as the closure oracle") {
+TEST_CASE(
+    "whole_region executes the same ops and holds the same bytes as an independent "
+    "implementation") {
   int num_compared = 0;
   int num_recomputed = 0;
   for (const NamedNetwork& network : hazard_networks()) {

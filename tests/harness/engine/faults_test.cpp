@@ -1,6 +1,7 @@
 // Tests that the gate detects planted faults. Each fault is a known bug of other checkpointing
-// code. The test plants it in the engine or in the closure oracle. Every tier of the gate must
-// detect the fault, and tier T0 must detect it by step 2. To print a table of the results:
+// code. The test plants it in the engine, or in the independent implementation of
+// tests/support/closure_checkpoint.h. Every tier of the gate must detect the fault, and tier T0
+// must detect it by step 2. To print a table of the results:
 // build/dev/tests/harness/engine/faults_test '[table]'
 #include <ATen/Functions.h>
 #include <ATen/autocast_mode.h>
@@ -29,7 +30,7 @@ using Layer =
 struct PlantedFault {
   const char* name;
   Fault engine = Fault::kNoFault;
-  // The fault in the closure oracle. kNoFault means that the fault is in the engine.
+  // The fault in the independent implementation. kNoFault means that the fault is in the engine.
   ClosureFault closure = ClosureFault::kNoFault;
   Layer layer;
   bool keep_all = false;  // the plan saves every op that can be saved

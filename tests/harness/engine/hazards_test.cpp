@@ -1,4 +1,4 @@
-// Trains every hazard under every family of plans, with both schedules and every form of backward.
+// Trains every hazard under every family of plans, with both schedules and every value of Backward.
 // Loss, gradients, buffers, generators and memory must be the same as without the engine, or the
 // engine must fail with the message that the hazard expects.
 #include <algorithm>
@@ -41,7 +41,7 @@ bool same_work(const Plan& a, const Plan& b) {
                     });
 }
 
-// Compares runs of a hazard under plans with its run without a plan.
+// Runs a hazard under plans, and compares the results with a run without a plan.
 class Examination {
  public:
   Examination(const Hazard& hazard, Backward backward, int steps)

@@ -1,4 +1,4 @@
-// Tests recordings that follow each other, overlap or fail half-way, with every form of autograd's
+// Tests recordings that follow each other, overlap or fail half-way, with every way to run
 // backward.
 #include <ATen/Functions.h>
 #include <ATen/SavedTensorHooks.h>
@@ -108,7 +108,7 @@ TEST_CASE("backward works after the recording has ended, and on another thread")
 
 // LibTorch gives worker threads only to the engine that runs the first backward of a process. A
 // recording that begins later must still run backward in that engine.
-TEST_CASE("nested backward beyond one thread's depth works after recordings") {
+TEST_CASE("backward that is nested too deeply for one thread works after recordings") {
   constexpr int kDepth = 100;
   const NamedNetwork reentrant = reentrant_network(kDepth);
   const Outcome expected = run_plain(reentrant);

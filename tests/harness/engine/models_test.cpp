@@ -1,5 +1,6 @@
 // Runs real models of reduced size. Compares every policy of the catalogue, under both schedules,
-// with no checkpointing. Compares whole_region with a closure oracle that repeats whole blocks.
+// with no checkpointing. Also compares whole_region with an independent implementation that repeats
+// whole blocks (tests/support/closure_checkpoint.h).
 #include <random>
 
 #include "tests/support/catch.h"
@@ -87,8 +88,8 @@ ModelStep run_closures(ModelInstance& instance, const ClosurePolicy& policy) {
 }
 
 TEST_CASE(
-    "whole_region executes the same ops and holds the same bytes as the closure oracle on real "
-    "blocks") {
+    "whole_region executes the same ops and holds the same bytes as an independent implementation "
+    "on real blocks") {
   for (const ModelCase& which : cases()) {
     const Trace trace = ModelInstance(which).trace();
     for (std::uint32_t seed = 0; seed < num_seeds(8); ++seed) {

@@ -97,8 +97,8 @@ std::int64_t dead_bytes(const Plan& plan) {
 }
 
 // The peak occurs while one block is recomputed. Under on_demand, attn_only has a lower peak than
-// full. It keeps the result of attention, so the ops before attention are recomputed only when
-// backward reaches them.
+// full. attn_only keeps the result of attention, so the ops before attention are recomputed only
+// when backward reaches them.
 TEST_CASE("full peaks no higher than attn_only under whole_region, but higher under on_demand") {
   const EightLayers f;
   const std::int64_t none = f.run("none").peak_bytes;

@@ -80,8 +80,8 @@ TEST_CASE("a check by hashes accepts a tensor that did not change") {
   }
 }
 
-// Counts its calls in a tensor. Its schema does not say that it writes to this tensor. The engine
-// knows the LibTorch ops that do the same (op_facts.h), but no such ops of other libraries.
+// An op that counts its calls in a tensor, although its schema does not mark this write. The engine
+// knows such ops of LibTorch (op_facts.h), but not those of other libraries.
 at::Tensor counts_its_calls(const at::Tensor& x, const at::Tensor& calls) {
   const_cast<at::Tensor&>(calls).mutable_data_ptr<float>()[0] += 1.0F;
   return at::sin(x);

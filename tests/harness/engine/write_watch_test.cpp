@@ -119,7 +119,7 @@ TEST_CASE("a plan whose trace has no late writes does not watch writes, and refu
   CHECK_FALSE(plan_keeping(trace_of(reads_first), -1).watches_writes);
 }
 
-TEST_CASE("a copy that a later write causes is listed once, at the op that writes") {
+TEST_CASE("each copy that a later write causes is listed once, with the op that writes") {
   const NamedNetwork network = with_table(
       "two reads", [](const at::Tensor& x, const at::Tensor& w, const at::Tensor& table) {
         table.mul_(0.9);

@@ -39,8 +39,8 @@ std::string refusal_by_all(CollectiveLog& log, Ranks& ranks) {
   return {};
 }
 
-// All-gathers make 8 x 12 floats from 4 x 12, and reduce-scatters the reverse. Each is counted with
-// the bytes of its larger side, 384.
+// An all-gather makes 8 x 12 floats from 4 x 12, and a reduce-scatter makes 4 x 12 from 8 x 12.
+// Both are counted as 384 bytes, the size of the larger tensor.
 TEST_CASE("collectives of a recomputed step are counted by kind, phase and group, with bytes") {
   const PretendedRanks ranks(0, {{kLogged, {0, 1}}});
   const NamedNetwork network = collective_networks(kLogged).at(1);
@@ -116,7 +116,8 @@ TEST_CASE("rank: a swap", "[.rank]") {
   }
 }
 
-TEST_CASE("the error for two swapped collectives of equal shape names the ranks and the place") {
+TEST_CASE(
+    "the error for two swapped collectives of equal shape names the ranks and the collective") {
   CHECK(failure_of_ranks(2, "rank: a swap") == "");
 }
 

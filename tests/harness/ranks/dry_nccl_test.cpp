@@ -80,7 +80,7 @@ TEST_CASE("rank: NCCL uses its card and stream", "[.rank]") {
 }
 
 // Runs only rank 0 of two, because the stand-in for NCCL needs no other rank.
-TEST_CASE("NCCL's backend records each form of each collective once", "[device]") {
+TEST_CASE("NCCL's backend records each variant of each collective once", "[device]") {
   const NotesOnBoard notes;
   GroupPlace place;
   place.name = "tp";

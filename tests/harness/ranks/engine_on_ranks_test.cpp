@@ -1,4 +1,4 @@
-// Tests the engine with real asynchronous collectives, by Gloo between processes. One process
+// Tests the engine with real asynchronous collectives between processes, over Gloo. One process
 // starts every collective late.
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 

@@ -146,7 +146,7 @@ TEST_CASE("rank: rank 2 never joins", "[.rank]") {
   train_on_this_rank([](int, int) {});
 }
 
-TEST_CASE("a rank that never joins is named at the limit") {
+TEST_CASE("a rank that never joins is named at the time limit") {
   const LaunchResult result = run_until_told(3, "rank: rank 2 never joins",
                                              "rank 2 is behind: it has not joined the others");
   CHECK(result.culprit == 2);

@@ -14,7 +14,7 @@ using Tensors = std::vector<at::Tensor>;
 using TensorLists = std::vector<Tensors>;
 using StartedWork = c10::intrusive_ptr<c10d::Work>;
 
-// A backend in which all forms of all collectives do nothing.
+// A backend in which all variants of all collectives do nothing.
 class IdleBackend : public c10d::Backend {
  public:
   IdleBackend() : c10d::Backend(/*rank=*/0, /*size=*/2) {}
@@ -27,7 +27,7 @@ class IdleBackend : public c10d::Backend {
   StartedWork allgather(TensorLists&, Tensors&, const c10d::AllgatherOptions&) override {
     return done();
   }
-  // Calls another form of the same collective, as Gloo does.
+  // Calls another variant of the same collective, as Gloo does.
   StartedWork _allgather_base(at::Tensor& output, at::Tensor& input,
                               const c10d::AllgatherOptions& options) override {
     TensorLists outputs = {{output}};
@@ -64,7 +64,7 @@ class IdleBackend : public c10d::Backend {
   static StartedWork done() { return c10::make_intrusive<DoneWork>(); }
 };
 
-TEST_CASE("every form of every collective is recorded once") {
+TEST_CASE("every variant of every collective is recorded once") {
   const NotesOnBoard notes;
   NotedBackend<IdleBackend> backend(notes.of_rank);
   std::int64_t begun = 0;
@@ -88,7 +88,7 @@ class ListedWork final : public NotedBackend<IdleBackend> {
 };
 
 // Both work objects hold tensors, so a Gloo backend of kind kQuiet must wait for both.
-TEST_CASE("if one form calls another, the work objects of both forms are passed on") {
+TEST_CASE("if one variant of a collective calls another, the work objects of both are passed on") {
   const NotesOnBoard notes;
   ListedWork backend(notes.of_rank);
   at::Tensor x = at::ones({4});

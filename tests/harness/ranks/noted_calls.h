@@ -1,5 +1,5 @@
-// Calls every form of every collective in c10d, on one backend of two ranks. Also reads the number
-// of begun collectives that a rank reports to its launcher (harness/ranks/notes.h).
+// Calls every variant of every collective in c10d, on one backend of two ranks. Also reads how many
+// collectives a rank has started, as reported to its launcher (harness/ranks/notes.h).
 #pragma once
 
 #include <ATen/Functions.h>

@@ -24,7 +24,7 @@ Variables torchrun() {
           {"MASTER_PORT", "29500"}};
 }
 
-TEST_CASE("a rank's place is read from the variables of torchrun") {
+TEST_CASE("rank, world size and address are read from the variables of torchrun") {
   RankPlace expected{3, 8, 1, "node7", 29500, "", std::nullopt};
   CHECK(place_in(torchrun()) == expected);
   Variables under_slurm = torchrun();
@@ -37,7 +37,8 @@ TEST_CASE("a rank's place is read from the variables of torchrun") {
 }
 
 TEST_CASE(
-    "a rank's place is read from the variables of srun if MASTER_ADDR and MASTER_PORT are set") {
+    "rank and world size are read from the variables of srun if MASTER_ADDR and MASTER_PORT are "
+    "set") {
   Variables variables{{"SLURM_PROCID", "2"}, {"SLURM_NTASKS", "4"}, {"SLURM_LOCALID", "0"}};
   CHECK(place_in(variables) == std::nullopt);
   variables["MASTER_ADDR"] = "node7";
@@ -57,7 +58,7 @@ TEST_CASE("a rank reads the variables that the launcher sets") {
   CHECK(place_in(variables) == place);
 }
 
-TEST_CASE("the error for a malformed place names the variable and its range") {
+TEST_CASE("the error for a malformed variable names the variable and its range") {
   const auto refusal_of = [](const std::string& name, const std::optional<std::string>& value) {
     Variables variables = torchrun();
     variables.erase(name);

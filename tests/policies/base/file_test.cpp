@@ -202,7 +202,7 @@ bool has_nameless_files(const std::string& folder) {
   return fd >= 0;
 }
 
-// A limit on file size kills the process in the middle of the text, always at the same byte.
+// The limit on file size kills the process in the middle of the text, always at the same byte.
 TEST_CASE("a process that is killed while it writes leaves no temporary file") {
   const ScratchFolder folder;
   if (!has_nameless_files(folder.path())) {

@@ -40,7 +40,7 @@ TEST_CASE("the error for malformed JSON gives the path of the mistake") {
   CHECK_FALSE(op.find("scope").has_value());
 }
 
-TEST_CASE("an error in a part gives its path from the root of the document") {
+TEST_CASE("an error in a part of a document gives the path from the root") {
   const Json part = {{"name", 7}};
   const std::string place = "points[3]";
   CHECK_THROWS_WITH(JsonField(part, &place).at("name").string(),

@@ -9,7 +9,7 @@ using testing::arm_of;
 using testing::kLosses;
 
 // Runs differ from their mean by 0.01. The check uses the mean over the last two of four steps.
-TEST_CASE("T2 compares mean losses over the last steps, with four runs on both sides") {
+TEST_CASE("T2 compares mean losses over the last steps, with four runs of each side") {
   const auto arm = [](float shift) {
     std::vector<std::vector<float>> runs;
     for (const float own : {-0.01F, 0.0F, 0.0F, 0.01F}) {

@@ -159,8 +159,8 @@ TEST_CASE(
       // The reference's loss varies by 1 from step to step, and no step has a much higher loss.
       {{{5, 4, 5, 4, 5, 4, 5, 4}, {5, 4, 5, 4, 5, 4, 5, 4}, {5, 4, 5, 4, 5, 4, 5, 4}},
        "four standard errors of the loss's scatter"},
-      // From the second step on, the loss varies as before, but the first step has a much higher
-      // loss.
+      // The first step has a much higher loss. From the second step on, the loss varies as in the
+      // case above.
       {{{50, 4, 5, 4, 5, 4, 5, 4}, {50, 4, 5, 4, 5, 4, 5, 4}, {50, 4, 5, 4, 5, 4, 5, 4}}, ""},
   };
   for (const Case& row : rows) {

@@ -1,5 +1,5 @@
 // Simulates how often the gate is wrong: false alarms for equal candidates, and the power to detect
-// a true difference. The tests check the figures that the gate's notes state, as upper bounds. This
+// a true difference. The tests check that the figures in the gate's notes are upper bounds. This
 // command prints the simulated figures as a table:
 //   build/lite/tests/reports/gate_simulation_test '[table]'
 #include <cmath>

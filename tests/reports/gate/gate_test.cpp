@@ -216,8 +216,9 @@ TEST_CASE(
         GateVerdict::kInconclusive);
 }
 
-// A merged report's own environment holds only the members that its parts have in common. If the
-// parts have two versions, the merged report has no version.
+// A merged report's own environment holds only the members that its parts have in common. For
+// example, if the parts ran with different LibTorch versions, the merged report has no LibTorch
+// version.
 TEST_CASE("points of a merged report are compared with a reference in their environment") {
   const auto merged = [](const std::string& of_none, const std::string& of_full) {
     Report report = report_of(

@@ -120,7 +120,7 @@ TEST_CASE("collectives that the plan does not predict fail any gate") {
         "issued 90 all_reduce in recompute; the plan predicts 80");
 }
 
-TEST_CASE("the slowdown check passes or fails only if the whole interval of the slowdown does") {
+TEST_CASE("the slowdown check decides only if the whole interval is on one side of the limit") {
   using std::chrono::microseconds;
   PointRecord slow = trained_point("full");
   const PointRecord base = trained_point("full");

@@ -52,7 +52,8 @@ std::vector<Hazard> shapes() {
                const auto rows = at::where(even.select(1, 0));
                return y * chosen.sin().sum() + y.index({rows[0]}).mean(0);
              }),
-      hazard("experts with sorted tokens that are split by counts", {{kDim, kDim}, {kDim, kDim}},
+      hazard("experts whose tokens are sorted and then split by counts",
+             {{kDim, kDim}, {kDim, kDim}},
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor expert = indices(kTokens, 2);
                const auto [sorted, order] = expert.sort(true, 0, false);

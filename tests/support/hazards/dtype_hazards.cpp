@@ -93,7 +93,7 @@ std::vector<Hazard> types() {
   };
 }
 
-// Sets autocast for its lifetime.
+// Sets autocast while this object lives.
 class Autocast {
  public:
   explicit Autocast(bool enabled, at::ScalarType dtype = at::kBFloat16)

@@ -128,7 +128,8 @@ struct Outer : Function<Outer> {
   }
 };
 
-// A checkpoint written by the user: its backward runs forward again and calls backward inside.
+// A checkpoint that a user might write: its backward runs forward again, and then calls backward on
+// the result.
 struct RunsAgain : Function<RunsAgain> {
   static at::Tensor body(const at::Tensor& x, const at::Tensor& w) {
     return at::tanh(at::mm(at::mm(x, w).sin(), w));
@@ -189,7 +190,7 @@ std::vector<Hazard> functions() {
               [](const at::Tensor& y) { return Outer::apply(y).sin(); }),
       hazard("a custom function that runs its forward again in backward", kSquare,
              [](const at::Tensor& x, const Parts& p) { return RunsAgain::apply(x.sin(), p[0]); }),
-      hazard("a closure checkpoint inside a region", kSquare,
+      hazard("a user's own checkpoint function inside a region", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor w = p[0];
                return closure_checkpoint(

@@ -1,4 +1,5 @@
-// Hooks on tensors, gradients and nodes, and what they read, change and draw during backward.
+// Hooks on tensors, gradients and nodes. During backward, the hooks read values, change gradients
+// and draw random numbers.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>

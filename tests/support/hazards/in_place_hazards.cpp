@@ -12,7 +12,7 @@
 namespace rematch::testing::hazards {
 namespace {
 
-// Makes a layer that multiplies and passes the product, which it owns, to `change`.
+// Makes a layer that computes a product and passes it to `change`, which may write to it in place.
 Hazard changed(const std::string& name, const std::function<at::Tensor(at::Tensor)>& change,
                const Options& options = {}) {
   return hazard(

@@ -20,7 +20,7 @@ std::vector<Hazard> embeddings() {
              [](const at::Tensor& x, const Parts& p) {
                return x * at::embedding(p[0], tokens(), 1).sin();
              }),
-      hazard("embedding scaled by frequency", kTable,
+      hazard("embedding whose gradient is scaled by frequency", kTable,
              [](const at::Tensor& x, const Parts& p) {
                return x * at::embedding(p[0], tokens(), -1, true).sin();
              }),

@@ -156,7 +156,8 @@ std::vector<Hazard> other_norms() {
 // Averages that forward maintains by hand, without a gradient.
 std::vector<Hazard> averages() {
   return {
-      // Backward demands the norm's result first. Recompute must read the mean before this demand.
+      // Backward needs the norm's result first. Recompute must nevertheless run the op that reads
+      // `mean` before the norm, which overwrites `mean`.
       hazard("statistics that are read and then written by a norm without grad mode",
              {{kTokens, kDim}},
              [](const at::Tensor& x, const Parts& p) {

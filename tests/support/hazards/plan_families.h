@@ -1,4 +1,4 @@
-// Plans of every family that policies make, for any trace.
+// The kinds of plans that policies make ("families"). Each makes one plan for a given trace.
 #pragma once
 
 #include <functional>

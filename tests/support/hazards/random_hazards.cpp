@@ -157,7 +157,8 @@ std::vector<Hazard> distributions() {
   };
 }
 
-// Draws in backward. The numbers depend on how forward and recompute advanced the generator.
+// Draws random numbers in backward. The numbers depend on how forward and recompute advanced the
+// generator.
 struct NoisyGradient : torch::autograd::Function<NoisyGradient> {
   static at::Tensor forward(AutogradContext*, const at::Tensor& x) { return x * 2; }
   static variable_list backward(AutogradContext*, variable_list gradients) {
@@ -200,7 +201,7 @@ std::vector<Hazard> generators() {
                y = at::dropout(at::relu(y), 0.3, true);
                return at::dropout(at::linear(y, p[1]), 0.3, true);
              }),
-      hazard("noise without a gradient scales a weight", kSquare,
+      hazard("a weight scaled by noise without a gradient", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                at::Tensor noise;
                {

@@ -11,7 +11,7 @@ namespace rematch::testing::hazards {
 // Installs the counting allocators and limits each small model to one thread. Call this first.
 void prepare_process();
 
-// The facts of a run, or the error that ended it.
+// The recorded results of a run, or the error that ended it.
 struct Trial {
   std::optional<Facts> facts;
   std::string error;  // the error's message, without a stack trace

@@ -51,8 +51,8 @@ struct ScalesByPointer : Function<ScalesByPointer> {
   }
 };
 
-// Scales its input and saves it. When autograd packs the saved tensor, its version has changed, and
-// no other op has run since.
+// Scales its input and saves it. When autograd packs the saved tensor, the tensor has a new
+// version, although no other op has run.
 struct SavesWhatItScaled : Function<SavesWhatItScaled> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x) {
     scale_by_pointer(x, 0.5F);
@@ -427,7 +427,7 @@ TEST_CASE("an opaque call counts as one op, and its results are kept") {
   }
 }
 
-TEST_CASE("an opaque call returns no view of an unknown tensor") {
+TEST_CASE("an opaque call that returns a view of an unknown tensor is refused") {
   const Case given{[](T x, T w) {
     const at::Tensor y = at::mm(x, w);
     run_opaquely({}, {}, [&] { return std::vector<at::Tensor>{y.t()}; });

@@ -147,7 +147,8 @@ class Changed {
   const State& state_;
 };
 
-// A kernel whose result depends on one setting, like a kernel that chooses its algorithm by it.
+// A kernel whose result depends on one setting. It imitates kernels that choose an algorithm by the
+// setting.
 at::Tensor probe(const at::Tensor& x, std::int64_t state) {
   return x * (1.0 + 0.25 * all_state()[static_cast<std::size_t>(state)].read());
 }

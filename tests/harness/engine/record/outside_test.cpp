@@ -239,7 +239,7 @@ TEST_CASE("a changed saved tensor is an error, whether or not it is read") {
       "changed in place");
 }
 
-TEST_CASE("a buffer may take part in autograd after its write") {
+TEST_CASE("a buffer may be used in autograd after a result is written into it") {
   const auto buffer = std::make_shared<at::Tensor>();
   const Case given{[buffer](const at::Tensor& x, const at::Tensor& w) {
                      buffer->copy_(at::mm(x, w));

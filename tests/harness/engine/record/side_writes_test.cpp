@@ -487,9 +487,9 @@ TEST_CASE("recompute does not change buffers and is bitwise equal to the plain r
   }
 }
 
-// With early stop, the closure would end before the op that computes the noise, which is the last
-// saved tensor.
-TEST_CASE("a repeated closure with restored buffers is bitwise equal to the plain run") {
+// In the networks with rrelu, autograd saves the noise before the op computes it. With early stop,
+// recompute would end at this last saved tensor and would not run the op.
+TEST_CASE("running forward again with restored buffers is bitwise equal to the plain run") {
   for (const NamedNetwork& network : all_networks()) {
     CAPTURE(network.name);
     CHECK(first_difference(run_plain(network), run_closures(network, {.early_stop = false})) == "");

@@ -1,6 +1,7 @@
 // Tests writes to the indices and values of sparse tensors. A sparse tensor has no storage of its
-// own. A write may name its indices, its values, or a view of them. In each case, recompute must
-// repeat the write in the right order relative to the ops that read the sparse tensor.
+// own. A write may go to the indices, to the values, or to a view of either. In each case,
+// recompute must repeat the write in the right order relative to the ops that read the sparse
+// tensor.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 

@@ -66,8 +66,8 @@ at::Tensor forward_of(const Network& network, const Checkpoint& checkpoint) {
   return loss;
 }
 
-// The results of the first two layers leave the device. The result of the last layer stays. Each of
-// the two is copied to the host and back once, and afterwards the host is empty.
+// The results of the first two layers are copied to the host and back once each. The last layer's
+// result stays on the device. At the end, the host is empty.
 TEST_CASE("an offloaded result leaves the device until backward") {
   prepare_process();
   const NamedNetwork named = three_layers();
