@@ -1,5 +1,4 @@
-// The device properties that a program may query. They are those of the card that DRY_CUDA_CARD
-// names.
+// The properties of the simulated card, which DRY_CUDA_CARD selects.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// Stand-in for libcublas. A matrix product is one kernel whose name states the operands' type and
-// sizes. Written from the documented C interface, so that the 423 MB of cuBLAS and its headers are
-// not needed. A function declares only the leading parameters that it reads and ignores the rest.
+// Stand-in for libcublas, written from cuBLAS's documented C interface, because cuBLAS is a
+// download of 423 MB. A matrix product is one kernel, whose name gives the type and sizes of the
+// operands. Each function declares only the parameters up to the last one that it reads.
 #include <cstddef>
 #include <cstdint>
 

@@ -1,5 +1,5 @@
-// Stand-in for libcublasLt. A matrix product is one kernel whose name states the operands' type and
-// sizes. Written from the documented C interface, like cublas.cpp.
+// Stand-in for libcublasLt, written from the documented C interface, like cublas.cpp. A matrix
+// product is one kernel, whose name gives the type and sizes of the operands.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

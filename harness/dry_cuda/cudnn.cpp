@@ -1,4 +1,4 @@
-// Stand-in for libcudnn. The stand-in only reports its version, which LibTorch queries.
+// Stand-in for libcudnn. Implements only the functions that return versions.
 #include <cstddef>
 
 extern "C" {

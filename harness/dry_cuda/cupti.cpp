@@ -1,8 +1,8 @@
-// Stand-in for libcupti. Converts the records of the stand-in runtime to CUPTI's record types, and
-// delivers them through CUPTI's buffer protocol. Like CUPTI, links a kernel to the caller's
-// external id only if calls of the launching function are traced. The launching function is
-// cudaLaunchKernel for the program's kernels, and the driver's cuLaunchKernelEx for kernels of
-// libraries. Records are lost or delayed only if a test requests it.
+// Stand-in for libcupti. Converts records of the stand-in runtime to CUPTI's record types, and
+// delivers them in CUPTI's buffers. Loses or delays a record only if a test requests it. As in
+// CUPTI, a kernel has its caller's external id only if calls of the function that launched it are
+// traced. That function is cudaLaunchKernel for the program's kernels, and the driver's
+// cuLaunchKernelEx for kernels of libraries.
 #include <cupti.h>
 
 #include <bitset>
@@ -26,7 +26,8 @@ struct Link {
   std::uint64_t id;
 };
 
-// The fate of a kernel's record. All values except kDelivered are faults that a test planted.
+// What happens to a kernel's record. Values other than kDelivered occur only if a test requests
+// them.
 enum class Fate { kDelivered, kLost, kWithheld, kUnfinished };
 
 struct Entry {
@@ -94,7 +95,7 @@ Entry entry_of(const DryCudaRecord& record) {
   for (const Call& call : kCalls) {
     if (std::string_view(call.name) == record.call) return {record, {}, call.kind, call.id, false};
   }
-  std::abort();  // kCalls lacks a function that the stand-in runtime implements
+  std::abort();  // the stand-in runtime recorded a function that is missing in kCalls
 }
 
 Fate fate_of(const DryCudaRecord& record) {

@@ -1,5 +1,5 @@
-// Stand-in for libcuda, which LibTorch opens by name for its few direct calls to the driver. The
-// types have the sizes of CUDA's types.
+// Stand-in for libcuda. LibTorch loads libcuda with dlopen() and calls a few of its functions
+// directly.
 
 extern "C" {
 

@@ -1,6 +1,6 @@
-// A CUDA device that runs no kernels and records the name of each operation. This is the C
-// interface of the stand-in for libcudart. Link the stand-in, or look up the functions with dlsym()
-// in programs that also run on a GPU.
+// C interface of the stand-in for libcudart: a CUDA device that runs no kernels, and records the
+// name of each operation. A program that also runs on a real GPU must look up the functions below
+// with dlsym(), because CUDA lacks them.
 //
 // Settings, read from the environment when the library is first used:
 //   DRY_CUDA_CARD          h100 (default), h200, l40s or a100
@@ -31,8 +31,8 @@ struct DryCudaRecord {
   uint64_t shared_bytes;  // dynamic
   uint64_t bytes;         // bytes that a copy or memset wrote
   uint64_t stream;        // handle; 0 is the default stream
-  uint64_t thread;        // launching thread, numbered from 0 in the order of first launches
-  uint64_t start_ns;      // on a simulated clock, where each operation takes 1000 ns; never 0
+  uint64_t thread;    // index of the launching thread; threads are numbered by their first launch
+  uint64_t start_ns;  // simulated time, never 0; each operation takes 1000 ns
   uint64_t end_ns;
   uint32_t correlation;  // position among all operations, recorded or not
 };
@@ -43,10 +43,9 @@ size_t dry_cuda_size(void);
 const struct DryCudaRecord* dry_cuda_record(
     size_t index);  // the pointer is valid until the next reset
 
-// How many times the host has waited for the device, in cudaDeviceSynchronize and similar
-// functions.
+// Returns how often the host has waited for the device, as cudaDeviceSynchronize() does.
 uint64_t dry_cuda_synchronizations(void);
-// The time on the simulated clock at which all recorded work has ended.
+// Returns the simulated time at which all recorded operations have ended.
 uint64_t dry_cuda_clock_ns(void);
 
 // Device memory in use, including that of CUDA contexts, rounded up as the driver does.
@@ -63,10 +62,10 @@ uint64_t dry_cuda_peak_bytes(int device);
 //   cupti.unfinished_record  the record is withheld, and has no end time
 void dry_cuda_plant_failure(const char* function, unsigned calls_before, int code);
 
-// Used by the other stand-ins. dry_cuda_launch() records a library's kernel as launched through the
-// driver. dry_cuda_listen() sets the function that receives records. dry_cuda_planted() returns the
-// error code planted for this call, or 0. dry_cuda_missing() returns `code`. On the first call for
-// a function, dry_cuda_missing() also prints on stderr that the function has no stand-in.
+// Used by the other stand-ins. dry_cuda_launch() records a kernel of a library. dry_cuda_listen()
+// sets the function that receives records. dry_cuda_planted() returns the error code planted for
+// this call, or 0. dry_cuda_missing() returns `code`, and on the first call for a function prints
+// on stderr that the function has no stand-in.
 uint32_t dry_cuda_launch(const char* name, const uint32_t grid[3], const uint32_t block[3],
                          uint64_t shared_bytes, void* stream);
 typedef void (*DryCudaListener)(const struct DryCudaRecord*);

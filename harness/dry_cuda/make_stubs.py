@@ -13,8 +13,8 @@ import re
 import subprocess
 import sys
 
-# Library: (prefix of imported functions without a symbol version, error code for "not supported", patterns of functions
-# that the library's stand-in exports in addition to the imported functions).
+# Maps a library to three values: the prefix of the functions that LibTorch imports from it without a symbol version;
+# its error code for "not supported"; and patterns of functions to export although LibTorch does not import them.
 LIBRARIES = {
     "libcudart.so.13": (None, 801, ["cuda*", "__cuda*"]),
     "libcublas.so.13": (None, 15, ["cublas*"]),

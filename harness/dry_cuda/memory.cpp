@@ -1,6 +1,6 @@
-// Device memory is only reserved address space, which the program cannot access, as on a real
-// device. The content of small copies is stored in shadow pages behind it, which use no memory
-// until they are written.
+// Device memory. An allocation only reserves address space, which the program cannot access, as on
+// a real device. Shadow pages after it store the content of small copies. They use no memory until
+// they are written.
 #include <cuda_runtime_api.h>
 #include <sys/mman.h>
 
@@ -25,7 +25,7 @@ constexpr std::size_t kContextBytes = 520 * kMib;
 
 struct Allocation {
   std::size_t bytes;
-  std::size_t mapped_bytes;  // bytes of address space; 0 for host memory
+  std::size_t mapped_bytes;  // size of the reserved address space; 0 for host memory
   int device;
 };
 
@@ -44,8 +44,8 @@ struct Memory {
   std::vector<std::size_t> peak_bytes = taken_bytes;
 };
 
-// Device variables by their host symbols. nvcc's start-up code registers the variables before
-// main(), when the settings must not be read yet.
+// Device variables, by the address of their host symbols. nvcc's start-up code registers the
+// variables before main(), which is too early to read the settings.
 struct Variables {
   std::mutex mutex;
   std::unordered_map<const void*, Variable> by_symbol;
@@ -74,8 +74,8 @@ Allocations::iterator find(const void* address) {
   return number_of(address) < found->first + found->second.bytes ? found : all.end();
 }
 
-// The host memory that stores the content of an address, and the number of bytes from there to the
-// end of the allocation.
+// Where an address's content is stored in host memory. `room` is the number of bytes up to the end
+// of the allocation.
 struct Place {
   char* bytes;
   bool is_device;
@@ -254,7 +254,8 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
   attributes->device = cudaInvalidDeviceId;
   const std::lock_guard lock(memory().mutex);
   const auto found = find(address);
-  if (found == memory().allocations.end()) return cudaSuccess;  // not memory that CUDA allocated
+  // the memory does not come from CUDA
+  if (found == memory().allocations.end()) return cudaSuccess;
   const bool is_host = found->second.mapped_bytes == 0;
   attributes->type = is_host ? cudaMemoryTypeHost : cudaMemoryTypeDevice;
   attributes->device = found->second.device;

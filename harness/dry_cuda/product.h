@@ -8,7 +8,7 @@
 
 namespace dry_cuda {
 
-// The values of cudaDataType that kernel names can express.
+// Some values of cudaDataType. Kernel names contain only these types.
 enum class DataType : int {
   kFloat32 = 0,
   kFloat64 = 1,

@@ -29,7 +29,7 @@ struct Log {
   std::deque<DryCudaRecord> records;
   std::uint64_t clock_ns = kRecordNs;
   std::uint32_t num_records = 0;
-  std::set<std::string> names;    // owns the names of the libraries' kernels
+  std::set<std::string> names;    // names of kernels that libraries launched
   std::set<std::string> missing;  // functions that were already reported as missing
   std::atomic<DryCudaListener> listener{nullptr};
   std::atomic<bool> any_failure{false};

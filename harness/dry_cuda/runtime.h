@@ -27,7 +27,7 @@ cudaError_t report(int code);
 
 int current_device();
 void set_current_device(int device);
-int device_of(cudaStream_t stream);  // default streams belong to the current device
+int device_of(cudaStream_t stream);  // a default stream belongs to the current device
 
 void count_synchronization();
 // Fills in thread, times and correlation. Stores the record if recording is on, and passes it to

@@ -40,7 +40,7 @@ batch = torch.randn(4, 128, 128)
 
 
 def step() -> torch.Tensor:
-    """Returns the loss of one step. loss_of() must use the same batch at each call, or bits cannot be compared."""
+    """Returns the loss of one step. loss_of() must use the same batch at each call; otherwise bits differ."""
     return model(batch).square().mean()
 
 

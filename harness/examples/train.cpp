@@ -17,7 +17,7 @@
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 
-// Runs forward. Policies and reports call a layer by the scope that its ops run in.
+// Runs forward. The scope gives the layer its name in policies and reports.
 at::Tensor loss_of(const std::vector<at::Tensor>& weights, at::Tensor x) {
   for (std::size_t layer = 0; layer < weights.size(); ++layer) {
     const rematch::Scope block("blocks", static_cast<int>(layer));

@@ -1,5 +1,4 @@
-// Clocks for a step as a whole, for its classes of ops, and for its copies to the host. Each clock
-// runs on the device or on the host.
+// Measures the time of a step, of its classes of ops, and of its copies to the host.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -31,12 +30,12 @@ c10::Event timed_event(c10::Stream stream);
 // Records a timed event in the device's current stream.
 c10::Event timed_event(c10::Device device);
 
-// Returns the time between two timed events. The device must have run both.
+// Returns the time between two timed events, which must both have completed.
 std::chrono::nanoseconds time_between(const c10::Event& begin, const c10::Event& end);
 
-// Times a step as a whole and in parts. Synchronizes the device before and after the step, but not
-// during the step. On a GPU, launches therefore run ahead of kernels, as in an unmeasured step, and
-// parts are timed with events in the step's stream.
+// Times a step as a whole and in parts. Synchronizes the device only before and after the step, so
+// that the host launches kernels ahead as in an unmeasured step. On a GPU, events in the current
+// stream time the parts.
 class StepClock {
  public:
   using Nanoseconds = std::chrono::nanoseconds;
@@ -44,7 +43,7 @@ class StepClock {
   explicit StepClock(c10::Device device) : device_(device) {}
 
   void begin();      // synchronizes, and forgets the previous step
-  void part_done();  // ends a part, whose work has been launched but need not have run
+  void part_done();  // ends a part, even if its launched work is still running
   void end();        // ends the last part and synchronizes
 
   // The time from begin() to end().
@@ -94,16 +93,14 @@ struct CopyTimes {
   std::chrono::nanoseconds exposed() const;  // copy time during which other work waits
 };
 
-// Times the copies of offloaded values, and how long the step's own work waits for them. On a GPU,
-// records events before and after each copy, in the copying stream, and before and after each wait
-// for copies, in the waiting stream. This does not change how the step runs. On the CPU copies are
-// synchronous, so the step waits for each whole copy.
+// Times the copies of offloaded values, and how long the step waits for them. On a GPU, records
+// events before and after each copy and each wait, without synchronizing. On the CPU copies are
+// synchronous, so the step waits for all of each copy.
 class CopyTimer final : public MoveObserver {
  public:
   void around(Move move, c10::Stream stream, const std::function<void()>& start) override;
 
-  // Returns the times of all copies and joins since the last call. The device must have been
-  // synchronized.
+  // Returns the times of all copies and waits since the last call. Synchronize the device before.
   CopyTimes take();
 
  private:

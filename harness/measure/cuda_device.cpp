@@ -49,7 +49,7 @@ std::optional<CudaDevice> cuda_device(int index) {
 }
 
 std::unique_ptr<GpuMonitor> open_gpu_monitor(int index) {
-  if (on_dry_device()) return nullptr;  // no driver knows the dry device
+  if (on_dry_device()) return nullptr;  // the dry device has no driver
   const std::optional<CudaDevice> device = cuda_device(index);
   if (!device) return nullptr;
   const std::optional<NvmlFunctions> functions = load_nvml();

@@ -1,5 +1,5 @@
-// Describes the CUDA device that points run on, as the CUDA runtime reports it. A program linked
-// without CUDA (no_cuda_device.cpp) has no device. A query creates no CUDA context, so it allocates
+// Describes the CUDA device, as the CUDA runtime reports it. In a program linked without CUDA
+// (no_cuda_device.cpp) there is no device. These functions create no CUDA context, so they allocate
 // no memory on the device.
 #pragma once
 

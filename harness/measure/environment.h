@@ -7,7 +7,7 @@
 
 namespace rematch {
 
-// Fields that this machine does not report stay absent. `device` is the device on which points run.
+// Describes the machine and `device`, on which the steps run. Unknown fields stay absent.
 Environment describe_environment(at::Device device);
 
 }  // namespace rematch

@@ -273,8 +273,8 @@ DeviceStateRecord summarize_readings(const std::vector<GpuReading>& readings) {
   std::optional<std::uint64_t> mask;
   const bool always_idle = std::all_of(readings.begin(), readings.end(), &is_idle);
   for (const GpuReading& reading : readings) {
-    // An idle GPU lowers its clocks. The clocks of an idle GPU therefore count only if the GPU was
-    // idle at every reading.
+    // An idle GPU lowers its clocks, so its clocks are ignored unless the GPU was idle at every
+    // reading.
     const bool shows_clocks = always_idle || !is_idle(reading);
     if (shows_clocks && reading.sm_clock_mhz) clocks.push_back(*reading.sm_clock_mhz);
     if (shows_clocks) {

@@ -15,9 +15,9 @@
 
 namespace rematch {
 
-// The functions of NVIDIA's management library (NVML) that are used here, as a table. The driver's
-// library or a test fills the table. The functions are declared here because no package of LibTorch
-// or CUDA contains NVML's header. Names, numbers and structs come from NVML's published interface.
+// The functions of NVIDIA's management library (NVML) that are used here. The driver's library or a
+// test supplies them. No package of LibTorch or CUDA contains NVML's header, so this file declares
+// names, numbers and structs from NVML's published interface.
 
 struct NvmlDevice;  // opaque
 
@@ -73,9 +73,9 @@ struct GpuReading {
 
 class GpuMonitor {
  public:
-  // Opens a device. `pci_bus_id` is spelled as CUDA spells it, and `uuid` as gpu_uuid() spells it.
-  // Returns null if NVML does not start or does not know the device. A MIG instance has the PCI id
-  // of its GPU, so the UUID identifies the instance.
+  // Opens a device. `pci_bus_id` has CUDA's spelling. `uuid` comes from gpu_uuid(), and tells the
+  // MIG instances of a GPU apart, because they share its PCI id. Returns null if NVML does not
+  // start or does not know the device.
   static std::unique_ptr<GpuMonitor> open(const NvmlFunctions& functions,
                                           const std::string& pci_bus_id,
                                           const std::string& uuid = {});
@@ -83,8 +83,8 @@ class GpuMonitor {
   GpuMonitor(const GpuMonitor&) = delete;
   GpuMonitor& operator=(const GpuMonitor&) = delete;
 
-  // `own_context` is kYes if this process is among the processes on the device. In a container the
-  // driver's process ids belong to another namespace, so processes can only be counted.
+  // `own_context` is kYes if this process uses the device. It is then subtracted from the number of
+  // processes, because in a container the driver's process ids belong to another namespace.
   enum class OwnContext { kNo, kYes };
   GpuReading read(OwnContext own_context) const;
   // Fills the fields of the device and leaves the rest of the environment unchanged.
@@ -121,20 +121,19 @@ std::optional<std::string> driver_version_of(const NvmlFunctions& functions);
 // no other process uses the GPU.
 std::optional<std::string> shared_gpu_warning(const Environment& environment);
 
-// Summarizes the readings of one timed round: the lowest clocks, and all reasons for which the GPU
-// was throttled. Clocks of an idle GPU count only if all readings show an idle GPU. Pure.
+// Summarizes the readings of one timed round: the lowest clocks, and all reasons for throttling.
+// Ignores the clocks of an idle GPU, unless the GPU was idle at every reading. Pure.
 DeviceStateRecord summarize_readings(const std::vector<GpuReading>& readings);
 
 // Returns NVML's names of the set bits, such as "sw_power_cap". Excludes the bit of an idle GPU,
 // because a GPU also idles between two steps.
 std::vector<std::string> throttle_reason_names(std::uint64_t mask);
 
-// The CUPTI library of the version that this code is written for. LibTorch ships it.
+// The name of the CUPTI library that LibTorch ships and this code supports.
 inline constexpr const char* kCuptiLibrary = "libcupti.so.13";
 
-// Returns the version of the CUPTI library that would record kernels, such as "13.0.1". The last
-// number is the update. Absent if the library is missing. Only asks the library for its version,
-// which needs no driver and disturbs no measurement.
+// Returns the version of the installed CUPTI library, such as "13.0.1", where 1 is the update.
+// Absent if the library is missing. Needs no driver.
 std::optional<std::string> cupti_version(const char* library = kCuptiLibrary);
 
 }  // namespace rematch

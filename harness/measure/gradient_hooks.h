@@ -1,4 +1,4 @@
-// Calls a function with each parameter as soon as autograd has accumulated its gradient.
+// Calls a function for each parameter as soon as autograd has accumulated the parameter's gradient.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,9 +8,9 @@
 
 namespace rematch {
 
-// Each parameter has a hook while this object lives. A tensor can have only one such hook, and the
-// program may already have set one, for example to step an optimizer and drop the gradient. This
-// object's hook calls the program's hook afterwards. The destructor restores the program's hook.
+// Sets a hook on each parameter. A tensor can have only one such hook, so this hook also calls the
+// hook that the program had set, for example to step an optimizer. The destructor restores the
+// program's hook.
 class GradientHooks {
  public:
   using Observer = std::function<void(const at::Tensor& parameter)>;

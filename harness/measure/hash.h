@@ -1,5 +1,5 @@
 // Fingerprints of tensor contents: the first 128 bits of SHA-256 over the elements' bytes in
-// row-major order, in hex. Equal fingerprints mean equal bits. The Python expression is
+// row-major order, in hex. Equal fingerprints mean equal bits. In Python:
 // hashlib.sha256(t.contiguous().numpy().tobytes()).hexdigest()[:32].
 #pragma once
 

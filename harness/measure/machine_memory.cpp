@@ -52,8 +52,8 @@ const Controller kFirst = {"/sys/fs/cgroup/memory",
                            "memory.usage_in_bytes",
                            {"total_active_file", "total_inactive_file"}};
 
-// Lowers `memory` to the limit of one group. A limit above the machine's memory means "unlimited"
-// and is ignored. If the usage is unknown, the whole limit counts as available.
+// Lowers `memory` to the limit of one control group. A limit above the machine's memory means
+// "unlimited" and is ignored. If the usage is unknown, the whole limit counts as available.
 void add_group(const std::string& folder, const Controller& controller, MachineMemory& memory) {
   const auto limit = number_of(folder + "/" + controller.limit);
   if (!limit || (memory.total && *limit >= memory.total->count)) return;
@@ -65,8 +65,8 @@ void add_group(const std::string& folder, const Controller& controller, MachineM
   lower_to(memory.available, Bytes{*limit - std::clamp<std::int64_t>(held, 0, *limit)});
 }
 
-// Applies the limits of all groups of a process, up to the topmost visible group, because each
-// group limits the process.
+// Applies the limits of all control groups of a process, up to the topmost visible group, because
+// each group limits the process.
 void add_groups(const std::string& root, const Controller& controller, std::string path,
                 MachineMemory& memory) {
   while (true) {

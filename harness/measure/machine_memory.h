@@ -1,5 +1,5 @@
-// The memory that a process may use on this machine. RAM and the process's control groups limit it.
-// Also counts the processes that the system killed because memory ran out. No LibTorch.
+// The memory that this process may use: the machine's RAM, or less if a control group limits the
+// process. No LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ struct MachineMemory {
       oom_kills;  // number of processes killed since the system started, because memory ran out
 };
 
-// The memory of a device that is available to the next run.
+// The memory that the next run may use on its device.
 struct AvailableMemory {
   Bytes bytes;
-  // Text that says where the memory is available, such as "available on this machine".
+  // a phrase such as "available on this machine"
   std::string what;
 };
 

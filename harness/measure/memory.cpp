@@ -138,8 +138,8 @@ void* allocate_or_throw(std::size_t num_bytes) {
   }
 }
 
-// The context of the data pointer equals the pointer itself, and raw_deleter is set. oneDNN's bf16
-// matmul needs raw pointers, and LibTorch rejects allocators that cannot provide them.
+// Sets raw_deleter, with the data pointer as its own context. LibTorch requires this for the raw
+// pointers that oneDNN's bf16 matmul uses.
 class CpuAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t num_bytes) override {
@@ -183,8 +183,8 @@ void require_installed() {
   }
 }
 
-// The allocation of a storage, and the counters that count it. Null if the storage does not come
-// from these allocators.
+// The allocation of a storage, and the counters that include it. Both are null if another allocator
+// made the storage.
 struct Located {
   Allocation* allocation = nullptr;
   Counters* counters = nullptr;

@@ -1,7 +1,6 @@
-// Counting allocators: the exact bytes of the process's tensors, by tag, on the CPU and on meta. On
-// meta a tensor has no data, so a step of a model of any size takes milliseconds. Each op allocates
-// the same bytes on meta as on the CPU. On the CPU, bytes that kernels allocate internally are
-// counted too.
+// Counting allocators: count the exact bytes of the process's tensors, by tag, on the CPU and on
+// meta. An op allocates the same bytes on both, but a meta tensor has no data, so a step of any
+// model takes milliseconds. On the CPU, the memory that kernels allocate internally is included.
 #pragma once
 
 #include <array>
@@ -85,20 +84,20 @@ void limit_cpu_memory(std::optional<Bytes> limit);
 MemorySample current_cpu_memory();
 MemorySample current_meta_memory();
 
-// Most bytes alive since the last reset. Includes peaks between op boundaries, so memory that
-// kernels allocate internally counts.
+// Most bytes alive since the last reset, including memory that kernels allocate only while they
+// run.
 Bytes peak_cpu_memory();
 Bytes peak_meta_memory();
 void reset_memory_peaks();
 
-// Moves a storage's bytes from tag `from` to `to`. Returns the number of bytes moved. Returns 0 if
-// the allocation carries another tag or did not come from these allocators.
+// Moves a storage's bytes from tag `from` to `to`. Returns the number of bytes moved: 0 if the
+// allocation has another tag or another allocator made it.
 Bytes retag_storage(const c10::StorageImpl& storage, MemoryTag from, MemoryTag to);
 // Moves a storage's bytes from any tag to `to`. Returns the number of bytes moved.
 Bytes retag_storage(const c10::StorageImpl& storage, MemoryTag to);
 
-// Retags all live memory as kOther, because its tags belong to an earlier measurement. Call this
-// while no other thread allocates.
+// Gives all live memory the tag kOther, at the start of a new measurement. Call this while no other
+// thread allocates.
 void forget_memory_tags();
 
 // While this guard lives, it sets the tag of the memory that this thread allocates. Without a

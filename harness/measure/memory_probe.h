@@ -1,6 +1,6 @@
-// The memory pass of one step. Samples the device's allocator after every executed op, and notes
-// the op's place in the step. On the CPU and on meta, requires install_counting_allocators(). Step
-// times are meaningless here, because the probe slows the step down.
+// Measures the memory of a step. Samples the device's allocator after every executed op, and notes
+// the op's place in the step. On the CPU and on meta, requires install_counting_allocators(). The
+// probe makes steps slower.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,7 +19,8 @@
 
 namespace rematch {
 
-// A probe serves one step after another, on the thread that runs forward. For example:
+// Measures any number of steps in turn. All calls must come from the thread that runs forward.
+// Example:
 //
 //   probe.begin_step();
 //   { OpObserverGuard observe(&probe);

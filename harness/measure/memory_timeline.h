@@ -13,7 +13,7 @@
 
 namespace rematch {
 
-// The process's tensors after an op. `place` is an index into StepSamples::places.
+// The bytes of the process's tensors after an op. `place` is an index into StepSamples::places.
 struct BoundarySample {
   MemorySample memory;
   // The bytes with tag kForward that are still alive after forward. All other bytes with this tag
@@ -37,8 +37,8 @@ struct StepSamples {
   Bytes after_forward;
 };
 
-// The maximum number of samples, which is as many as a plot can show. Each kept sample is the
-// highest among several consecutive boundaries.
+// Maximum number of samples, for plots. If a step has more op boundaries, each sample is the
+// highest of several.
 inline constexpr std::size_t kMaxTimelineSamples = 512;
 
 MemoryRecord summarize(const StepSamples& samples);

@@ -18,9 +18,9 @@ int StepPlace::of(Phase phase) {
   return phase == Phase::kForward ? current_ : of_running_node();
 }
 
-// Nodes are numbered in the order in which forward created them, so a node's number gives its
-// scope. Gradient accumulators have the highest possible number. An accumulator belongs to the node
-// that ran before it.
+// Autograd numbers nodes in the order in which forward creates them, so a node's number determines
+// its scope. A gradient accumulator has the highest possible number instead, and gets the place of
+// the node that ran before it.
 int StepPlace::of_running_node() {
   const auto node = torch::autograd::get_current_node();
   if (node == nullptr || node->sequence_nr() == UINT64_MAX) return current_;

@@ -69,8 +69,8 @@ class PhaseGuard {
   PhaseGuard(const PhaseGuard&) = delete;
   PhaseGuard& operator=(const PhaseGuard&) = delete;
 
-  // Returns the guard's phase if an op is observed in forward while a guard lives. Otherwise
-  // returns `observed`.
+  // Returns the phase of this thread's guard if `observed` is forward and there is a guard.
+  // Otherwise returns `observed`.
   static Phase effective(Phase observed) {
     return observed == Phase::kForward ? override_of_thread().value_or(observed) : observed;
   }

@@ -27,17 +27,17 @@ class InterruptGuard {
   std::vector<struct sigaction> previous_;  // the action of each signal before this guard
 };
 
-// Blocks SIGINT and SIGTERM. Call this before execv() into a program whose main() calls
-// take_held_interrupt(). A signal that arrives before that main() then ends the program with a
-// message.
+// Blocks SIGINT and SIGTERM. Call this before execv() into a program that calls
+// take_held_interrupt() in main(). A signal that arrives in the meantime then ends that program
+// with a message.
 void hold_interrupts();
 
 // Unblocks SIGINT and SIGTERM. If one of them arrived while blocked, returns it instead of letting
 // it end the process.
 std::optional<int> take_held_interrupt();
 
-// Thrown by work that the user interrupted. main() prints which part of the work is kept and exits
-// with 128 + signal.
+// Thrown by work that the user interrupted. main() prints `what_remains` and exits with 128 +
+// signal.
 struct Interrupted : std::runtime_error {
   explicit Interrupted(int signal_number, std::string remains = "nothing is kept");
   int signal;

@@ -11,8 +11,8 @@
 
 namespace rematch {
 
-// Returns whether a tool relies on a normal exit. The leak sanitizer checks for leaks during a
-// normal exit. Profilers and checkers of CUDA write their results then.
+// Returns whether the process must exit normally: the leak sanitizer checks for leaks at exit, and
+// CUDA's profilers and checkers write their results at exit.
 inline bool is_watched_to_its_end() {
 #ifdef __SANITIZE_ADDRESS__
   return true;

@@ -35,9 +35,9 @@ constexpr std::chrono::milliseconds kPollInterval{20};
 constexpr std::chrono::milliseconds kLongestWait{200};
 constexpr std::chrono::seconds kGraceAfterSigterm{2};
 
-// Everything that the child needs between its start and exec. The parent prepares it. Until exec
-// the child shares the parent's memory, and the parent waits. Copying the page tables of a process
-// with LibTorch would take longer than the rest of the start.
+// Everything that the child needs between its start and exec, prepared by the parent. Until exec
+// the child shares the parent's memory and the parent waits, because copying the page tables of a
+// process with LibTorch would be slow.
 struct ChildStart {
   std::vector<char*> arguments;
   std::vector<char*> environment;
@@ -223,8 +223,8 @@ void take_end(const Child& child, const MachineMemory& before, ChildResult& resu
 }
 
 bool is_memory_short(const MachineMemory& before, const MachineMemory& after, Bytes peak_resident) {
-  // Some daemons and schedulers kill processes before memory is used up. Assumes such a kill if the
-  // child held at least 1 / kSuspectPart of the total memory.
+  // A daemon or scheduler may have killed the child before memory was used up. This is assumed if
+  // the child held at least 1 / kSuspectPart of the total memory.
   constexpr std::int64_t kSuspectPart = 2;
   if (after.oom_kills && before.oom_kills && *after.oom_kills > *before.oom_kills) return true;
   return !after.total || peak_resident.count >= after.total->count / kSuspectPart;

@@ -1,5 +1,4 @@
-// Child processes with a time limit, used because each measurement runs in its own process. This
-// code does not depend on the child's work.
+// Child processes with a time limit. Each measurement runs in its own process.
 #pragma once
 
 #include <sys/resource.h>
@@ -25,8 +24,8 @@ class Child {
   // std::system_error if the child cannot be started.
   explicit Child(const std::vector<std::string>& command,
                  const std::vector<std::string>& environment = {});
-  // Appends the child's stderr to `error_file` instead. If `error_file` is empty, the child writes
-  // to this process's stderr.
+  // Like the constructor above, but appends the child's stderr to `error_file`. If `error_file` is
+  // empty, the child writes to this process's stderr.
   Child(const std::vector<std::string>& command, const std::vector<std::string>& environment,
         const std::string& error_file);
   ~Child();  // kills the group of a child that has not ended
@@ -85,9 +84,9 @@ ChildResult run_child(const std::vector<std::string>& command, std::chrono::mill
 // before this call. `before` is the memory of the machine when the child began.
 void take_end(const Child& child, const MachineMemory& before, ChildResult& result);
 
-// Returns whether a child may have been killed because memory ran out. Returns true in three cases:
-// the system killed some process for lack of memory while the child ran, the child held half of the
-// memory, or the total is unknown. Otherwise the kill had another reason. Pure.
+// Returns whether a child may have been killed because memory ran out. This is so if the system
+// killed some process for lack of memory while the child ran, if the child held half of the memory,
+// or if the total is unknown. Pure.
 bool is_memory_short(const MachineMemory& before, const MachineMemory& after, Bytes peak_resident);
 
 // The path of this program's own file, used to start the program again.

@@ -30,10 +30,10 @@ inline at::Tensor language_norm(std::string_view scope_name, const at::Tensor& x
   return rms_norm(x_TD, weight, kLanguageNormEps, ops);
 }
 
-// One pre-norm block. `Parts` supplies the type Attention, with a constructor (parameters, name,
-// spec) and forward(x_TD, table). It also supplies the type Ffn, with forward(x_TD). Both open
-// their own scopes. `Parts` also has static functions make_ffn(parameters, name, spec, layer),
-// make_table(spec, device) and, for the model's embedding, embedding_values(dim).
+// One pre-norm block. `Parts` supplies two types and three static functions. Type Attention has a
+// constructor (parameters, name, spec) and forward(x_TD, table). Type Ffn has forward(x_TD). Both
+// open their own scopes. The functions are make_ffn(parameters, name, spec, layer),
+// make_table(spec, device) and embedding_values(dim).
 template <typename Parts>
 class LanguageBlock {
  public:

@@ -13,9 +13,9 @@
 
 namespace rematch {
 
-// Makes a policy from its arguments. A policy takes no arguments, a whole number from 1, layer
-// indices in ascending order, or words. If the factory leaves the policy's name empty, the name
-// becomes the call in its canonical spelling.
+// Makes a policy from its arguments: none, a whole number from 1, layer indices in ascending order,
+// or words. If the factory does not name the policy, its name becomes the call in canonical
+// spelling.
 using PolicyFactory =
     std::variant<Policy (*)(), Policy (*)(int n), Policy (*)(const std::vector<int>& layers),
                  std::variant<Policy, Rejected> (*)(const std::vector<std::string>& words)>;

@@ -15,8 +15,8 @@ namespace {
 
 using Values = std::map<std::string, std::string>;  // values, keyed by placeholder: {"N", "2"}
 
-// From n names, 2^n lists can be made. With more names than this limit, the search would take
-// seconds for each system.
+// A list may contain any subset of the names, and n names have 2^n subsets. Beyond this limit,
+// trying all subsets would take seconds for each system.
 constexpr std::size_t kMaxNames = 9;
 
 int most_layers(const Trace& trace) {
@@ -117,8 +117,8 @@ std::vector<Values> values_of(const SystemEntry& entry, const Trace& trace,
     }
     return all;
   }
-  // Skips entries with two lists. Another entry of the system expresses the same policy with one
-  // list.
+  // Skips entries with two lists. Another entry of the system needs only one list for the same
+  // policy.
   if (entry.stands_for.find('{', hole + 1) != std::string_view::npos) return {};
   const std::string policy = filled_in(entry.stands_for, "{" + letter + "}", "{}");
   for (const std::string& list : lists_of(policy, trace, resolver)) all.push_back({{letter, list}});

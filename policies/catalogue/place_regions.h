@@ -29,9 +29,9 @@ struct PlacedRegion {
   OpRange range;
 };
 
-// Returns the regions in forward order, disjoint and not empty. Returns Rejected for an N or a
-// layer index outside the model's layers, for a model without layers, and for scope patterns that
-// match nothing.
+// Returns disjoint regions in forward order, none of them empty. Returns Rejected if N or a layer
+// index is outside the model's layers, if the model has no layers, or if no scope matches the
+// patterns.
 std::variant<std::vector<PlacedRegion>, Rejected> place_regions(const Policy& policy,
                                                                 const Trace& trace);
 

@@ -8,8 +8,8 @@
 namespace rematch {
 namespace {
 
-// Returns all reads by the ops that a whole-region recompute runs. Such a recompute also runs ops
-// whose results are not needed.
+// Returns all reads of the ops that run when the whole region is recomputed, even if nothing needs
+// their results.
 std::vector<RegionUse> reads_of_rerun_ops(const RegionGraph& graph, const RegionType& type) {
   std::vector<RegionUse> reads;
   const std::size_t end = type.early_stop ? static_cast<std::size_t>(graph.stop) : type.ops.size();
@@ -62,9 +62,8 @@ void drop_dead_saves(std::vector<PlannedOp>& ops) {
   }
 }
 
-// Marks the ops of saved regions that recompute skips: all ops whose results are not kept, and
-// views of the regions' results. A skipped view runs again if an op reads it. If views were not
-// skipped, the plan would have to keep what they view.
+// Marks the ops that recompute skips in saved regions: ops whose results are not kept, and views of
+// the regions' results. A skipped view still runs if an op reads it.
 void skip_in_saved_regions(const OpTreater& treater, OpId first_op, const RegionGraph& graph,
                            std::vector<PlannedOp>& ops) {
   std::vector<bool> made_by_saved_region(graph.values.size(), false);
@@ -123,8 +122,8 @@ RegionType RegionTypeMaker::make(const PlacedRegion& region, const Adjust& adjus
   type.ops = treater_.treat(region);
   if (adjust) adjust(type.ops);
   type.early_stop = policy_.early_stop;
-  // An inverse policy marks an op as recomputed if nothing reads its result. A whole-region replay
-  // would run such ops too, so the region runs by demand.
+  // Under an inverse policy, an op whose result nothing reads is marked as recomputed. It must not
+  // run again, so the region runs by demand.
   type.by_demand = policy_.inverse;
   recompute_what_is_overwritten(graph, type.ops);
   const bool has_saved_regions = !policy_.save_regions.empty();

@@ -83,8 +83,8 @@ std::optional<Rejected> check_effect(const Policy& policy, const Plan& plan,
 Resolver::Resolver(const Trace& trace)
     : trace_(trace), index_(trace), trace_sha256_(rematch::trace_sha256(trace)) {}
 
-// If a system's mode has a known pitfall, the text about the pitfall often names the mode that the
-// user probably meant. The error message therefore includes this text.
+// If the policy is a system's mode with a known pitfall, an error includes the pitfall's text,
+// which often names the mode that the user meant.
 std::variant<Plan, Rejected> Resolver::resolve(const Policy& policy, NoEffect no_effect) const {
   auto plan = try_resolve(policy, no_effect);
   auto* rejected = std::get_if<Rejected>(&plan);

@@ -17,11 +17,10 @@ namespace rematch {
 
 enum class NoEffect : std::uint8_t { kReject, kAllow };
 
-// The plan depends only on the policy and the trace, not on a clock, a device or hidden state.
-// Returns Rejected if a layer index or N is outside the model's layers, or if a save list matches
-// nothing. Also rejects a plan that equals the plan of policy `none` or `full`, unless `no_effect`
-// or the policy allows that. If a save list matches nothing, the message names the ops of the
-// regions, because for example `mm` on a biased linear is `addmm`.
+// The plan depends only on the policy and the trace. Returns Rejected if a layer index or N is
+// outside the model's layers, if a save list matches nothing, or if the plan equals that of policy
+// `none` or `full` and neither `no_effect` nor the policy allows this. For a save list without
+// matches, the message lists the ops of the regions, such as `addmm` instead of `mm`.
 std::variant<Plan, Rejected> resolve(const Policy& policy, const Trace& trace,
                                      NoEffect no_effect = NoEffect::kReject);
 

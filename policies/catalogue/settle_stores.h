@@ -1,5 +1,5 @@
-// Decides which values a policy moves to stores, such as host memory, once the regions of the model
-// are known. A value is moved only if this frees its device memory.
+// Decides which values a policy moves to a store, such as host memory. A value is moved only if
+// this frees its device memory.
 #pragma once
 
 #include <optional>
@@ -16,9 +16,8 @@ namespace rematch {
 // Returns the store that the policy moves values to. Returns nullopt if the policy moves nothing.
 std::optional<Store> store_asked_for(const Policy& policy);
 
-// If something else holds a result on the device anyway, keeps the result there instead of moving
-// it to a store. If the policy moves inputs, also chooses which inputs. `types[i]` is the type of
-// the region at `ranges[i]`.
+// Keeps a result on the device if something else holds it there anyway. If the policy moves inputs,
+// chooses the inputs to move. `types[i]` is the type of the region at `ranges[i]`.
 void settle_stores(const Policy& policy, const Trace& trace, const TraceIndex& index,
                    const std::vector<OpRange>& ranges, std::vector<RegionType>& types);
 

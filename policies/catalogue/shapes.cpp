@@ -168,9 +168,8 @@ Plan transferred(const Plan& plan, const Trace& trace, const std::string& trace_
 // The first and the last scope of each region, over all shapes.
 using RegionScopes = std::set<std::pair<std::string, std::string>>;
 
-// The ops that a step of one shape runs in regions. Each time that the step opens the first scope
-// of a region, there is one entry: the path of this scope, and the names of the ops up to the end
-// of the region.
+// The ops that one shape runs in regions. There is one entry each time that a region's first scope
+// opens: the path of the scope, and the names of the ops up to the end of the region.
 using Streams = std::vector<std::pair<std::string, std::vector<std::string>>>;
 
 Streams streams_of(const RegionScopes& regions, const Trace& trace) {
@@ -293,8 +292,8 @@ bool are_same(const LocatedType& a, const LocatedType& b) {
 }
 
 // Two shapes may have the same regions up to a layer that only one of them has. Before that layer,
-// the engine cannot tell which shape is running. In both shapes, the regions before that layer
-// therefore get the treatments of the larger shape.
+// the engine cannot tell which shape is running, so the regions get the treatments of the larger
+// shape.
 void unite_same_beginnings(const std::vector<Trace>& traces, std::vector<Plan>& plans) {
   std::vector<std::vector<LocatedType>> given;
   std::vector<Bytes> peaks;

@@ -14,19 +14,18 @@ namespace rematch {
 // Combines several plans into one. Plan i belongs to trace i and has one shape. The shapes keep
 // this order.
 //
-// Note [Regions added to the plan of a shape] The engine does not know the shape before it has seen
-// ops. It may therefore open a region where the running shape's own plan has none. For this reason,
-// if any shape has a region at a scope, all shapes that run the scope get a region there. If the
-// shape's own plan has no region there, the added region keeps everything that backward needs. If
-// its own plan has regions inside such a scope, they become parts of the added region.
+// Note [Regions added to the plan of a shape] When the engine opens a region, it does not know yet
+// which shape is running. So if one shape has a region at a scope, every shape that runs the scope
+// gets a region there. An added region keeps everything that backward needs. If the shape's own
+// plan has regions inside the scope, they become parts of the added region.
 //
 // Regions of two shapes may begin at the same scope and have the same ops until one of them ends.
 // The longer region is then cut into one region per layer.
 //
 // If several shapes run the same ops in all scopes that have regions, the engine cannot distinguish
-// the shapes. All of them then get the plan of the shape that needs the most bytes without
-// checkpointing. Some shapes are equal up to a layer that one of them leaves out. Before that
-// layer, the regions of these shapes get the treatments of the largest shape.
+// them. All get the plan of the shape that needs the most bytes without checkpointing. If two
+// shapes are equal up to a layer that only one of them has, the regions before that layer get the
+// treatments of the larger shape.
 //
 // Merges the hidden effects of the plans.
 //

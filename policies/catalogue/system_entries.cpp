@@ -506,7 +506,7 @@ constexpr SystemEntry kEntries[] = {
 };
 
 constexpr TrainingSystem kSystems[] = {
-    {"HF Transformers", "transformers", "a call on the model, before the Trainer takes it",
+    {"HF Transformers", "transformers", "a call on the model, before passing it to the Trainer",
      "github.com/huggingface/transformers"},
     {"diffusers", "diffusers", "a call on the model", "github.com/huggingface/diffusers"},
     {"torchtitan", "torchtitan",

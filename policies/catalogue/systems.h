@@ -24,8 +24,8 @@ namespace rematch {
 // other systems leave early stop on.
 enum class EarlyStop : std::uint8_t { kAsInPolicy, kOn, kOff };
 
-// Decides when a pitfall is shown: as a warning whenever the mode is used, or only in the list of
-// systems. Pitfalls about arguments that the user may not have given appear only in the list.
+// Says whether a pitfall is shown each time the mode is used, or only in the list of systems. A
+// pitfall about arguments that the user may not have given is shown only in the list.
 enum class PitfallShown : std::uint8_t { kWhenUsed, kInList };
 
 // A known pitfall of a mode, or the reason for rejecting the mode. The text may be empty.
@@ -43,20 +43,18 @@ struct Pitfall {
 struct SystemEntry {
   std::string_view system;    // "torchtune"
   std::string_view spelling;  // "torchtune(ac_mode=selective,ac_option=N)"
-  // catalogue policy that equals the mode, such as "nth_last({N})"; empty: no policy does, and the
-  // mode is rejected
+  // equal policy of the catalogue, such as "nth_last({N})"; if empty, the mode is rejected
   std::string_view stands_for;
   std::string_view description;  // what the mode does in its system, in one line
   Pitfall pitfall;
   EarlyStop early_stop = EarlyStop::kAsInPolicy;
-  // The configuration lines that the user writes to select the mode. TrainingSystem::where says
-  // where the lines go. The placeholder {N} is replaced by the number N of the spelling. {S;, } is
-  // replaced by the items of the list S, separated by ", ". Empty if the mode needs no lines, or if
-  // no release has the mode.
+  // Configuration lines that select the mode. TrainingSystem::where says where they go. {N} stands
+  // for the value of N in the spelling, and {S;, } for the items of the list S, joined by ", ".
+  // Empty if the mode needs no lines, or if no release has the mode.
   std::string_view configuration = {};
   std::string_view versions = {};  // the versions that have the mode; empty: all
-  // Returns why the system refuses the mode with these words in its spelling, or "". Null if the
-  // system accepts every spelling that the policy accepts.
+  // Returns why the system refuses these arguments of the mode, or "" if it accepts them. Null if
+  // the system accepts all arguments that the policy accepts.
   std::string_view (*refusal)(const std::vector<std::string_view>& words) = nullptr;
 };
 
@@ -101,7 +99,7 @@ std::string filled_configuration(std::string_view pattern,
 
 // Returns the modes of a system that have a configuration. A mode with placeholders is returned
 // once for each set of values that the trace's model allows, such as each number of layers. Returns
-// an empty list for an unknown system. The resolver must be of the same trace.
+// an empty list for an unknown system. `resolver` must belong to `trace`.
 std::vector<FilledMode> filled_modes(std::string_view system, const Trace& trace,
                                      const Resolver& resolver);
 
@@ -115,25 +113,22 @@ std::vector<std::string_view> systems_with(std::string_view policy_name);
 // "remat_minimal", or one of these inside another policy, "offload_inputs(remat_minimal)".
 bool is_mode_of_system(std::string_view policy);
 
-// Returns the schedule under which people use the policy. This is whole_region for the modes of
-// other training systems, because no other system has on_demand. It is on_demand for all other
-// policies.
+// Returns whole_region for modes of other training systems, because no other system has on_demand.
+// Returns on_demand for all other policies.
 Schedule usual_schedule(std::string_view policy);
 
-// Returns "this engine only" if the policy is a mode of another system and runs on_demand here, and
-// "" otherwise. The figures of such a step do not apply to the other system.
+// Returns "this engine only" if the policy is a mode of another system but runs on_demand, because
+// its figures then do not apply to the other system. Otherwise returns "".
 std::string_view schedule_note(std::string_view policy, Schedule schedule);
 
 // Returns the mode that the user meant, if only the system's name is misspelled.
 std::optional<std::string> nearest_spelling(std::string_view text);
 
-// Returns the policy that a system's spelling stands for. The policy gets the spelling as its name.
-// Values may be quoted, and Python's True, False and None count as true, false and none. For the
-// system `modalities`, arguments may have the names of its configuration. The argument layers_fqn
-// is ignored, because the policy applies to all blocks. Returns Rejected for an unsupported mode,
-// or if the policy rejects the arguments. If the system does not have the mode, the message lists
-// the known modes. Returns nullopt unless `call` begins with a system's name, as "titan:full" and
-// "torchtune(...)" do.
+// Returns the policy for a system's spelling, named after the spelling. Values may be quoted, and
+// may be Python's True, False and None. For the framework modalities, also accepts its
+// configuration keys, but ignores layers_fqn, because a policy applies to all blocks. Returns
+// Rejected if the mode is unknown or unsupported, or if the policy rejects the arguments. Returns
+// nullopt unless `call` begins with a system's name, as "titan:full" does.
 std::optional<std::variant<Policy, Rejected>> parse_system_spelling(std::string_view text,
                                                                     const Call& call);
 

@@ -86,11 +86,10 @@ bool OpTreater::has_excluded_shape(const TracedOp& op) const {
   return op.inputs.size() > 1 && excluded_shapes_.contains(trace_.values[op.inputs[1].value].shape);
 }
 
-// Note [Attention by any name] Training systems list fused attention by the names of a few
-// backends. No public list has the name of the CPU's op, so on a CPU their policies silently
-// recompute attention. The intent of such a list is to keep attention. If a list names an attention
-// op that the trace does not have, the selector therefore picks every fused attention op. The
-// reason in the plan says so.
+// Note [Attention by any name] Training systems list fused attention by the op names of a few
+// backends. No public list has the CPU's op, so on a CPU these systems silently recompute
+// attention, although the list is meant to keep it. If the trace lacks the attention op that a list
+// names, the selector therefore picks every fused attention op. The plan states this as the reason.
 bool OpTreater::goes_by_another_name(const Selector& selector) const {
   const std::string_view name = without_overload(selector.op);
   if (policy_.exact_names || op_class_of(selector.op) != OpClass::kAttentionForward) return false;

@@ -23,10 +23,10 @@ class OpTreater {
  public:
   OpTreater(const Policy& policy, const Trace& trace);
 
-  // Returns the planned ops of one region, in which dead saves are not marked yet. PlannedOp::scope
-  // is relative to the block, so that regions of equal layers are equal: "attention.core". In a
-  // region of several layers, it starts with the index of the layer in the region:
-  // "+1.attention.core". Outside blocks and in a root region, scopes are whole paths.
+  // Returns the planned ops of one region, before dead saves are marked. PlannedOp::scope is
+  // relative to the block, such as "attention.core", so that equal layers have equal regions. In a
+  // region of several layers, it begins with the layer's index in the region: "+1.attention.core".
+  // Outside blocks and in a root region, it is the whole path.
   std::vector<PlannedOp> treat(const PlacedRegion& region) const;
 
   // Returns whether the op belongs to Policy::save_regions, or is an add of Policy::save_last_add.
@@ -43,7 +43,7 @@ class OpTreater {
 
  private:
   struct Match {
-    // first selector of the list that picks the op; null: no selector picks the op
+    // the first selector that picks the op, or null
     const Selector* selector = nullptr;
     bool by_class = false;  // the selector names an attention op that the trace does not have
   };

@@ -42,8 +42,8 @@ class Priced:
     plain: Point
     ours: list
     theirs: dict  # maps each family to its points
-    # `ours`, and one more plan for each unmatched point of `theirs`: the plan that the search finds with the point's
-    # peak as budget
+    # `ours`, and one plan for each point of `theirs` that beats all of `ours`: the plan that the search finds with the
+    # point's peak as budget
     answered: list
 
     def all_of_theirs(self):

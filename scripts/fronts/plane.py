@@ -39,7 +39,7 @@ def unmatched(points, front):
 
 
 def with_answers(front, points, answer_of):
-    """Returns the front and, for each unmatched point, the plan that `answer_of` finds with that point's peak as
-    budget. `answer_of` takes a budget in bytes, and returns a point or None."""
+    """Returns the front, and for each of `points` that beats the front, the plan that `answer_of` finds with that
+    point's peak as budget. `answer_of` takes a budget in bytes, and returns a point or None."""
     answers = [answer_of(point.peak_bytes) for point in unmatched(points, front)]
     return [*front, *(answer for answer in answers if answer is not None)]

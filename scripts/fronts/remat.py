@@ -1,21 +1,21 @@
-"""Tries torch_remat on the modules of a layer, with every choice of saved and recomputed modules. torch_remat must know
-which outputs of modules are read by ops outside of modules. So the code below declares every saved output."""
+"""Runs torch_remat on the modules of a layer, with every choice of saved and recomputed modules. Declares every output
+of a saved module to torch_remat, because ops outside the module may read it."""
 
 import contextlib
 import functools
 import itertools
 
-# Each additional module doubles the number of choices, and more modules would take minutes per model. So if there are
-# too many modules, those without parameters are left out.
+# Maximum number of modules to choose from, because each module doubles the number of choices. If a layer has more, only
+# its modules with parameters are used.
 MAX_CHOICES = 6
-# Modules that are never worth saving. They cannot be regions anyway: a layer may call such a module several times, and
-# names of regions must be unique.
+# Modules that are not worth saving. They cannot be regions, because a layer may call such a module several times and a
+# region's name must be unique.
 NEVER_REGIONS = ("Dropout", "Identity")
 
 
 def choice_of(name):
-    """Some models process two streams of tokens with parallel modules. Maps a module's name of the second stream to the
-    name of the same module in the first stream."""
+    """Returns the module's name. If the model has two streams of tokens, parallel modules of both streams share one
+    name."""
     return name.removesuffix("_context")
 
 

@@ -1,8 +1,6 @@
-// Times searches on one core, from a trace and a profile to a front. One model is llama3_8b with 16
-// to 160 layers. It is searched under whole_region and under on_demand. A third search keeps only
-// the options on the convex hull. Under on_demand, the bytes of a block in backward depend on what
-// the block keeps, so the search is slower than under whole_region. The other model has 80 layers
-// of three kinds. Also reports the peak memory of all searches.
+// Times searches on one core, from a trace and a profile to a front, and reports their peak memory.
+// llama3_8b, with 16 to 160 layers, is searched under whole_region, under on_demand, and with only
+// the options on the convex hull. Another model has 80 layers of three kinds.
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 

@@ -7,7 +7,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-# For each recipe: the existing example to use for NAME in the recipe's file paths, or None if no path contains NAME.
+# Maps a recipe to the existing example whose name replaces NAME in file paths, or to None if no path contains NAME.
 COPIED = {"Add a policy": None, "Add a model family": "moe", "Add a fused kernel": "silu_mul", "Add a report field": None,
           "Add a command": "render"}
 ITEM = re.compile(r"\d+\. (?P<files>`[^:]+`): (?P<why>.+) See `(?P<thing>[^`]+)`\.")

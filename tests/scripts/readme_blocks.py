@@ -1,7 +1,8 @@
 """Reads the commands of a README, and the output that the README shows for them.
 
 A block marked `sh` has commands. A block without a mark that begins with "$ " has one command and its output. Any other
-block without a mark is the output of the last command or program above it in the same section, or a picture."""
+block without a mark is the output of the last command or program above it in the same section. If there is none, the
+block is a picture."""
 
 import dataclasses
 import re

@@ -1,6 +1,6 @@
-// Declares the part of NCCL that LibTorch's NCCL backend header uses and nccl.cpp implements. The
-// build sets DRY_NCCL_MINOR and DRY_NCCL_PATCH to the NCCL version that LibTorch needs. The backend
-// depends on the layout of ncclConfig_t, so nccl.cpp rejects a config of another size.
+// Declares the names of NCCL that LibTorch's NCCL backend uses. nccl.cpp implements them, and
+// rejects an ncclConfig_t whose size differs. The build sets DRY_NCCL_MINOR and DRY_NCCL_PATCH to
+// the NCCL version that LibTorch needs.
 #pragma once
 
 #include <climits>

@@ -1,11 +1,11 @@
 // Selective checkpointing that keeps every second matmul: torchtitan's policy and policies derived
 // from it.
 //
-// Note [Every second matmul] The count restarts in each region and is incremented before the test,
-// so calls 1, 3, 5 are kept. Counted ops are matched by exact name: aten::mm, in torchtitan also
-// aten::linear, and in NeMo Automodel also grouped matmuls. aten::addmm is never counted. The save
-// lists contain the systems' own names of fused attention. Source: reference implementations of
-// torchtitan (distributed/activation_checkpoint.py), modalities and NeMo Automodel.
+// Note [Every second matmul] Each region counts its matmuls, and keeps calls 1, 3, 5, and so on.
+// Only ops with certain names count: aten::mm, in torchtitan also aten::linear, and in NeMo
+// Automodel also grouped matmuls, but never aten::addmm. The save lists use the systems' names of
+// fused attention ops. Source: reference implementations of torchtitan
+// (distributed/activation_checkpoint.py), modalities and NeMo Automodel.
 #include <algorithm>
 
 #include "policies/base/rejected.h"
@@ -130,7 +130,8 @@ std::variant<Policy, Rejected> sac_titan_2025(const std::vector<std::string>& wo
   return policy;
 }
 
-// Reads keys of modalities' SAVE_DICT. A key may be written without "ops." and ".default".
+// `words` are keys of SAVE_DICT, a table in the framework modalities. "ops." and ".default" may be
+// left out.
 std::variant<Policy, Rejected> sac_modalities(const std::vector<std::string>& words) {
   const Texts keys = {"aten.mm", "aten._scaled_dot_product_flash_attention",
                       "aten._scaled_dot_product_efficient_attention",

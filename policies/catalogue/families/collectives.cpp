@@ -1,12 +1,10 @@
 // Policies that change how another policy treats the collectives in its regions.
 //
-// Note [Collectives of a policy] torch.utils.checkpoint issues a collective again unless its save
-// list contains the collective. torchtitan does the same, and its list contains reduce-scatters and
-// all-to-alls, but no all-gather. Megatron-LM issues collectives again too: with sequence
-// parallelism, backward repeats the all-gathers. All ranks issue collectives in the same order,
-// because they share one plan and autograd runs backward in the same order on each. A policy's
-// lists do not apply to gathers of sharded parameters, because FSDP's reshard_after_forward
-// controls these gathers.
+// Note [Collectives of a policy] torch.utils.checkpoint and torchtitan issue a collective again
+// unless their save list contains it. torchtitan's list contains reduce-scatters and all-to-alls,
+// but no all-gather. Megatron-LM also issues collectives again. All ranks issue them in the same
+// order, because they share one plan and the order of backward. A policy's lists do not apply to
+// gathers of sharded parameters: FSDP's reshard_after_forward controls these.
 #include <string>
 
 #include "policies/base/rejected.h"

@@ -57,8 +57,8 @@ inline std::string in_scope(std::initializer_list<std::string_view> names, std::
   return "*." + scope_names::path(names) + "::" + std::string(op);
 }
 
-// Like in_scope(), but for every scope whose name ends in the first of `names`:
-// "*attention.output::result" also stands for self_attention and cross_attention.
+// Like in_scope(), but the first of `names` may be only the end of a scope's name:
+// "*attention.output::result" also matches self_attention and cross_attention.
 inline std::string in_any_scope(std::initializer_list<std::string_view> names,
                                 std::string_view op) {
   return "*" + scope_names::path(names) + "::" + std::string(op);
@@ -78,7 +78,7 @@ Policy keeping(const std::vector<std::string_view>& texts);
 // otherwise.
 std::optional<Rejected> absent_module(const std::string& policy, const std::string& module);
 
-// Returns one expectation for each module that recompute_modules can name.
+// Returns, for each module that recompute_modules can name, an expectation that the model has it.
 std::vector<Policy::Expectation> module_expectations();
 
 template <typename Item>

@@ -1,9 +1,8 @@
 // MaxText's remat policies, which keep named tensors and recompute the rest.
 //
-// Note [MaxText's names] MaxText gives names to tensors that parts of the model return. If such a
-// part is a scope here, the name stands for the scope's result. The result is the same tensor for
-// eager and fused ops, and with or without biases and adapters. Its dtype is the dtype in which the
-// next op reads it.
+// Note [MaxText's names] MaxText names some tensors of a model. If a scope here returns the tensor,
+// the name stands for the scope's result, for eager and fused ops, and with or without biases and
+// adapters. The dtype of the result is the dtype in which the next op reads it.
 // - query_proj and key_proj are named after qk-norm and rotary embedding, so keeping them avoids
 //   recomputing both. value_proj is the third result of qkv. Latent attention returns its query in
 //   one scope, and key and value in another.
@@ -15,9 +14,9 @@
 // - kv_wa_proj is latent attention's down projection of key and value. query_wa_proj is the query's
 //   down projection, which no model here has.
 //
-// Dropout is inside the scopes here, so with dropout a scope returns the dropped-out tensor and its
-// mask. Source: MaxText's layers/decoders.py, layers/attentions.py, layers/attention_mla.py,
-// layers/moe.py and configs/base.yml (e591f30cb).
+// With dropout, a scope here returns the tensor after dropout, and the mask. Source: MaxText's
+// layers/decoders.py, layers/attentions.py, layers/attention_mla.py, layers/moe.py and
+// configs/base.yml (e591f30cb).
 #include <algorithm>
 #include <optional>
 

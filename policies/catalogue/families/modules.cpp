@@ -9,17 +9,15 @@
 namespace rematch {
 namespace {
 
-// Note [Output discarding] Megatron-LM recomputes modules in two ways. It recomputes a heavy
-// module, such as mlp, as a separate region, which keeps the module's input. The output stays in
-// memory too, because the next module saves it. For a light module, such as layernorm, Megatron-LM
-// drops the output as well, and recomputes it when the next module's backward needs it.
+// Note [Output discarding] Megatron-LM recomputes modules in two ways. A heavy module, such as mlp,
+// is a separate region. Its input is kept, and its output stays in memory because the next module
+// saves it. The output of a light module, such as layernorm, is dropped, and recomputed when the
+// next module's backward needs it.
 //
-// Here, a heavy module is a region over its scopes. A light module is a set of ops to recompute in
-// a region that covers the block and keeps everything else. This region runs by demand
-// (RegionType::by_demand), so only the module is executed again. If a policy names both light and
-// heavy modules, there are only block regions, and the ops of heavy modules are recomputed in them
-// too. The outputs of heavy modules are then dropped as well. This needs no additional ops and no
-// additional bytes.
+// Here, a heavy module is a region over its scopes. A light module is a set of ops that a region
+// over the whole block recomputes on demand (RegionType::by_demand), while it keeps everything
+// else. A policy that names modules of both kinds has only block regions. They also drop the
+// outputs of heavy modules, which costs no additional ops or bytes.
 struct Module {
   std::string_view name;
   bool is_heavy = false;
@@ -47,8 +45,8 @@ const std::vector<Module>& modules() {
        {},
        selectors({in_scope({kMoe, kExperts}, "aten::silu"), in_scope({kMoe, kExperts}, "aten::mul"),
                   in_scope({kMoe, kExperts}, "rematch::silu_mul")})},
-      // mla_up_proj includes the query's projection and both rotary embeddings. The key's rotary
-      // embedding is in kv_down, whose projection is kept.
+      // mla_up_proj includes both rotary embeddings. The key's rotary embedding is in scope
+      // kv_down, whose matmul is kept.
       {"mla_up_proj",
        false,
        {path({kAttention, kQuery}), path({kAttention, kKvUp})},

@@ -1,11 +1,11 @@
-// Policies that keep tensors on the host. Some take another policy and offload the inputs of its
-// regions, or everything that it keeps. Another policy offloads the inputs of named modules.
+// Policies that keep tensors on the host: the inputs of another policy's regions, everything that
+// another policy keeps, or the inputs of named modules.
 //
 // Note [What systems offload] torchtune, DeepSpeed and Hugging Face's trainers checkpoint every
 // layer and keep its input on the host. MaxText offloads named tensors. torchtitan's graph trainer
 // offloads the results that its save list keeps, if they have at least 4096 bytes. Megatron-LM
-// recomputes nothing and offloads the inputs of modules: the tensors that the module's first op
-// reads. The policies below identify an input by the op that made it.
+// recomputes nothing, and offloads the tensors that the first op of a module reads. The policies
+// below identify such a tensor by the op that made it.
 #include <algorithm>
 #include <initializer_list>
 #include <string>
@@ -25,8 +25,8 @@ bool names_any(const std::vector<std::string>& words, std::initializer_list<std:
   });
 }
 
-// Parses a policy such as `offload_inputs(full)`, and adds a rule for one store to the policy.
-// `key` is the name `offload_inputs`, which is also the key of this rule in policy files.
+// Parses a policy such as `offload_inputs(full)`. Sets one rule for the store in the inner policy.
+// `key` is the outer name, which is also the rule's key in policy files.
 std::variant<Policy, Rejected> within(const char* key, Store store, bool StoreRule::*member,
                                       const std::vector<std::string>& words) {
   auto parsed = policy_within(key, words, in_quotes(key) + ": true");

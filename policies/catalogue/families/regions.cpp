@@ -72,8 +72,8 @@ bool fits_in_a_part(const Policy& policy) {
                      [](const Selector& selector) { return selector.scope_pattern.empty(); });
 }
 
-// Describes how the counts of matmuls differ between the two parts. A single policy cannot express
-// such a difference. Returns "" if the counts agree.
+// Compares the rules by which two policies count matmuls. A policy has only one such rule. Returns
+// the difference as text, or "".
 std::string difference(const Policy& a, const Policy& b) {
   if (!a.alternate || !b.alternate) return "";
   if (a.alternate->keep != b.alternate->keep) {

@@ -2,14 +2,13 @@
 // skips.
 //
 // Note [Saved regions] torch_remat checkpoints a block and runs it again to its end, without early
-// stop. It skips the calls that the user marked with recompute=False, the saved regions. Autograd
-// keeps what it saved in such a call. It does not keep an input of the call, because replay makes
-// the input again. A result of the call is kept if recompute outside the call reads the result
-// (recompute_needs_tensor), or if autograd saved the result. Nothing else of the call is kept.
+// stop. It skips the saved regions: calls that the user marked with recompute=False. What autograd
+// saved in such a call is kept, except the call's inputs, which recompute makes again. A result of
+// the call is also kept if recompute outside the call reads it (recompute_needs_tensor).
 //
-// Here a region is a scope or a single op. Results are kept by op: if one result of an op is
-// needed, all are kept. A view in a saved region runs again if something reads it. An op also runs
-// again if its result is written in place later. Source: torch_remat 0.2.2, _api.py.
+// Here a saved region is a scope or a single op. If one result of an op is needed, all its results
+// are kept. Two kinds of ops in a saved region still run again: views that something reads, and ops
+// whose result is written in place later. Source: torch_remat 0.2.2, _api.py.
 #include <algorithm>
 #include <optional>
 

@@ -1,14 +1,13 @@
 // torchtitan's policies on torch_remat: ActivationRematConfig and its two presets.
 //
-// Note [Regions of torchtitan] torchtitan's models declare regions by name, and a config saves the
-// regions whose names match a pattern. Every linear is a region, `NAME.linear`, and so is every
-// attention kernel. Norms, rotary embedding and activations are not declared, so recompute always
+// Note [Regions of torchtitan] torchtitan's models declare regions by name, and a config lists
+// patterns of the regions to save. Every linear is a region, `NAME.linear`, and so is every
+// attention kernel. Norms, rotary embedding and activations are not regions, so recompute always
 // runs them. The selection of experts is always saved. torch_remat runs a block again to its end,
-// so a linear that is not saved runs again even if backward does not need its result. Only the
-// residual add at the end of a block does not run again: it is always a saved region, which keeps
-// nothing. torchtitan also saves the add of the shared experts. The models here have no such add:
-// they scatter into the shared experts' result. Source: torchtitan, docs/remat.md ("Trailing adds")
-// and distributed/activation_checkpoint.py of 03d9819f.
+// so a linear that is not saved runs again even if backward does not need its result. The residual
+// add at the end of a block is always a saved region, which keeps nothing. torchtitan also saves
+// the add of the shared experts, which the models here do not have. Source: torchtitan,
+// docs/remat.md ("Trailing adds") and distributed/activation_checkpoint.py of 03d9819f.
 #include <algorithm>
 
 #include "policies/base/rejected.h"

@@ -90,9 +90,9 @@ TEST_CASE("search and describe print the answers that the README shows") {
   }
 }
 
-// The policy file keeps everything. So the difference between a step under this file and a step
-// under policy `none` is the cost of the engine itself.
-TEST_CASE("a plan that keeps everything records every block and recomputes nothing") {
+// The policy file keeps everything, so a step under it has only the engine's own cost in addition
+// to a step under policy `none`.
+TEST_CASE("a plan that keeps everything runs the same ops as policy none") {
   const Outcome outcome =
       rematch("run --model llama_small --policy none," + in_tree("scripts/gpu/keep_all.json") +
               " --steps 1 --rounds 0 --json");

@@ -28,7 +28,7 @@ Outcome run_program(const std::string& program, const std::string& arguments,
 // Drops the progress lines, which appear only if a command takes longer than two seconds.
 std::string without_progress(const std::string& err);
 
-// Returns whether the program printed nothing but one line on stderr that begins with this tool's
+// Returns whether the program printed exactly one line, on stderr, which begins with this tool's
 // name.
 bool is_one_clear_line(const Outcome& outcome);
 

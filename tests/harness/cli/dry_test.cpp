@@ -21,8 +21,8 @@ Json report_of(const Outcome& outcome) {
   return Json::parse(outcome.out);
 }
 
-// Runs the program that is linked without CUDA. If its arguments name the dry device, this program
-// starts the dry program.
+// Runs the program that is linked without CUDA, which starts the dry program if the arguments name
+// the dry device.
 Outcome rematch_beside(const std::string& arguments) {
   const std::filesystem::path dry = binary();
   const std::filesystem::path plain = dry.parent_path().parent_path() / dry.filename();
@@ -129,8 +129,7 @@ TEST_CASE("an interrupted dry run resumes") {
   CHECK(points_of(text_of(scratch.file("report.json"))) == points_of(whole));
 }
 
-// Returns how many NCCL kernels were launched in a phase, by the kinds of collective that the
-// report also counts.
+// Returns the number of NCCL kernels that a phase launched, by kind of collective.
 Json collective_launches(const Json& point, const std::string& phase) {
   const std::vector<std::pair<std::string, std::string>> kinds = {
       {"AllGather", "all_gather"},
@@ -146,8 +145,8 @@ Json collective_launches(const Json& point, const std::string& phase) {
   return found;
 }
 
-// Runs two ranks, each with its own dry card. A stand-in replaces NCCL under c10d's NCCL backend,
-// and moves no data.
+// Runs two ranks, each with its own dry card. c10d's NCCL backend uses the stand-in for NCCL, which
+// moves no data.
 TEST_CASE("ranks on dry cards launch the predicted collectives, even with offload copies") {
   const std::string split =
       "run --model llama_small --layers 3 --dim 32 --heads 4 --kv-heads 2 --ffn 64 --tokens 16 "

@@ -15,8 +15,8 @@
 namespace rematch::testing {
 namespace {
 
-// B is the original report and E the edited report. Bn and En are the same with noise: the losses
-// of a policy's runs differ.
+// In these commands, B is the original report and E the edited report. Bn and En are reports with
+// noise: the losses of a policy's runs differ.
 struct Command {
   const char* name;
   const char* line;
@@ -44,8 +44,8 @@ constexpr const char* kRefused = "2222 222 2222222";
 struct Row {
   const char* what;
   Edit edit;
-  // Exit codes in the order of kCommands: four of gate with losses, three of gate with limits, and
-  // two of compare, without and with --fail-on.
+  // Exit codes in the order of kCommands, in three groups: gate with losses, gate with limits, and
+  // compare.
   const char* codes;
   std::map<std::string, const char*> says;  // maps a command's name to a part of its output
   bool edits_base = false;                  // if true, B is edited and E is not

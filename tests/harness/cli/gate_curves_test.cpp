@@ -97,8 +97,8 @@ const std::vector<CurveRow> kRows = {
      [](Lines& lines) { lines[4] = row_of(3, std::nextafter(loss_of(3, 0), 9)); },
      "030030",
      {{"exact", "(step 3, "}, {"equal", "largest difference 4.441e-16 (step 3, "}}},
-    // T2 averages over four steps and four runs, so the mean changes by only a sixteenth of the
-    // edit.
+    // --loss equivalence averages over four steps and four runs, so the mean changes by only a
+    // sixteenth of the edit.
     {"one loss changed by a tenth",
      [](Lines& lines) { lines[7] = row_of(6, 2.6); },
      "330333",

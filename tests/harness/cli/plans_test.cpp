@@ -176,7 +176,7 @@ TEST_CASE("predict --plan accepts --round-512, and then predicts the same as for
         exact["predicted_memory"]["peak_allocated_bytes"]);
 }
 
-TEST_CASE("a plan from a file that duplicates a policy or another file is listed once") {
+TEST_CASE("a plan file that equals a policy or another plan file is listed once") {
   const ScratchFolder folder;
   const std::string full = folder.file("full.json");
   const std::string none = folder.file("none.json");

@@ -15,7 +15,7 @@
 namespace rematch::testing {
 namespace {
 
-TEST_CASE("a run with reference repeats passes the gate, and fails it on a wrong count") {
+TEST_CASE("a run with reference repeats passes the gate, but a wrong count fails") {
   const ScratchFolder scratch;
   const std::string report = scratch.file("report.json");
   REQUIRE(rematch("run " + kTinyLlama +
@@ -372,7 +372,7 @@ TEST_CASE("a point that exceeds the time limit is a result") {
   CHECK(Json::parse(outcome.out)["points"][0]["status"] == "timeout");
 }
 
-// Kills the first child process that measures, which runs the exact pass of the reference.
+// Kills the first child process that measures.
 const std::string kKillFirstChild =
     "i=0; child=; while [ -z \"$child\" ] && [ $i -lt 6000 ]; do sleep 0.01; i=$((i+1)); "
     "for each in $(cat /proc/[0-9]*/stat 2>/dev/null | "
@@ -401,7 +401,8 @@ TEST_CASE("a killed child is started once more and the point is measured") {
   CHECK(report["points"][1]["parity"]["reference"] == "none");
 }
 
-TEST_CASE("without retries a killed child counts as a crash, and full becomes the reference") {
+TEST_CASE(
+    "without retries a killed child counts as a crash, and policy full becomes the reference") {
   const Outcome outcome = run_with_a_killed_child("--retries 0");
   CAPTURE(outcome.err);
   CHECK(outcome.code == 5);
@@ -413,7 +414,7 @@ TEST_CASE("without retries a killed child counts as a crash, and full becomes th
 
 // The signal arrives while a child is measuring. Finished measurements must be kept, and no file
 // may be incomplete.
-TEST_CASE("an interrupted run leaves no partial file and resumes") {
+TEST_CASE("an interrupted run leaves no partial file and can be resumed") {
   const ScratchFolder scratch;
   const std::string file = scratch.file("report.json");
   const std::string command =
@@ -506,9 +507,9 @@ TEST_CASE(
   CHECK(policies_in(all) == expected);
 }
 
-// Imitates two workers that wrote into one folder. The edited file of policy `none` seems to come
-// from another start of the run than the files of policy `full` and of the control. Each file by
-// itself is valid.
+// Edits a file of policy `none`, so that its rounds seem to come from a different start of the
+// command than those of policy `full` and of the control. Two commands that write into one folder
+// could leave such files.
 TEST_CASE("rounds from two separate starts are not paired but measured again") {
   const ScratchFolder scratch;
   const std::string file = scratch.file("report.json");
@@ -541,7 +542,8 @@ TEST_CASE("rounds from two separate starts are not paired but measured again") {
   CHECK(starts_of(0)[1] != "0123456789abcdef");
 }
 
-TEST_CASE("arms alternate in one process, and a fresh process repeats the reference as control") {
+TEST_CASE(
+    "with --in-process, points alternate in one process, and a fresh process is the control") {
   const ScratchFolder scratch;
   const std::string file = scratch.file("report.json");
   const std::string command = "run " + kTinyLlama +

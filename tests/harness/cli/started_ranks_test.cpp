@@ -46,7 +46,7 @@ int free_port() {
   return ntohs(address.sin_port);
 }
 
-// Returns a new environment variable. A test sets it for all its processes, and finds them by it.
+// Returns a new environment variable. A test sets it for its processes, to find them later.
 std::string new_mark() {
   static int count = 0;
   return "REMATCH_TEST_MARK=" + std::to_string(getpid()) + "." + std::to_string(++count);
@@ -90,7 +90,7 @@ std::vector<Outcome> start_twice(
   return outcomes;
 }
 
-// In `words`, as in /proc/PID/cmdline and /proc/PID/environ, a zero byte follows each word.
+// `words` has the format of /proc/PID/cmdline and /proc/PID/environ: a zero byte follows each word.
 bool has_word(const std::string& words, const std::string& word) {
   return (std::string(1, '\0') + words).find('\0' + word + '\0') != std::string::npos;
 }
@@ -237,7 +237,7 @@ TEST_CASE("a hanging rank ends a run at --timeout, and the error names the rank"
   CHECK_THAT(outcome.out, Catch::Contains("rank 1 is behind"));
 }
 
-TEST_CASE("a command that never started is named at --timeout, for every point") {
+TEST_CASE("if a command never starts, every point reports this at --timeout") {
   const ScratchFolder scratch;
   const Outcome outcome = rematch(
       "run " + kTwoRanks + "--policy none,full --steps 2 --rounds 0 --retries 0 --timeout 2s -o " +

@@ -32,8 +32,8 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::milliseconds;
 
-// Imitates `rematch run ... -o FILE`: keeps a finished point next to the report, and replaces the
-// report atomically. Writes its arguments into the report as the result.
+// Imitates `rematch run ... -o FILE`: writes a point next to the report, and replaces the report
+// atomically. The report contains the arguments.
 constexpr const char* kMeasuringScript = R"(#!/bin/sh
 for word; do file=$word; done
 mkdir -p "${file%.json}.points" || exit 1
@@ -233,9 +233,9 @@ TEST_CASE("no comparison is lost if up to four workers are killed at random mome
       victim->send(SIGKILL);
       victim.reset();
     }
-    // Workers notice at once that a process of their own machine has ended. There is one exception:
-    // on a file system without O_TMPFILE, a worker may die after it creates its claim, but before
-    // it writes its name into the claim. The claim then remains valid for 60 s.
+    // Workers notice at once that another worker on their machine has ended. The exception is a
+    // worker that dies after it creates its claim and before it writes its name into the claim.
+    // Such a claim, which requires a file system without O_TMPFILE, remains valid for 60 s.
     const auto start = Clock::now();
     CHECK(sweep.worker()->wait() == 0);
     for (const auto& worker : workers) {

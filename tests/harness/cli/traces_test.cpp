@@ -42,7 +42,7 @@ TEST_CASE("predict on a stored trace agrees with the simulator") {
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
   const Json predicted = Json::parse(outcome.out);
-  REQUIRE(predicted.size() == 3);  // not 4, because policy none has no schedule
+  REQUIRE(predicted.size() == 3);  // policy none has no schedule, so it is predicted only once
   StepSimulator simulator(stored.trace, OptimizerKind::kNothing);
   const Plan save_mm = plan_of("save_mm", stored.trace);
   const auto peak = [&](std::size_t index) {

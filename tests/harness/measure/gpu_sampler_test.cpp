@@ -125,7 +125,7 @@ TEST_CASE("readings of an earlier start are not returned") {
   CHECK(static_cast<int>(readings.size()) == busy_gpu.num_readings - before);
 }
 
-TEST_CASE("a step that throws ends the thread") {
+TEST_CASE("destroying a running sampler ends its thread") {
   reset_busy_gpu();
   const auto monitor = open_busy_gpu();
   try {

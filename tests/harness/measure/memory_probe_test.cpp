@@ -108,7 +108,7 @@ TEST_CASE("meta gives the bytes of the CPU at every op boundary") {
   CHECK(meta.timeline->op_index == cpu.timeline->op_index);
   auto meta_bytes = meta.timeline->bytes;
   auto cpu_bytes = cpu.timeline->bytes;
-  // Not compared, because earlier tests leave bytes on one of the devices.
+  // kOther is not compared, because earlier tests leave bytes on one of the devices.
   meta_bytes.erase(Holder::kOther);
   cpu_bytes.erase(Holder::kOther);
   CHECK((meta_bytes == cpu_bytes));
@@ -185,7 +185,7 @@ TEST_CASE(
   CHECK(saved[num_ops + 3] == saved[3] + 4);             // the caller still holds the first loss
 }
 
-// A listener that was installed earlier. It must still be called.
+// A listener that is installed before the probe's listener, and must still be called.
 struct CountingListener final : ScopeListener {
   int entered = 0;
   int left = 0;

@@ -99,7 +99,7 @@ TEST_CASE("frozen parameters are a separate holder if the model has any") {
   CHECK(record.timeline->bytes.at(Holder::kFrozenParameters).size() == 5);
 }
 
-TEST_CASE("a long timeline keeps only the op boundary with the most bytes of each interval") {
+TEST_CASE("a long timeline keeps only the highest op boundary of each interval") {
   StepSamples samples;
   for (int index = 0; index < 2000; ++index) {
     samples.boundaries.push_back(boundary(Phase::kForward, 0, 100, index == 777 ? 9 : 1, 1));

@@ -70,7 +70,7 @@ OpCase op_case(const Case& shape) {
         return composed_attention(inputs[0], inputs[1], inputs[2], mask_of(shape), shape.scale);
       },
       make_inputs(shape),
-      /*saved_before=*/3,  // saved early, so that recompute can stop before the kernel
+      /*saved_before=*/3,  // saved before the kernel runs, so that recompute can stop there
       /*saved_after=*/2,
       // On non-Intel CPUs, the bits of MKL's results depend on the alignment of each thread's
       // buffer.

@@ -1,7 +1,7 @@
-// Compares the whole search with every plan of small models. In these plans, each layer
-// independently runs without checkpointing or is cut into any regions with any save sets.
-// Alternatively, two blocks form one region. The step simulator computes the peak and time of each
-// plan, without the search's code.
+// Compares the search with every plan of small models. In a plan, each block runs without
+// checkpointing, or is divided into regions with any save sets. Alternatively, two adjacent blocks
+// form one region. The step simulator computes the peak and time of each plan, without the search's
+// code.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -47,9 +47,8 @@ RegionType type_of(const Trace& trace, OpRange range, std::uint32_t chosen,
   return type;
 }
 
-// Returns whether backward or recompute may read this op's results. A region that is recomputed as
-// a whole runs even ops whose results nothing reads. The search never saves such results, although
-// this would avoid running the ops.
+// Returns whether backward or recompute may read this op's results. The search never saves other
+// results, although this would avoid running their ops when a whole region is recomputed.
 bool is_read(const RegionGraph& graph, int op) {
   const std::vector<int>& outputs = graph.ops[static_cast<std::size_t>(op)].outputs;
   const auto is_output = [&](const RegionUse& use) {
@@ -63,7 +62,7 @@ bool is_read(const RegionGraph& graph, int op) {
                      [&](const RegionSlot& slot) { return is_output(slot.use); });
 }
 
-// Returns one region for every choice of saved ops.
+// Returns one region type for every choice of saved ops.
 std::vector<RegionType> types_of(const Trace& trace, OpRange range, Schedule schedule) {
   const RegionGraph graph = make_region_graph(trace, range);
   std::vector<std::size_t> savable;
@@ -218,9 +217,9 @@ std::optional<BlockSplits> ways_to_run(const Trace& trace, ScopeId block,
   return ways;
 }
 
-// Finds the fastest plan for each peak, among all plans. In a plan, each block is run in one of the
-// ways that ways_to_run() returns. Two adjacent blocks may instead form one region that keeps
-// nothing. Returns nullopt if there are too many plans.
+// Finds the fastest plan for each peak. In a plan, each block runs in one of the ways of
+// ways_to_run(), or two adjacent blocks form one region that keeps nothing. Returns nullopt if
+// there are too many plans.
 class EveryPlan {
  public:
   EveryPlan(const Trace& trace, const Profile& profile, const SearchSpace& space)
@@ -290,9 +289,9 @@ class EveryPlan {
 // everything.
 using TimesByPeak = std::map<std::int64_t, std::int64_t>;
 
-// Checks two properties. No plan is faster than the plan that the search finds at the same peak,
-// beyond the gaps that the search states. No plan is below the bound. Returns the most bytes that
-// any found plan copies to the host.
+// Checks that no plan is below the bound, and that no plan is faster than the search's plan for the
+// same peak, beyond the gaps that the search states. Returns the most bytes that a plan of the
+// search copies to the host.
 Bytes check_no_plan_is_better(const TimesByPeak& plans, const Profile& profile, const Front& front,
                               FrontSearch& search) {
   Bytes most_copied;
@@ -456,9 +455,8 @@ TEST_CASE("equal blocks may offload different tensors") {
   CHECK(lowest.figures.recompute.count() == 0);
 }
 
-// After the loss has released its saved tensors, and before the backward of block 1 begins, the
-// head has a gradient of 4 KiB. The blocks still hold everything at this time. Block 0 is equal to
-// block 1, but no such gradient exists before the backward of block 0.
+// Before the backward of block 1, the head has a gradient of 4 KiB, and the blocks still hold
+// everything. Block 0 is equal to block 1, but no such gradient exists before its backward.
 TEST_CASE("equal blocks may begin backward with gradients of different sizes") {
   testing::TraceBuilder builder("two_blocks_and_a_head");
   ValueId x = builder.outside({64}, "float32", /*needs_grad=*/true);

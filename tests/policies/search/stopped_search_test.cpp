@@ -18,14 +18,15 @@ SearchSpace whole_regions() {
   return space;
 }
 
-// Returns a space whose `stop` returns true from the `patience`-th call on.
+// Returns a space whose `stop` returns false `patience` times, and then true. `asked` counts the
+// calls.
 SearchSpace impatient(SearchSpace space, int patience, int* asked) {
   space.stop = [patience, asked] { return (*asked)++ >= patience; };
   return space;
 }
 
-// Runs the search several times and stops it at a different poll each time: at the first, and then
-// at every `step`-th. Checks each front.
+// Stops one search at its first poll, and further searches at every `step`-th poll. Checks each
+// front.
 void check_stopped(const SearchSpace& space, int step) {
   const Trace trace = testing::toy_llama({.layers = 5, .tokens = 64});
   const Profile profile = testing::made_up_profile(trace, 1);

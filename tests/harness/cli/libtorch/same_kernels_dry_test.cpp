@@ -1,7 +1,6 @@
-// Tests that the commands `profile`, `search --measure` and `run` measure the same program: the
-// same attention kernel, and the same choice of repeatable bits. The dry device has no cuDNN. Flash
-// attention does not support heads wider than 256, so LibTorch must fall back to another backend
-// for wider heads.
+// Tests that `profile`, `search --measure` and `run` use the same attention kernel, and that all of
+// them use deterministic kernels if requested. The dry device has no cuDNN. Flash attention
+// supports heads up to 256 wide, so LibTorch uses another backend for wider heads.
 #include <cstdlib>
 
 #include "harness/cli/flags/run_request.h"
@@ -77,20 +76,20 @@ void check_alike(const std::string& flags, const std::string& attention, bool re
   CHECK(profile.repeatable_bits == repeatable_bits);
 }
 
-TEST_CASE("profile, front and run use the attention kernel that LibTorch chooses", "[device]") {
+TEST_CASE("profile, search and run use the attention kernel that LibTorch chooses", "[device]") {
   REMATCH_NEEDS_CUDA();
   check_alike(model_of_heads(1), "efficient", false);
   check_alike(model_of_heads(17), "flash", false);
 }
 
-TEST_CASE("profile, front and run use the attention kernel that --attention names", "[device]") {
+TEST_CASE("profile, search and run use the attention kernel that --attention names", "[device]") {
   REMATCH_NEEDS_CUDA();
   for (const std::string attention : {"flash", "efficient", "math"}) {
     check_alike(model_of_heads(17) + "--attention " + attention + " ", attention, false);
   }
 }
 
-TEST_CASE("profile, front and run use deterministic kernels on request", "[device]") {
+TEST_CASE("profile, search and run use deterministic kernels on request", "[device]") {
   REMATCH_NEEDS_CUDA();
   check_alike(model_of_heads(17) + "--deterministic-times ", "flash", true);
 }

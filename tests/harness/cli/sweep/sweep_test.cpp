@@ -47,7 +47,7 @@ TEST_CASE("the plan of a sweep has the same bytes each time, and is never overwr
   CHECK(text_of(scratch.file("one/plan.json")) == plan);
 }
 
-// `rematch run` prints the grid that --tokens means. A sweep may have many such comparisons.
+// `rematch run` prints the grid that --tokens chooses. A sweep may have many such comparisons.
 TEST_CASE("the plan of a sweep over the tokens of a video model prints no grids") {
   const ScratchFolder scratch;
   write_sweep(scratch, "llama_small", "wan_small");
@@ -62,8 +62,8 @@ TEST_CASE("the plan of a sweep over the tokens of a video model prints no grids"
   CHECK_THAT(planned.err, !Catch::Contains("token grid"));
 }
 
-// Without its policy file, every comparison fails, but the worker tries all of them. `/bin/true`
-// measures nothing.
+// Without its policy file, every comparison fails, but the worker tries all of them. The worker
+// runs `/bin/true` instead of a measurement.
 TEST_CASE("a worker starts although a policy file of its plan is missing") {
   const ScratchFolder scratch;
   const std::string policy = scratch.file("own.json");

@@ -71,7 +71,7 @@ void check_that_no_row_is_better(const Asked& asked) {
   }
 }
 
-TEST_CASE("no row beside the answer is better than the answer") {
+TEST_CASE("no other row is better than the answer") {
   const double shares[] = {0, 0.1, 0.35, 0.6, 0.9};
   for (std::uint32_t seed = 0; seed < testing::num_seeds(50); ++seed) {
     CAPTURE(seed);
@@ -88,7 +88,7 @@ TEST_CASE("no row beside the answer is better than the answer") {
   }
 }
 
-TEST_CASE("if no plan meets the question, the answer gives the lowest peak") {
+TEST_CASE("if no plan fits the budget, the answer gives the lowest peak") {
   const Asked asked = ask(testing::toy_llama({.layers = 4}), {}, Bytes{1});
   REQUIRE(asked.lowest);
   CHECK_FALSE(asked.record.answer);

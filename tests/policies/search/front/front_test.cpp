@@ -130,9 +130,7 @@ TEST_CASE("for each known policy the front has a point that is no worse") {
   }
 }
 
-TEST_CASE(
-    "no point dominates another, each is above its bound, and each equals the sum of its plan's "
-    "parts") {
+TEST_CASE("no point dominates another, and no point is below the bounds of its time and peak") {
   const Trace trace = small_llama();
   const Profile profile = profile_of(trace);
   FrontSearch search(trace, profile, {});
@@ -240,7 +238,7 @@ TEST_CASE("a model with a single plan has no gap, however coarse the search") {
 
 // Each block gathers 64 bytes. The peak is in the backward of the last block. Policy `none` then
 // holds gathered parameters of this block only.
-TEST_CASE("if blocks gather their parameters, the front's point none has the plan of policy none") {
+TEST_CASE("if blocks gather parameters, the front has a separate point for policy none") {
   const Trace trace = testing::toy_sharded();
   const Profile profile = profile_of(trace);
   const Plan none = resolve_none(trace);
@@ -273,7 +271,7 @@ TEST_CASE("if blocks gather their parameters, the front's point none has the pla
   }
 }
 
-TEST_CASE("if no block gathers parameters, the front's point none has a plan without regions") {
+TEST_CASE("if no block gathers parameters, the front has no separate point for policy none") {
   const Trace trace = small_llama();
   const Profile profile = profile_of(trace);
   FrontSearch search(trace, profile, {}, resolve_none(trace));
@@ -283,9 +281,8 @@ TEST_CASE("if no block gathers parameters, the front's point none has a plan wit
   CHECK(plan_sha256(front.reference().plan) == plan_sha256(resolve_none(trace)));
 }
 
-// Up to the reference (10, 10), the 3 points of the front cover an area of 27 of 100. The rectangle
-// from 4 to 10 and 8 to 10 has an area of 12, the one from 6 to 10 and 5 to 8 has 12, and the one
-// from 9 to 10 and 2 to 5 has 3. (7, 9) is dominated, and (12, 1) is beyond the reference.
+// (7, 9) is dominated, and (12, 1) is beyond the reference (10, 10). The other points add
+// rectangles of 12, 12 and 3, so the area is 27 of 100.
 TEST_CASE("hypervolume is a sum of rectangles") {
   CHECK(hypervolume_ratio({{9, 2}, {4, 8}, {12, 1}, {7, 9}, {6, 5}}, {10, 10}) == Approx(0.27));
   CHECK(hypervolume_ratio({}, {10, 10}) == 0);

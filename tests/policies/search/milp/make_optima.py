@@ -6,12 +6,12 @@ compares the search with the optima. Needs a Python with highspy:
     DIR/bin/python tests/policies/search/milp/make_optima.py
 
 A block is a sequence of ops. An op has outputs with a number of bytes each, reads outputs of earlier ops, and takes
-time if it runs again. A view has no bytes of its own and cannot be saved. Saving an op holds all its outputs. Backward
-demands the outputs under "demanded".
+time if it runs again. A view has no bytes of its own and cannot be saved. Saving an op holds all its outputs. The key
+"demanded" lists the outputs that backward needs.
 
-A model is a sequence of layers. Each layer is one of a few blocks. While a layer runs backward, all earlier layers hold
-what they saved, and the gradients of later layers exist. The layer itself then needs max(fixed_bytes, saved +
-beside_bytes). While it runs forward, it needs saved + forward_bytes. The head needs head_bytes in addition to
+A model is a sequence of layers, each of which is one of a few blocks. While a layer runs backward, it needs
+max(fixed_bytes, saved + beside_bytes). All earlier layers then still hold what they saved, and the gradients of later
+layers exist. While a layer runs forward, it needs saved + forward_bytes. The head needs head_bytes in addition to
 everything that is saved."""
 
 import json

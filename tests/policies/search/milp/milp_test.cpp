@@ -61,7 +61,8 @@ class BlockGraph {
     costs_.op_times.emplace_back(op.at("time_ns").get<std::int64_t>());
   }
 
-  // Returns the values for pairs of op index and output index.
+  // Returns the values that `pairs` name. A pair is the index of an op and the index of one of its
+  // outputs.
   std::vector<ValueId> values_of(const Json& pairs) const {
     std::vector<ValueId> values;
     for (const Json& pair : pairs) {

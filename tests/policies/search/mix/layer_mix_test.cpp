@@ -33,8 +33,7 @@ struct Variety {
 };
 
 // Chooses among only three numbers of offloaded bytes, so that some options have the same number.
-// An option without a region (`passes_on`) offloads nothing. Bytes that earlier options offload are
-// also on the device during the backward of the option after it.
+// An option without a region (`passes_on`) offloads nothing.
 void offload_some(Dice& dice, LayerOption& option) {
   option.transient_beside = {dice.below(static_cast<int>(option.transient.count) + 1)};
   option.passes_on = dice.below(3) == 0;
@@ -244,7 +243,7 @@ TEST_CASE("the front of offloading mixes equals the front of all assignments") {
   CHECK(num_offloading > 20);  // bringing offloaded values back raises the peak
 }
 
-TEST_CASE("the bound is below every mix and meets the front at its ends") {
+TEST_CASE("the bound is below every mix, and ends at the time of the fastest mix") {
   for (std::uint32_t seed = 0; seed < testing::num_seeds(2000); ++seed) {
     CAPTURE(seed);
     const MixProblem problem = random_problem(seed, {});
@@ -258,7 +257,7 @@ TEST_CASE("the bound is below every mix and meets the front at its ends") {
   }
 }
 
-TEST_CASE("a thinned front states an upper bound of the time that it may lose") {
+TEST_CASE("a thinned front states how much time it may lose") {
   int num_gaps = 0;
   for (std::uint32_t seed = 0; seed < testing::num_seeds(200); ++seed) {
     CAPTURE(seed);
@@ -287,7 +286,7 @@ TEST_CASE("mixing reports every layer once, in order") {
   }
 }
 
-TEST_CASE("the readable order of layers has the lowest peak of all permutations") {
+TEST_CASE("in_readable_order() finds the order of layers with the lowest peak") {
   for (std::uint32_t seed = 0; seed < testing::num_seeds(2000); ++seed) {
     CAPTURE(seed);
     MixProblem problem = random_problem(seed, {6, 1, seed % 2 == 0, false});
@@ -317,7 +316,7 @@ TEST_CASE("the readable order of layers has the lowest peak of all permutations"
   }
 }
 
-TEST_CASE("the readable order of layers never raises the peak, even with several kinds of layers") {
+TEST_CASE("in_readable_order() never raises the peak, even with several kinds of layers") {
   for (std::uint32_t seed = 0; seed < testing::num_seeds(200); ++seed) {
     CAPTURE(seed);
     const MixProblem problem = random_problem(seed, {6, 2, true, false});

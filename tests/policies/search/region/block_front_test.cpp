@@ -62,8 +62,8 @@ std::vector<Triple> without_transient(std::vector<Triple> triples) {
   return undominated(triples);
 }
 
-// Checks that every save set has a point that is as good, apart from the gaps that the front
-// states.
+// Checks that for every save set the front has a point that is as good, within the gaps that the
+// front states.
 void check_gaps(const BlockFront& front, const std::vector<Triple>& all) {
   const std::vector<Triple> triples = triples_of(front);
   for (const Triple& any : all) {

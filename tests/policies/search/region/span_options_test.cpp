@@ -21,8 +21,8 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// The inputs of mixing, which a search prepares: the sharded step, its profile, its spans and their
-// options.
+// The inputs of layer mixing: the sharded step, its profile, its spans and the options of each
+// span.
 struct Prepared {
   Prepared(const Trace& trace, const SearchSpace& space)
       : Prepared(trace, roofline_profile(trace, *find_device_sheet("h100")), space) {}
@@ -234,9 +234,9 @@ TEST_CASE(
   CHECK(seen.num_offloading > 300);
 }
 
-// Removes the backward ops of adds, because autograd needs no op for the backward of an add.
-// Backward of a block then begins with a demand. No op has yet changed the bytes that the backward
-// of the next block left.
+// Removes the backward ops of adds, because autograd runs no op for them. The backward of a block
+// then begins with a demand, before any op has changed the bytes that the backward of the next
+// block left.
 Trace without_adds(Trace trace) {
   int num_demanded = 0;
   std::vector<BackwardEvent> kept;

@@ -41,7 +41,7 @@ std::vector<std::string> treatments(const Plan& plan, const Trace& trace) {
   return by_layer;
 }
 
-// Views take no time. Matmuls and attention take nine times as long for their bytes as other ops.
+// Views take no time. Matmuls and attention take nine times as long per byte as other ops.
 Profile profile_by_bytes(const Trace& trace) {
   Profile profile;
   profile.model = trace.model;
@@ -110,7 +110,7 @@ TEST_CASE("a simple plan has at most two groups of layers and keeps no view or c
       for (const RegionType& type : point->plan.types) {
         for (const PlannedOp& op : type.ops) {
           if (op.treatment != Treatment::kSave) continue;
-          CHECK(op.bytes.count > 0);  // the op is not a view, because a view allocates nothing
+          CHECK(op.bytes.count > 0);  // not a view, which would allocate nothing
           CHECK(op_class_of(op.name) != OpClass::kCopy);
         }
       }

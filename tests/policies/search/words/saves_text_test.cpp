@@ -21,7 +21,8 @@ std::string words_of(const std::string& policy) {
   return saves_text(plan_of(policy, trace), trace);
 }
 
-// Saves some of the ops of this name. `nths` has their numbers in the region, counted from 1.
+// Saves those ops of this name whose numbers are in `nths`. The region's ops of the name are
+// numbered from 1.
 void save(RegionType& type, const std::string& name, const std::set<int>& nths) {
   int nth = 0;
   for (PlannedOp& op : type.ops) {
@@ -80,7 +81,7 @@ TEST_CASE("the text names shared saves once, and further saves with their layers
 }
 
 TEST_CASE(
-    "the text omits the number of an op if all ops of its name are kept, and names layers that "
+    "the text omits the numbers of ops if all ops of a name are kept, and names layers that "
     "keep nothing") {
   const Trace trace = testing::toy_llama();
   Plan plan = own_types(trace);
