@@ -26,7 +26,7 @@ struct Link {
   std::uint64_t id;
 };
 
-// What happens to a kernel's record. Values other than kDelivered occur only if a test requests
+// The fate of a kernel's record. Values other than kDelivered occur only if a test requests them.
 // them.
 enum class Fate { kDelivered, kLost, kWithheld, kUnfinished };
 
