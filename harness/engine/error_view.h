@@ -11,8 +11,8 @@ namespace rematch {
 
 enum class ErrorKind : std::uint8_t { kRefused, kStreamMismatch };
 
-// Throws the host's error. If the function returns, the engine throws its own error. Called on any
-// thread, with or without the host's locks.
+// Throws the host's error. If the function returns, the engine throws its own error. May be called
+// on any thread, with or without the host's locks.
 using HostThrow = void (*)(ErrorKind kind, const char* message);
 
 // Sets the function that throws the host's errors. Null restores the engine's own errors. Call this

@@ -1,6 +1,6 @@
 // Bugs that the tests in tests/harness/engine switch on, to prove that the equality checks detect
-// them. They exist only in engines compiled with REMATCH_FAULTS. In all other builds, has_fault()
-// is constant false.
+// them. These bugs exist only in engines compiled with REMATCH_FAULTS. In all other builds,
+// has_fault() is constant false.
 #pragma once
 
 #include <ATen/core/Tensor.h>

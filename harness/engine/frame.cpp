@@ -10,7 +10,8 @@ namespace rematch {
 namespace {
 
 // Returns whether backward runs only a part of the graph, as torch::autograd::grad() does. Such a
-// pass does not unpack every saved tensor, so recomputing all of them at once would waste work.
+// pass does not unpack every saved tensor, so recomputing all saved tensors at once would waste
+// work.
 bool is_partial_backward() {
   const auto* exec_info = torch::autograd::get_current_graph_task_exec_info();
   return exec_info != nullptr && !exec_info->empty();
@@ -87,8 +88,8 @@ void Frame::keep_content_of(const c10::StorageImpl* storage) {
   }
 }
 
-// Returns false if the tensor's content has already changed, because a copy would be wrong. Also
-// returns false for a gathered parameter, because its content is restored before recompute.
+// A copy is wrong if the tensor's content has already changed. A gathered parameter needs no copy,
+// because its content is restored before recompute.
 bool Frame::may_be_copied(const RecordedUse& read) const {
   if (!record_.values[read.value].outside.has_value()) return false;
   const at::Tensor& outside = record_.outside_of(read.value);

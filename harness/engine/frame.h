@@ -48,8 +48,9 @@ class Frame {
   // rethrows it.
   void close(std::exception_ptr fault);
 
-  // Copies the tensors on this storage that the closed region has read, because the program is
-  // about to overwrite them. Skips tensors that have already changed. See Note [Watching writes].
+  // Copies the tensors on this storage that the region has read, because the program is about to
+  // overwrite the tensors. Skips tensors that have already changed. The region must be closed. See
+  // Note [Watching writes].
   void keep_content_of(const c10::StorageImpl* storage);
 
   // See Note [Saved-tensor hooks of the program]. Call this before close(), while the hooks still

@@ -148,8 +148,8 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     off_plan.emplace(frame->type(), frame->record().num_program_ops(), std::move(difference));
   }
 
-  // Returns whether the program has left the region without running its last scope: it has begun
-  // backward, or has entered a scope that comes after the region.
+  // Returns whether the program has left the region without running its last scope. This is so if
+  // backward has begun, or if a scope has opened that comes after the region.
   bool is_behind_region() const {
     if (refuses()) return false;
     if (path_lengths.size() < region_depth) return in_backward();

@@ -162,7 +162,8 @@ class Checkpoint {
   Checkpoint(const Checkpoint&) = delete;
   Checkpoint& operator=(const Checkpoint&) = delete;
 
-  // The host memory of all recordings. Peak and copied bytes count from the last restart.
+  // The host memory of all recordings. The peak and the copied bytes are counted since
+  // restart_host_counts().
   StoreUse host_memory() const;
   bool offloads() const;
   void restart_host_counts() const;

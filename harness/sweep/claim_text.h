@@ -26,7 +26,7 @@ struct ClaimHolder {
 
 enum class ClaimState : std::uint8_t {
   kFree,     // no worker holds the comparison, because none took it or its worker released it
-  kHeld,     // its worker has been seen to write heartbeats
+  kHeld,     // this process has seen its worker's heartbeats
   kUnsure,   // its worker is silent, but not yet for long enough to be considered dead
   kStale,    // its worker was silent for too long, or its process is gone
   kDone,     // the comparison's report exists

@@ -36,7 +36,7 @@ struct Observer {
 struct ClaimRule {
   std::chrono::milliseconds stale_after = std::chrono::seconds(180);
   // A comparison is marked as failed after this many of its workers died, because the comparison
-  // may be what kills them.
+  // may be the cause.
   int most_lost_starts = 10;
 
   // A worker may miss six heartbeats before its claim is stale, because file attributes on NFS may

@@ -29,7 +29,7 @@ std::variant<ComparisonPrediction, Rejected> predict_comparison(const RunRequest
                                                                 const Trace& trace,
                                                                 const DeviceSheet* sheet);
 
-// Returns the time of the whole `rematch run` command for these plans, of which the first is the
+// Returns the time of the whole `rematch run` command for these plans. The first plan is the
 // reference.
 std::chrono::milliseconds predict_run_time(const std::vector<MeasuredPlan>& plans,
                                            const RunRequest& request, const Trace& trace,

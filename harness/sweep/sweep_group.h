@@ -1,6 +1,6 @@
 // One group of a sweep file: its models, policies, axes with their values, and skipped
-// combinations. The reader checks that each value has the kind that its axis takes. It does not
-// check whether a model supports a combination.
+// combinations. The reader checks that each value has the type that its axis requires. The reader
+// does not check whether a model supports a combination.
 #pragma once
 
 #include <cstdint>

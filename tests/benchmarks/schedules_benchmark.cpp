@@ -1,6 +1,6 @@
-// Compares on_demand with whole_region for the same plan. First times steps that alternate between
-// the two schedules. Then counts the executed ops and peak bytes of one step, with counting
-// allocators.
+// Compares on_demand with whole_region for the same plan. First measures the times of steps that
+// alternate between the two schedules. Then counts the executed ops and peak bytes of one step,
+// with counting allocators.
 #include <ATen/Parallel.h>
 #include <benchmark/benchmark.h>
 

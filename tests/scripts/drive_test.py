@@ -123,7 +123,7 @@ class DrawTest(unittest.TestCase):
             with self.subTest(word=word):
                 self.assertIn(word, text)
 
-    # The command rejects a model whose extents break one of these rules.
+    # The command rejects a model whose sizes break one of these rules.
     def test_extents_fit_together(self):
         for seed in range(300):
             _, flags = draw_model(random.Random(seed))

@@ -68,7 +68,7 @@ class MeasuredTest(unittest.TestCase):
         self.assertEqual(spread_of([10, 12, 11, 900, 9]), 1)
 
     def test_times_within_two_spreads_of_both_are_equal(self):
-        # The spreads are 3 and 2. Times that differ by up to twice their sum, 10, are equal.
+        # The spreads are 3 and 2, so times that differ by up to twice the sum of the spreads, 10, are equal.
         for ours, num_ahead in ((110, 0), (111, 1)):
             self.assertEqual(len(compared([(500, ours, 3)], [(500, 100, 2)]).ahead()), num_ahead)
 
@@ -92,8 +92,8 @@ class MeasuredTest(unittest.TestCase):
         self.assertEqual(ratios_text([]), "PyTorch has no such plan")
 
     def test_hypervolume_is_a_ratio_of_both_sides(self):
-        # The reference is (1001, 201). rematch's point covers 501 x 51, and PyTorch's covers 301 x 51. Both sides also
-        # have (1000, 100), which covers 1 x 50 more.
+        # The reference is (1001, 201). rematch's point covers 501 x 51, and PyTorch's covers 301 x 51. Both also have
+        # the point (1000, 100), which adds an area of 1 x 50.
         found = compared([(500, 150)], [(700, 150), (999, 200)])
         self.assertAlmostEqual(found.ratio(), (501 * 51 + 50) / (301 * 51 + 50))
 

@@ -17,7 +17,7 @@ class StepMeter final : public OpObserver {
   void executed(const c10::OperatorHandle& op, Phase phase,
                 const torch::jit::Stack& stack) override;
 
-  // Call between forward and backward.
+  // Call this between forward and backward.
   void note_after_forward();
 
   const std::map<std::string, int>& ops() const {

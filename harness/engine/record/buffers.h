@@ -1,5 +1,5 @@
-// The vectors of a frame, which later frames reuse. Growing new vectors in every region would cost
-// more than filling them, which matters if the host limits the speed of a step.
+// The vectors of a frame. Later frames reuse them, because growing new vectors in every region
+// would cost more than filling them.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -116,8 +116,8 @@ void OpaqueCall::end(const std::string& name, const std::vector<at::Tensor>& arg
     const auto made_base = std::find_if(made.fresh.begin(), made.fresh.end(), shares);
     return made_base != made.fresh.end() ? *made_base : at::Tensor();
   };
-  // Autograd holds every tensor that the call saved. A trace therefore counts such a tensor as
-  // held, even if its storage is known.
+  // Autograd holds every tensor that the call saved. A trace counts such a tensor as held, even if
+  // the trace already contains its storage.
   const auto is_held_in_trace = [&](const at::Tensor& each) {
     const auto is_it = [&](const at::Tensor& saved) { return saved.is_same(each); };
     return !state->recorder->is_replayed() &&

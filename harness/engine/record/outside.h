@@ -22,7 +22,7 @@
 namespace rematch {
 
 struct OutsideTensor {
-  std::int32_t value = 0;     // index of the value in the record, which holds the tensor
+  std::int32_t value = 0;     // index of the record's value that holds the tensor
   std::uint32_t version = 0;  // value of the tensor's version counter
   c10::weak_intrusive_ptr<c10::StorageImpl>
       storage;  // a weak reference prevents reuse of the address

@@ -76,7 +76,7 @@ at::Tensor without_graph(const at::Tensor& tensor, const c10::VariableVersion& c
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   c10::DispatchKeySet unseen;
   // A tensor subclass copies itself in Python. The copy of any other tensor must be hidden from
-  // Python dispatch modes, which would see an op `detach`.
+  // Python dispatch modes, which would otherwise see an op `detach`.
   const bool is_subclass = impl->key_set().has(c10::DispatchKey::Python);
   // Sparse tensors and subclasses copy themselves by running ops, which do not belong to the
   // region.
@@ -140,8 +140,8 @@ const char* Record::change_of_gathered(const at::Tensor& held) const {
                                  : "still missing, according to its gathered_by() callback,";
 }
 
-// After a side write, does not compare hashes: even without checkpointing, backward would read the
-// written content.
+// After a side write, does not compare hashes, because backward would read the written content even
+// without checkpointing.
 const char* Record::change_since_saved(std::int32_t value) const {
   const OutsideTensor& outside = outside_tensors[*values[value].outside];
   const at::Tensor& held = values[outside.value].kept;

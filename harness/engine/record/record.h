@@ -242,8 +242,8 @@ struct Record {
   void clear();  // Clears the record and keeps its memory.
 };
 
-// Whether the record keeps the outputs of an op. kForever is for outputs that replay cannot
-// compute, because the op has side effects.
+// Whether the record keeps the outputs of an op. kForever is for ops with side effects, because
+// replay cannot compute their outputs.
 struct Keep {
   enum class What : std::uint8_t { kNothing, kOutputs, kForever };
   What what = What::kNothing;
@@ -496,9 +496,9 @@ class Recorder {
 };
 
 // Returns the storage version that backward reads, for an outside tensor that autograd saved at
-// `version`. If no later write raised the version counter, this is the storage's last version,
-// because autograd does not notice the other writes. If a later write raised the counter, the saved
-// tensor is stale, and the result is `version`.
+// `version`. If a later write raised the version counter, returns `version`, because the saved
+// tensor is stale. Otherwise returns the storage's last version, because autograd notices only
+// writes that raise the counter.
 inline std::int32_t version_for_backward(const RecordedStorage& storage, std::int32_t version) {
   return storage.last_loud_version <= version ? storage.version : version;
 }

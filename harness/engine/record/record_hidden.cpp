@@ -1,5 +1,5 @@
-// The part of Recorder that finds writes through raw pointers, and keeps their content. See Note
-// [Hidden writes].
+// The part of Recorder that finds writes through raw pointers, and keeps the written content. See
+// Note [Hidden writes].
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/as_strided.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>

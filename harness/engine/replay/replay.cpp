@@ -15,7 +15,7 @@ namespace rematch {
 namespace {
 
 // Recorded ops run below autograd, where no mode sees them. Grad mode starts enabled, because most
-// ops were recorded with it and changes of context cost time.
+// ops were recorded with grad mode and changes of context cost time.
 struct BelowAutograd {
   UnseenGuard unseen;
   at::AutoGradMode grad_mode{true};

@@ -110,8 +110,8 @@ TEST_CASE("backward runs on the device's thread if a recording comes first", "[d
   CHECK_NOTHROW(network.train(full));
 }
 
-// Returns the ops of backward and their bytes. On CUDA the trace counts bytes in another way than
-// on the CPU, because CUDA's allocator has no tags.
+// Returns the ops of backward and their bytes. The trace counts bytes by memory tags, except on
+// CUDA, whose allocator has no tags.
 std::vector<std::string> backward_of(const ModelSpec& spec, const at::Device& device) {
   const auto model = make_model(spec, device);
   const Batch batch = make_data(spec, "", 1, device)->batch(0);

@@ -33,7 +33,7 @@ struct PlantedFault {
   // The fault in the independent implementation. kNoFault means that the fault is in the engine.
   ClosureFault closure = ClosureFault::kNoFault;
   Layer layer;
-  bool keep_all = false;  // the plan saves every op that can be saved
+  bool keep_all = false;  // the plan keeps every result that can be kept
   int micro_batches = 1;
   bool autocast = false;
 

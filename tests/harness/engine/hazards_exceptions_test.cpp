@@ -17,8 +17,8 @@
 namespace rematch::testing::hazards {
 namespace {
 
-// In deep tests, every op of every hazard fails once. In other tests, only one of kOneIn hazards is
-// tested with every op. The rest are tested with about kFew ops per hazard.
+// Deep tests make every op of every hazard fail once. Other tests do so only for one of kOneIn
+// hazards. For each remaining hazard, about kFew ops fail.
 constexpr std::size_t kOneIn = 20;
 constexpr int kFew = 2;
 

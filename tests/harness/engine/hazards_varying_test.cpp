@@ -28,7 +28,7 @@ std::int64_t passes_left(const Checkpoint& checkpoint) {
 
 // Runs the steps of `hazard` under a plan that was made for other ops. Returns how many forward
 // passes left the plan. `left_by_plain` is the number of bytes that autograd leaks even without the
-// engine, so they may leak here too.
+// engine.
 std::int64_t check_follows(const Hazard& hazard, const Trial& plain, const Plan& plan, int steps,
                            std::int64_t left_by_plain = 0) {
   std::int64_t left = 0;

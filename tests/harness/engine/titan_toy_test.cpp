@@ -93,8 +93,8 @@ ToyStep run(const std::string& policy, Schedule schedule) {
   for (const at::Tensor* leaf : {&toy.input, &toy.gate, &toy.wq, &toy.output}) {
     step.outcome.gradients.push_back(leaf->grad());
   }
-  // Backward runs two matmuls for each of three linears. Each is as large as the linear's matmul in
-  // forward, so they take 8 units.
+  // Backward runs two matmuls for each of three linears. Each costs as much as the linear's matmul
+  // in forward, so all six cost 8 units.
   CHECK(units.backward_products == 6);
   step.backward_units = 8 + units.recomputed;
   return step;
@@ -106,8 +106,8 @@ TEST_CASE("policies on torchtitan's toy model give the published flops and bytes
     std::int64_t units;
     double megabytes;
   };
-  // sac_titan never saves the result of the gate. It identifies the gate by its shape, which wq has
-  // too, so it does not save the result of wq either.
+  // sac_titan never saves the result of the gate. The policy identifies the gate by its shape,
+  // which wq has too. So the policy does not save the result of wq either.
   const Row rows[] = {{"none", 8, 2.0},
                       {"sac_titan_excluding([])", 9, 3.0},
                       {"sac_titan", 10, 2.0},

@@ -87,8 +87,8 @@ at::Tensor counts_its_calls(const at::Tensor& x, const at::Tensor& calls) {
   return at::sin(x);
 }
 
-// Writes only if `is_counting`. In the traced step it is false, so the trace does not show the
-// write.
+// Writes only if `is_counting`. This flag is false in the traced step, so the trace does not show
+// the write.
 bool is_counting = false;
 at::Tensor may_count_its_calls(const at::Tensor& x, const at::Tensor& calls) {
   return is_counting ? counts_its_calls(x, calls) : at::sin(x);

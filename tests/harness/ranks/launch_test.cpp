@@ -114,7 +114,7 @@ TEST_CASE("the message contains the last line of stderr of the rank that ended f
 }
 
 // Runs the test case until it exceeds its time limit. It is unknown how long ranks take to start,
-// so this repeats with longer limits.
+// so this function repeats the run with longer limits.
 LaunchResult run_until_told(int world, const std::string& test_case, const std::string& telling) {
   LaunchResult result;
   for (milliseconds limit = seconds(2); limit <= kLongForRanks; limit *= 4) {

@@ -97,7 +97,7 @@ TEST_CASE("if one variant of a collective calls another, the work objects of bot
   CHECK(notes.calls() == 1);
 }
 
-// A backend without any collective. c10d's base class throws for each of them.
+// A backend without any collective. c10d's base class throws for every collective.
 class LackingBackend : public c10d::Backend {
  public:
   LackingBackend() : c10d::Backend(/*rank=*/0, /*size=*/2) {}
