@@ -45,7 +45,7 @@ def by_one_name(counts, plan, not_counted):
 
 
 def recomputed_ops(without, with_plan):
-    """Returns, by name, how many more times each op runs with the plan."""
+    """Returns how many more times each op runs with the plan than without it, by the op's name."""
     more = {name: with_plan.get(name, 0) - without.get(name, 0) for name in {*without, *with_plan}}
     return {name: count for name, count in sorted(more.items()) if count}
 

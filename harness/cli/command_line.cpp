@@ -80,7 +80,7 @@ std::string in_our_words(const std::string& message) {
   return message;
 }
 
-// Parses the arguments. Returns an exit code if the program must end here.
+// Parses the arguments. Returns an exit code after an error or --help, and nothing otherwise.
 std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
@@ -107,7 +107,7 @@ int run(int argc, char** argv) {
   const std::vector<std::string> command(argv, argv + argc);
   if (const auto signal = take_held_interrupt()) throw Interrupted(*signal);
   if (run_as_child(command)) return static_cast<int>(ExitCode::kOk);
-  // Commands profile and search may time ops in this process. Threads that spin while idle would
+  // The profile and search commands may time ops in this process. Idle threads that spin would
   // disturb these times.
   if (command.size() > 1 && (command[1] == "profile" || command[1] == "search")) {
     prepare_timing(argv);

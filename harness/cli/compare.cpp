@@ -57,7 +57,7 @@ Metric require_metric(const std::string& name) {
   throw UsageError("unknown metric " + in_quotes(name) + did_you_mean(name, metric_names()));
 }
 
-// Drops repeated metrics, because each row must be tested only once.
+// Drops duplicates, so that each metric is tested only once.
 std::vector<Metric> parse_metrics(const std::string& text) {
   std::vector<Metric> metrics;
   for (const std::string& name : parse_list(text)) {

@@ -40,7 +40,7 @@ ExitCode show_plan(const Plan& plan, const Trace& trace, std::string_view note,
     print_json(json);
     return ExitCode::kOk;
   }
-  // The full table has one line per op, for searching and piping, so it is never wrapped.
+  // The full table is never wrapped: it has one line per op, so that grep can search it.
   print(flags.kept ? kept_to_text(plan, trace, note, terminal_columns())
                    : plan_to_text(plan, trace, note, kAnyWidth));
   print_warnings(warnings);
@@ -56,7 +56,7 @@ Trace trace_of(const DescribeFlags& flags, const Plan& plan) {
   return record_trace(spec);
 }
 
-// Returns the catalogue's note on the plan's policy. Plan files do not store this note.
+// Plan files do not store the policy's note, so this function takes it from the catalogue.
 std::string note_of(const Plan& plan) {
   if (plan.policy.ends_with(".json")) return "";
   const auto policy = parse_policy(plan.policy);
@@ -102,7 +102,7 @@ ExitCode run(const DescribeFlags& flags) {
 void add_describe(CLI::App& app, Action& action) {
   add_command<DescribeFlags>(
       app, action, "describe",
-      "What a policy does to a model: layers, ops, treatments, reasons, bytes", run,
+      "What a policy does to each layer and op of a model, why, and its bytes", run,
       "Examples:\n"
       "  rematch describe llama_small 'nth_first(2)'\n"
       "  rematch describe deepseek_v3_16b titan:selective --dtype bf16 --kept\n"

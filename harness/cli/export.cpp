@@ -26,11 +26,10 @@ struct ExportFlags : OutputFlags {
     app.add_option("plan", plan, "Plan file, or a point of a front such as front.json#3");
     app.add_option(
         "--to", target,
-        "What will run the plan: torch, through a Python file; remat, through a Python file "
-        "that needs torch_remat; or "
-        "transformers, diffusers, torchtitan, torchtune, fastvideo, modalities, axolotl "
-        "or megatron, through lines of its configuration if one of its modes equals the plan, "
-        "else through the Python file for torch, which says where to call it");
+        "What will run the plan. torch: writes a Python file. remat: writes a Python file that "
+        "needs torch_remat. transformers, diffusers, torchtitan, torchtune, fastvideo, modalities, "
+        "axolotl or megatron: writes lines of the trainer's configuration if one of its modes "
+        "equals the plan, else the Python file for torch, which says where to call it");
     app.add_option("--trace", trace, "Stored trace of the plan's model");
     add_output_flags(app, "File to write (default: stdout)");
   }
@@ -78,9 +77,9 @@ struct Exported {
   std::vector<std::string> hints;
 };
 
-// Throws UsageError if the plan was made for a built-in model. No trainer has the modules and ops
-// of a built-in model, so an exported Python file would raise Mismatch at the first step. `why`
-// says why no mode of the target matches the plan, and is empty if the target has no modes.
+// Throws UsageError if the plan was made for a built-in model. No trainer has that model's modules
+// and ops, so an exported Python file would raise Mismatch. `why` says why none of the target's
+// modes matches the plan, and is empty if the target has no modes.
 void require_own_model(const ExportFlags& flags, const Plan& plan, const std::string& why = "") {
   if (!is_preset(plan.model)) return;
   throw UsageError(

@@ -39,7 +39,7 @@ struct GateFlags : RecordFlags {
                    "Largest allowed difference of the loss at any step, in units of the loss");
     app.add_option("--margin", margin,
                    "With equivalence: largest allowed difference of mean losses, in "
-                   "units of the loss (default: 4 deviations of a run)");
+                   "units of the loss (default: 4 standard deviations of the mean loss)");
     app.add_option("--window", window,
                    "With equivalence: number of last steps over which a run's mean loss is taken "
                    "(default: the second half)")

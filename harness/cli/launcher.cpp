@@ -1,6 +1,6 @@
-// The program `rematch` of a build with LibTorch. It does not link LibTorch, because loading
-// LibTorch takes 0.4 s of processor time. It runs --help and the commands about files itself, and
-// replaces itself with rematch-libtorch for every other command.
+// The program `rematch` of a build with LibTorch. Loading LibTorch takes 0.4 s, so this program
+// runs --help and the commands about files without LibTorch. It replaces itself with
+// rematch-libtorch for every other command.
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,8 +32,8 @@ bool needs_no_libtorch(const std::vector<std::string_view>& arguments) {
          kWithoutLibtorch.end();
 }
 
-// Replaces this process with rematch-libtorch beside it. Returns an exit code if that fails. A
-// signal that arrives while LibTorch is being loaded waits until the other program handles it.
+// Replaces this process with rematch-libtorch from the same folder. Returns an exit code if that
+// fails. Holds signals back until the new program can handle them.
 int continue_with_libtorch(char** argv) {
   const std::string program = own_executable() + "-libtorch";
   hold_interrupts();

@@ -86,8 +86,8 @@ Json systems_to_json() {
   return {{"schema", "rematch.systems/1.0"}, {"modes", std::move(rows)}};
 }
 
-// Returns the lines for a trainer's configuration, below the heading "to write:". In `pattern`, the
-// placeholder {S;, } stands for a list S whose items are separated by ", ". It is printed as {S}.
+// Returns the lines for a trainer's configuration, below the heading "to write:". Removes the
+// separator from the placeholder of a list: prints {S;, } as {S}.
 std::string configuration_text(std::string_view pattern, std::size_t indent) {
   std::string text(pattern);
   for (std::size_t at = text.find(';'); at != std::string::npos; at = text.find(';', at)) {

@@ -43,7 +43,8 @@ ExitCode run(const PlanFlags& flags) {
 
 void add_plan(CLI::App& app, Action& action) {
   add_command<PlanFlags>(
-      app, action, "plan", "Resolves a policy against a model: the treatment of every op", run,
+      app, action, "plan", "Resolves a policy against a model and decides which results are kept",
+      run,
       "Examples:\n"
       "  rematch plan --model wan_small --policy 'nth_first(2)' -o wan.plan.json\n"
       "  rematch plan --trace llama.trace.json --policy save_mm");

@@ -155,7 +155,7 @@ ExitCode predict(const PredictFlags& flags) {
 void add_predict(CLI::App& app, Action& action) {
   add_command<PredictFlags>(
       app, action, "predict",
-      "Predicts a step's peak bytes, their holders and its ops, without running it", predict,
+      "Predicts the peak memory of a step, what holds it, and the executed ops", predict,
       "Examples:\n"
       "  rematch predict --model llama3_8b --policy none,full,attn_only --schedule both\n"
       "  rematch predict --model llama3_8b --dtype bfloat16 --policy none,full --world 8 "

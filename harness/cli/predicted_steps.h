@@ -34,9 +34,8 @@ std::optional<CardMemory> card_memory(const PredictFlags& flags, const Trace& tr
 std::vector<PredictedStep> with_refused(std::vector<PredictedStep> steps,
                                         const std::vector<RefusedPolicy>& refused);
 
-// Prints the predictions as a table, and a line about what fits the card. With `as_json`, prints a
-// list instead. `profile` is the source of times. Without a profile no times are printed. Returns
-// kSomePointsFailed if a policy was refused.
+// Prints the predictions as a table, with a line about what fits the card, or as a JSON list.
+// Prints no times without a profile. Returns kSomePointsFailed if a policy was refused.
 ExitCode print_predictions(std::vector<PredictedStep> steps, const Trace& trace,
                            const std::optional<Profile>& profile, const FrontSetting& setting,
                            const std::optional<CardMemory>& card, bool as_json);

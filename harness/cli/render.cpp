@@ -48,8 +48,8 @@ struct Inputs {
   std::vector<NamedFront> fronts;
 };
 
-// A report names its schema in its first line. Reports can be large, so this line is checked first,
-// and a report is then read point by point.
+// Returns whether the file begins like a report. Reads only the first bytes, because reports can be
+// large.
 bool begins_as_report(const std::string& file) {
   std::array<char, 64> start{};
   std::ifstream stream(file, std::ios::binary);
@@ -58,8 +58,8 @@ bool begins_as_report(const std::string& file) {
              .find("\"rematch.report/") != std::string_view::npos;
 }
 
-// Reads each file as the kind of file that its schema names. Adds the file's name to a reader's
-// error, which names only the key.
+// Reads each file according to its schema. Adds the file's name to error messages that name only a
+// key.
 Inputs read_inputs(const std::vector<std::string>& files) {
   Inputs inputs;
   for (const std::string& file : files) {

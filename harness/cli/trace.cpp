@@ -12,7 +12,7 @@ namespace {
 struct TraceFlags : OutputFlags {
   explicit TraceFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
     app.add_option("--check", compared,
-                   "Two stored traces of one step: prints how they differ and records nothing")
+                   "Two stored traces to compare: prints how they differ and records nothing")
         ->expected(2);
     add_output_flags(app, "File to write (default: stdout)");
   }

@@ -57,13 +57,12 @@ struct Finding {
   std::string problem;  // empty if the file is valid
 };
 
-// Removes the file's name from the start of a problem. Only the message of a parse error begins
-// with that name.
+// Removes the file's name, with which only the message of a parse error begins.
 std::string without_name(const std::string& problem, const std::string& file) {
   return problem.starts_with(file + ": ") ? problem.substr(file.size() + 2) : problem;
 }
 
-// Returns the first problem of a document of this schema, or "". Throws FormatError for a problem
+// Returns how the document first violates this schema, or "". Throws FormatError for a problem
 // that schemas cannot express.
 std::string problem_of(const std::string& schema, const Json& json) {
   std::string problem = validate(json).value_or("");

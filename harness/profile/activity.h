@@ -62,8 +62,7 @@ struct Activity {
       0;  // kernels and transfers that had not ended; not listed in `kernels` and `transfers`
 };
 
-// Marks, on the launching thread, the op call to which launches belong, and the region and phase of
-// the op call.
+// Marks the op, region and phase to which later launches belong.
 class LaunchMarker {
  public:
   virtual ~LaunchMarker() = default;
@@ -73,9 +72,9 @@ class LaunchMarker {
   virtual void begin(std::uint64_t op_call, const std::string& name) = 0;
   virtual void end() = 0;
 
-  // begin_region() and end_region() surround the calls of a region's forward, or of a part of its
-  // recompute, on the thread that runs the calls. A name reads, for example, "recompute region
-  // blocks.3". Regions and calls nest.
+  // begin_region() and end_region() surround a region's forward, or a part of its recompute, on the
+  // thread that runs it. `name` is, for example, "recompute region blocks.3". Regions and calls
+  // nest.
   virtual void begin_region(const std::string& /*name*/) {}
   virtual void end_region() noexcept {}
 
@@ -108,9 +107,8 @@ class ActivityRecorder : public LaunchMarker {
 // Starts recording. A process has one recorder at a time. Throws ActivityError.
 std::unique_ptr<ActivityRecorder> record_activity();
 
-// Returns "ok" if kernels can be counted on this machine, otherwise the reason why not. Reasons: no
-// CUDA in this build, no CUPTI, another CUPTI version, a driver that refuses, or another tool that
-// records. Starts a session to find out.
+// Returns "ok" if kernels can be counted on this machine, and otherwise the reason why not. Starts
+// a session to find out.
 inline std::string kernel_counting_state() {
   try {
     record_activity();

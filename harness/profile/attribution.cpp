@@ -12,8 +12,8 @@ namespace {
 constexpr OpClass kCrossChecked[] = {OpClass::kMatmul, OpClass::kAttentionForward,
                                      OpClass::kAttentionBackward};
 
-// Returns the class of kernel that the op must launch. Absent if the op's class is not
-// cross-checked.
+// Returns the class of kernel that an op of this class must launch. Absent if ops of this class are
+// not checked.
 std::optional<KernelClass> own_kernel_class(OpClass op_class, AttentionKernels attention) {
   const bool is_composed = attention == AttentionKernels::kComposed;
   switch (op_class) {
@@ -142,9 +142,9 @@ class Attribution {
     totals.time += time;
   }
 
-  // Every launch by an op call must have a kernel. If a runtime call launches through a driver
-  // call, CUPTI may record both calls, although it records the kernel under the correlation id of
-  // only one of them.
+  // Counts launches by op calls, and launches whose kernel has no record. If a runtime call
+  // launches through a driver call, CUPTI may record both calls, but records the kernel for only
+  // one of them. Such a pair counts as one launch.
   void count_lost() {
     std::vector<LaunchCall> launches = activity_.launches;
     std::ranges::sort(launches, {}, [](const LaunchCall& launch) {
@@ -161,8 +161,8 @@ class Attribution {
     }
   }
 
-  // Returns whether the launch encloses, or lies inside, a neighbouring call to which CUPTI
-  // attributes a kernel. `launches` must be sorted.
+  // Returns whether a neighbouring call encloses the launch, or lies inside it, and has a kernel.
+  // `launches` must be sorted.
   bool is_one_with_neighbour(const std::vector<LaunchCall>& launches, std::size_t index) const {
     const auto contains = [](const LaunchCall& outer, const LaunchCall& inner) {
       return outer.thread == inner.thread && outer.start <= inner.start && inner.end <= outer.end;

@@ -1,5 +1,5 @@
-// Attributes device activity to ops: how many kernels and how much kernel time, by phase, kernel
-// class, op class and call. Also reports activity that it could not attribute. Pure.
+// Attributes kernels and transfers to ops, by phase, kernel class, op class and call. Also reports
+// activity that it could not attribute.
 #pragma once
 
 #include <array>
@@ -51,7 +51,7 @@ struct KernelUse {
   KernelTotalsByPhase<std::string> by_name;  // key: the kernel's short_name()
   KernelTotalsByPhase<OpClass> by_op_class;  // key: class of the op that launched the kernels
   AttentionKernels attention = AttentionKernels::kFused;
-  // Number of op calls that launched at least one kernel of the class that their op must launch.
+  // Number of op calls that launched a kernel of the class that their op must launch.
   std::array<std::map<OpClass, std::int64_t>, kNumPhases> ops_with_kernels;
   // Time of the kernels and transfers of each op call.
   std::vector<std::chrono::nanoseconds> by_call;
@@ -75,8 +75,8 @@ struct KernelUse {
   // The reason why the figures are invalid, if any: lost records, a bad time stamp, unattributed
   // kernels, or steps that differ although they launched equally many kernels.
   std::optional<std::string> invalid;
-  // Explains why figures are valid although some copies are unattributed, or although steps
-  // launched different kernels, as with a router of experts.
+  // Explains why the figures are valid although some copies are unattributed or steps ran different
+  // kernels. A router of experts, for example, causes such differences.
   std::optional<std::string> note;
 
   std::chrono::nanoseconds total_time() const;
@@ -86,9 +86,9 @@ struct KernelUse {
 KernelUse attribute(const Activity& activity, const std::vector<OpCall>& calls,
                     AttentionKernels attention = AttentionKernels::kFused);
 
-// Compares the number of executed matmuls and attention ops with the number that launched a kernel
-// of their class. If the numbers differ, returns a line that names the phase, the class and both
-// numbers. Absent if all numbers agree. `executed` contains the op counts of the same steps.
+// Checks that every executed matmul and attention op launched a kernel of its class. Otherwise
+// returns a line with the phase, the class and both counts. `executed` contains the op counts of
+// the same steps.
 std::optional<std::string> disagreement(
     const KernelUse& use, const std::array<std::map<OpClass, std::int64_t>, kNumPhases>& executed);
 

@@ -66,10 +66,8 @@ using std::chrono::nanoseconds;
 
 nanoseconds stamp(std::uint64_t count) { return nanoseconds(static_cast<std::int64_t>(count)); }
 
-// Returns whether the record is kept. A forced flush also returns records of kernels that still
-// run. Such a record has a start but no end, and is only counted. If CUPTI could not time a kernel,
-// its record has neither start nor end. Such a record is kept, so that the check of time stamps
-// reports it.
+// Returns whether the kernel or transfer has ended. If not, only counts it. A record with neither
+// start nor end was not timed. It is kept, so that the check of time stamps reports it.
 template <class Record>
 bool has_ended(const Record& record, Activity& activity) {
   if (record.end != 0 || record.start == 0) return true;

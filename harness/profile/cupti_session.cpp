@@ -36,17 +36,16 @@ const Calls kCalls[] = {{CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_CB_DOMAIN_RUNTIME_AP
                         {CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_CB_DOMAIN_DRIVER_API,
                          CUPTI_DRIVER_TRACE_CBID_SIZE - 1, &CuptiFunctions::enable_driver_call}};
 
-// The calls to trace. Tracing all calls would cost a record for every query of a library. The calls
-// are recognized by name, because CUDA 13 uses different launch calls than CUDA 12, and libraries
-// use the driver's launch calls.
+// Returns whether to trace this runtime or driver call. Tracing all calls would add a record for
+// every query of a library. Matches only words of the name, because launch calls have different
+// names in CUDA 12 and 13.
 bool gives_work(std::string_view call) {
   const auto has = [call](std::string_view word) { return call.find(word) != call.npos; };
   return has("Launch") || has("Memcpy") || has("Memset");
 }
 
-// Matches "cudaLaunchKernelExC_v11060", but not cudaLaunchHostFunc, and not cudaGraphLaunch,
-// because a graph may contain no kernel. Copies are excluded, because they are not kernels and a
-// copy of no bytes has no record.
+// Returns whether the call launches a kernel. Excludes cudaLaunchHostFunc, and excludes
+// cudaGraphLaunch, because a graph may contain no kernel.
 bool launches_kernel(std::string_view call) {
   const auto has = [call](std::string_view word) { return call.find(word) != call.npos; };
   return has("Launch") && !has("Host") && !has("Graph");
@@ -139,8 +138,8 @@ void CuptiSession::Recorder::take_buffer(CUcontext context, std::uint32_t stream
   std::free(buffer);
 }
 
-// Runs on CUPTI's thread and throws nothing. Holds no lock while it calls CUPTI. CUPTI holds its
-// own locks while it waits for callbacks, so two threads could otherwise deadlock.
+// Runs on CUPTI's thread and throws nothing. Holds no lock while it calls CUPTI, because CUPTI
+// holds its own locks and the two threads could deadlock.
 void CuptiSession::Recorder::take(CUcontext context, std::uint32_t stream, std::uint8_t* buffer,
                                   std::size_t valid_bytes) {
   {

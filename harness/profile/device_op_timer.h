@@ -17,9 +17,8 @@ namespace rematch {
 
 // Records an event in the current stream before and after each op, while an OpModeGuard installs
 // this mode. Autograd runs backward of a GPU on a thread of its own, so a BackwardThreadsGuard must
-// install the mode too. An op's time is the time between its two events. If the device was idle,
-// this time includes a wait for the host. An op that is shorter than its launch therefore appears
-// too long.
+// install the mode too. An op that is shorter than its launch appears too long, because the time
+// between its two events then includes a wait for the host.
 //
 // Until finish() is called, a list holds zeros instead of times. Only one thread at a time may run
 // ops.

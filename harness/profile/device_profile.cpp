@@ -42,7 +42,7 @@ class PhaseClock final : public StepListener {
   TimedSteps& steps_;
 };
 
-// Makes a recorder write to the list of forward or of backward, whichever pass runs.
+// Sets the recorder's list at the start of forward and at the start of backward.
 template <class Recorder, class Figure>
 class ListedStep final : public StepListener {
  public:

@@ -1,6 +1,6 @@
-// Measures a profile on this machine's CPU or on a CUDA device. Ops are measured within real steps
-// of the model, not one by one. On the CPU the time of an op is the time of its call. On CUDA it is
-// the kernel time from CUPTI's records, and temporaries come from the caching allocator.
+// Measures a profile on this machine's CPU or on a CUDA device, in real steps of the model. On the
+// CPU, the time of an op is the time of its call. On CUDA, it is the kernel time from CUPTI's
+// records.
 #pragma once
 
 #include "harness/training/training.h"
@@ -9,10 +9,9 @@
 
 namespace rematch {
 
-// `trace` is the model's trace, recorded on meta. Runs `num_steps` steps of each kind after
-// warm-up. Throws std::runtime_error if the model does not run its trace's ops; the message names
-// the op. Throws std::runtime_error if activity cannot be recorded or is inconsistent; the message
-// says what to do. Throws Interrupted, between two steps, if an InterruptGuard saw a signal.
+// Runs `num_steps` steps of each kind after warm-up. `trace` must be recorded on meta. Throws
+// std::runtime_error if the model does not run the traced ops, or if activity cannot be recorded.
+// Throws Interrupted, between two steps, if an InterruptGuard saw a signal.
 Profile profile_on_device(const Trace& trace, const TrainingSettings& settings, int num_steps);
 
 }  // namespace rematch

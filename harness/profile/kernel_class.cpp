@@ -22,11 +22,9 @@ struct Rule {
   std::vector<std::string_view> patterns;
 };
 
-// Kernel names come from CUDA 12 and 13 builds of PyTorch, cuBLAS, cuDNN, FlashAttention and NCCL.
-// A kernel of this project needs a pattern only if it does not have an op's name. nvcc's lambdas do
-// not demangle, so patterns also match a kernel's template arguments. nvjet is cuBLAS since 12.8.
-// triton_tem_ are template kernels, nearly always matmuls. jagged_ are elementwise kernels from a
-// namespace named fbgemm.
+// Patterns for the kernels of PyTorch, cuBLAS, cuDNN, FlashAttention and NCCL in CUDA 12 and 13.
+// Patterns also match template arguments, because nvcc's lambdas do not demangle. nvjet is cuBLAS
+// since 12.8. triton_tem_ kernels are nearly always matmuls. jagged_ kernels are elementwise.
 const std::vector<Rule>& rules() {
   static const std::vector<Rule> table = {
       {KernelClass::kCollective,

@@ -1,5 +1,5 @@
-// The kind of work that a CUDA kernel does, found from its name. Counts and times per class use it.
-// A name never contains the phase, because a recomputed kernel has the same name as the original.
+// The kind of work that a CUDA kernel does, found from its name. The name does not show the phase:
+// a recomputed kernel has the same name as the original.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
-// Names ops for tools that read NVTX (Nsight Systems), with the names that reports use, such as
-// "recompute blocks.3 aten::mm". Regions and phases are ranges around the ops. Costs next to
-// nothing without such a tool. Needs no CUDA header itself.
+// Names ops for tools that read NVTX (Nsight Systems), such as "recompute blocks.3 aten::mm".
+// Regions and phases are ranges around the ops. Costs almost nothing without such a tool. Needs no
+// CUDA header.
 #pragma once
 
 #include <cstdint>

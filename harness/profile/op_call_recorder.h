@@ -1,6 +1,5 @@
 // Lists the ops of a step as they are called, on any thread, and marks the kernels that each op
-// launches. Together with the device's activity, the list shows which kernels belong to which op,
-// phase and block.
+// launches. The list shows to which op, phase and block a kernel of the device's activity belongs.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -64,8 +63,7 @@ class OpCallRecorder final : public OpObserver, public MoveObserver {
 };
 
 // Records the bytes that each op's kernels allocate and free before the op returns. These bytes are
-// the allocator's peak while the op runs, minus the bytes at the op's boundaries. This class does
-// not depend on steps or traces.
+// the allocator's peak while the op runs, minus the bytes at the op's boundaries.
 //
 // Appends the bytes of each op to the list given to set_list(), while an OpObserverGuard installs
 // this observer. Without a list, ops are ignored. Only one op may run at a time, because the

@@ -1,5 +1,5 @@
 // Times every op that the thread runs below autograd. Only valid on the CPU, where an op is over
-// when its call returns. This class does not depend on steps or traces.
+// when its call returns.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// Matches the ops of a measured step with the ops of the model's trace. Figures measured op by op
-// apply to the trace only if both have the same ops. No LibTorch.
+// Checks that a measured step ran the ops of the model's trace. Otherwise its figures per op would
+// not apply to the trace. Needs no LibTorch.
 #pragma once
 
 #include <string>
@@ -74,11 +74,10 @@ OfStep of_trace(const StepFigures<Figure>& step, const Trace& trace, const std::
           figures_of(step.backward, backward_names(trace), "backward", device)};
 }
 
-// Returns the times of each recorded step's ops: the time of all kernels and transfers that a call
-// launched, on the device's clock. Also returns how many kernels the ops of forward launched.
-// `calls` must be the calls of steps 0 to num_steps - 1, without checkpointing. Throws
-// std::runtime_error if activity was lost or is unattributed, or if a step did not run the trace's
-// ops.
+// Returns the time of each op in each step: the time of the kernels and transfers that it launched,
+// on the device's clock. Also returns how many kernels each op of forward launched. `calls` are the
+// calls of steps 0 to num_steps - 1, without checkpointing. Throws std::runtime_error if activity
+// was lost or is unattributed, or if a step ran other ops than the trace.
 std::vector<TimedSteps::Ops> times_of_steps(const Activity& activity,
                                             const std::vector<OpCall>& calls, const Trace& trace,
                                             int num_steps);

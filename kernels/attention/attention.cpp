@@ -21,8 +21,8 @@ std::optional<at::Tensor> optional_mask(const Attention& how) {
 }
 
 // Returns true if the CPU runs LibTorch's flash attention, and false if it runs composed attention.
-// Attention with a mask reads LibTorch's flag for memory-efficient attention instead of the flag
-// for flash attention. On the CPU, use_attention_backend always sets both flags to the same value.
+// Attention with a mask reads a different flag of LibTorch. On the CPU, use_attention_backend sets
+// both flags to the same value.
 bool has_flash_on_cpu(const Attention& how) {
   const at::Context& context = at::globalContext();
   return how.mask.defined() ? context.userEnabledMemEfficientSDP() : context.userEnabledFlashSDP();

@@ -43,9 +43,9 @@ at::Tensor laid_out(const at::Tensor& grad_BHTD) {
   return grad_BHTD.transpose(1, 2).contiguous().transpose(1, 2);
 }
 
-// Returns a placeholder for the random generator's seed or offset. Kernels do not read it, because
-// there is no dropout. cuDNN's backward needs this tensor on q's device. The other backends need it
-// on the CPU, where their forward returns it.
+// Returns a placeholder for the random generator's seed or offset, which kernels do not read,
+// because there is no dropout. cuDNN's backward needs this tensor on q's device, and the other
+// backends on the CPU.
 at::Tensor no_philox(at::Device device = at::kCPU) {
   return at::empty({}, at::TensorOptions().dtype(at::kLong).device(device));
 }

@@ -22,9 +22,8 @@ struct Attention {
 };
 
 // Composes attention from ATen's matmuls and exponentials inside one op, for inputs that no fused
-// kernel accepts. Takes any device, dtype, head width and mask. Temporarily allocates a score for
-// each pair of a query and a key. Lays out its results as the CPU's flash op does. Sums in float32,
-// or for float64 inputs in float64.
+// kernel accepts. Temporarily allocates a score for each pair of a query and a key. Results have
+// the layout of the CPU's flash op. Sums in float32, or in float64 for float64 inputs.
 AttentionForward math_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                 const Attention& how);
 AttentionBackward math_attention_backward(const at::Tensor& grad_out, const at::Tensor& q,

@@ -36,9 +36,8 @@ AttentionBackend attention_backend_in_use();
 void let_libtorch_choose_attention();
 
 // Returns the backend that LibTorch's scaled_dot_product_attention would run on these CUDA tensors
-// if all backends were enabled. If the dtype and the head width allow, this is cuDNN on sm_90 and
-// sm_100, and flash on other cards. In deterministic mode, the result is never cuDNN. Leaves all
-// backends enabled.
+// if all backends were enabled: usually cuDNN on sm_90 and sm_100, and flash on other cards. In
+// deterministic mode, the result is never cuDNN. Leaves all backends enabled.
 AttentionBackend libtorch_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                     bool causal);
 

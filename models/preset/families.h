@@ -1,6 +1,6 @@
-// The model families, in the order in which users see them. An entry is (enumerator, name in
-// files). To add a family, add a line here, preset/NAME.cpp with NAME_family(), and
-// families/NAME.cpp with make_NAME(). CMake also reads the names from this file.
+// The model families, in the order in which users see them, as (enumerator, name in files). To add
+// a family, add a line here, preset/NAME.cpp with NAME_family(), and families/NAME.cpp with
+// make_NAME(). CMake also reads the names from this file.
 #pragma once
 
 #define REMATCH_MODEL_FAMILIES(FAMILY) \

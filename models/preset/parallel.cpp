@@ -138,7 +138,7 @@ Checked check_layout(const ModelSpec& spec, const std::vector<std::string_view>&
 const std::vector<DimensionEntry>& layout_entries() {
   static const std::vector<DimensionEntry> entries = {
       {"tp", "number of ranks that split heads and hidden widths", 1, kMaxWorld, true},
-      {"sp", "1: between the linears, tp's ranks split the tokens", 0, 1, true},
+      {"sp", "1: layers that tp does not split process only a part of the tokens", 0, 1, true},
       {"ulysses", "number of ranks that split tokens; attention exchanges tokens for heads", 1,
        kMaxWorld, true},
       {"ep", "number of ranks that split experts, each with its own batch", 1, kMaxWorld, true},

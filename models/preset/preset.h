@@ -1,5 +1,5 @@
-// Model presets and their dimensions, without LibTorch: the meaning of `--model` and the dimension
-// flags. models/model.h builds the model.
+// Model presets, and the dimensions that command-line flags set. Needs no LibTorch. models/model.h
+// builds the model.
 #pragma once
 
 #include <array>
@@ -44,9 +44,9 @@ struct VideoLayout {
 const VideoLayout* video_layout(ModelFamily family);
 bool trains_on_text(ModelFamily family);
 
-// Contains everything that determines the shapes of a model and its batch. The keys of `dimensions`
-// are flag names with underscores; dimension_entries() lists them. An option that is off has no
-// key, so a new option does not change the names of existing models.
+// Everything that determines the shapes of a model and its batch. The keys of `dimensions` are flag
+// names with underscores, as listed by dimension_entries(). An option that is off has no key, so a
+// new option does not change the names of existing models.
 struct ModelSpec {
   std::string preset;  // "wan_small"
   ModelFamily family = ModelFamily::kLlama;
@@ -84,11 +84,10 @@ struct DimensionEntry {
 // Returns the family's entries, in the order in which users see them.
 const std::vector<DimensionEntry>& dimension_entries(ModelFamily family);
 
-// Applies the user's dimensions on top of the preset's. Rejects an unknown preset and names the
-// nearest known one. Also rejects a dimension that the family does not have, a value out of range,
-// and a value that does not fit (for example, heads must divide dim). The number of tokens of a DiT
-// is frames x height x width of its patched latent grid. If only `tokens` is given, picks a grid
-// close to a cube, with frames <= height <= width, and adds the grid to the result.
+// Returns the preset's spec with the user's dimensions. Rejects unknown presets and dimensions,
+// values out of range, and dimensions that do not fit together (for example, heads must divide
+// dim). If only `tokens` of a video model is given, picks a grid close to a cube, with frames <=
+// height <= width.
 std::variant<ModelSpec, Rejected> make_spec(std::string_view preset,
                                             const std::map<std::string, std::int64_t>& overrides,
                                             std::string_view dtype = "float32");

@@ -1,6 +1,6 @@
-// Scopes name parts of a forward pass. A model opens scopes as RAII objects and uses nothing else
-// of this project. The engine or a tracer receives the names through a listener on the thread.
-// Without a listener a scope costs one thread-local read.
+// Scopes name parts of a forward pass. A model opens scopes as RAII objects. The engine or a tracer
+// receives the names through a listener on the thread. Without a listener a scope costs one
+// thread-local read.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,8 @@
 
 namespace rematch {
 
-// Is notified when scopes open and close on the thread on which it is installed. `index` is the
-// layer index of a block scope: `blocks.3` opens with name "blocks" and index 3. For other scopes,
-// `index` is absent.
+// Is notified when scopes open and close on the thread on which it is installed. `blocks.3` opens
+// with name "blocks" and index 3. Scopes other than blocks have no index.
 class ScopeListener {
  public:
   virtual ~ScopeListener() = default;

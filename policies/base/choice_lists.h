@@ -1,5 +1,5 @@
-// Stores one list of choices for each label of a dynamic program. Lists that start with the same
-// choices share the storage of these choices.
+// Stores lists of choices for a dynamic program. Lists that start with the same choices share
+// storage.
 #pragma once
 
 #include <algorithm>

@@ -31,8 +31,8 @@ void read_value(const JsonField& field, Bytes& value);
 void read_value(const JsonField& field, std::chrono::nanoseconds& value);
 void read_value(const JsonField& field, std::chrono::milliseconds& value);
 
-// Throws FormatError: the word in `field` is not in `words`. The message lists all words, or only
-// the nearest word if there are many.
+// Throws FormatError, because the word in `field` is not one of `words`. The message lists all
+// words, or only the nearest word if there are many.
 [[noreturn]] void fail_unknown_word(const JsonField& field,
                                     const std::vector<std::string_view>& words);
 
@@ -92,8 +92,7 @@ void read_value(const JsonField& field, std::optional<T>& value) {
 }
 
 // Returns the JSON value of a record's field. Returns nullopt if an optional field is missing; the
-// member then keeps its value. Throws FormatError if the field is missing but every file of this
-// version must have it.
+// member then keeps its value. Throws FormatError if a required field is missing.
 std::optional<JsonField> value_of_field(const JsonField& object, const Field& field);
 
 template <HasFields Record>
@@ -207,8 +206,8 @@ void put_field(Json& object, const Field& field, Json value);
 template <HasFields Record>
 Json fields_to_json(const Record& record, unsigned without = 0);
 
-// Adds the record's fields to `json`, except fields with a trait in `without`. Filters nested
-// records in the same way.
+// Adds the record's fields to `json`, except fields that have one of the traits in `without`.
+// Nested records leave out such fields too.
 template <HasFields Record>
 void write_fields(Json& json, const Record& record, unsigned without = 0) {
   visit_fields(record, [&](const Field& field, const auto& member) {

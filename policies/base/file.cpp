@@ -105,8 +105,8 @@ int link_open_file(int fd, const std::string& path) {
 }
 
 // Writes an unnamed file and links it to the target once it is complete, so a killed process leaves
-// nothing behind. Only a rename can replace an existing target, so in that case the file briefly
-// has a temporary name. Returns false if the file system or the kernel does not support this.
+// nothing behind. To replace an existing target, gives the file a temporary name and renames it.
+// Returns false if the file system or the kernel does not support this.
 bool write_without_name(const std::string& target, std::string_view text) {
   Descriptor file(folder_of(target), O_WRONLY | O_TMPFILE, mode_t{0666});
   if (!file.is_open()) return false;

@@ -43,9 +43,8 @@ std::string read_text_file(const std::string& path, Bytes limit = kLargestJsonFi
 // Reads and parses a JSON file. Throws like read_text_file and parse_json.
 Json read_json_file(const std::string& path, Bytes limit = kLargestJsonFile);
 
-// Replaces the whole file: writes a temporary file in the same folder, calls fsync, renames it, and
-// calls fsync on the folder. If the process is killed, the old file or the new one remains. Devices
-// and pipes are written directly. Throws FileError.
+// Replaces the file by a rename. If the process is killed, either the old or the new file remains.
+// Calls fsync on the file and its folder. Devices and pipes are written directly. Throws FileError.
 void write_file_atomically(const std::string& path, std::string_view text);
 
 // Writes `json` atomically, indented by two spaces, with a final newline.

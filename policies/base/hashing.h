@@ -12,9 +12,8 @@ namespace rematch {
 // Canonical JSON is RFC 8785 (JSON Canonicalization Scheme). Equal values give equal bytes, here
 // and in implementations in other languages.
 
-// Writes JSON without white space, with keys sorted by UTF-16 code units and numbers as ECMAScript
-// prints them. Throws std::invalid_argument for values without a canonical form: non-finite
-// numbers, integers beyond +-2^53 (write those as strings), and strings that are not UTF-8.
+// Throws std::invalid_argument for values without a canonical form: non-finite numbers, integers
+// beyond +-2^53 (write those as strings), and strings that are not UTF-8.
 std::string canonical_json(const Json& json);
 
 // Returns the SHA-256 of canonical_json(json) as 64 lower-case hex digits.

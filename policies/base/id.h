@@ -1,6 +1,6 @@
 // Ids are indices into a table. Each table has its own id type, so an op's id cannot index the
-// table of values. An id that may be absent is a std::optional<OpId>. Small or hot tables use
-// OptionalIndex instead, which is as small as a plain index.
+// table of values. An id that may be absent is a std::optional<OpId> or, to save memory, an
+// OptionalIndex.
 #pragma once
 
 #include <algorithm>

@@ -31,10 +31,9 @@ std::string line_of(const Json& json);
 // insertion, which searches for the key and deep-copies all members when the object grows.
 Json& add_member(Json::object_t& object, std::string key, Json value);
 
-// A place in a JSON document. Every accessor throws FormatError with the path if the value has
-// another type. The field refers to the document, which must outlive the field and must not change.
-// The path is searched only when an error needs it, so reading a valid document costs nothing
-// extra.
+// A value in a JSON document, which must outlive the field and must not change. Every accessor
+// throws FormatError with the path if the value has another type. The path is computed only for an
+// error, so reading a valid document costs nothing extra.
 class JsonField {
  public:
   static constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
@@ -115,11 +114,11 @@ inline constexpr Schema kSweepSchema{"sweep"};
 inline constexpr Schema kSweepPlanSchema{"sweep_plan", 1};
 inline constexpr Schema kClaimSchema{"claim"};
 
-// Returns for example "rematch.gate/1.": the prefix of the schema key in every version that this
-// build reads.
+// Returns the start of every schema key of this kind that this build can read, such as
+// "rematch.gate/1.".
 std::string schema_prefix(std::string_view kind);
 
-// Returns for example "rematch.gate/1.1": the schema key that this build writes.
+// Returns the schema key that this build writes, such as "rematch.gate/1.1".
 std::string schema_name(const Schema& schema);
 
 }  // namespace rematch

@@ -13,8 +13,7 @@ constexpr std::size_t kLongestReason = 200;
 constexpr std::size_t kLongestKey = 60;
 
 // The maximum number of values held at once. Elements that a reader consumes one by one do not
-// count. A report of 10,000 points has 3 million values. Each value takes up to a hundred bytes
-// until it is converted to a record.
+// count. Each value takes up to a hundred bytes.
 constexpr std::size_t kMaxValues = 20'000'000;
 
 // Formats a byte position as a line and a column, both counted from 1: "line 3, column 14".

@@ -1,7 +1,7 @@
 // Lists a record's fields once: visit_fields(record, visit) calls visit(Field, member) for each
-// field. The reader, the writer, the CSV columns, the fingerprint and the comparison of repeated
-// measurements all use these lists. Tests check that the JSON schemas agree with them. A value
-// derived from other members is listed as a function: it is written but never read.
+// field. Readers, writers, CSV columns, fingerprints and comparisons use this list. Tests check
+// that the JSON schemas agree with it. A derived value is listed as a function: it is written but
+// never read.
 #pragma once
 
 #include <concepts>

@@ -61,8 +61,7 @@ std::optional<Number> parse_number(std::string_view text) {
 int edit_distance(std::string_view left, std::string_view right);
 
 // Returns whether two words of equal length are probably different names and not misspellings of
-// each other. Words that differ in a letter are different names if they are short or contain
-// digits: "cp" and "tp", "v100" and "h100".
+// each other, because they are short or contain digits: "cp" and "tp", "v100" and "h100".
 bool are_different_words(std::string_view left, std::string_view right,
                          std::size_t short_letters = 3);
 

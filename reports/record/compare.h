@@ -1,6 +1,6 @@
-// The result of `rematch compare` on two reports, as data. It has a row for each point that both
-// reports have, the verdict of every metric, explanations of differences, and the points that could
-// not be compared. Its JSON schema is rematch.compare/1.0.
+// The result of `rematch compare` on two reports: a row for each point that both reports have, the
+// verdict of every metric, explanations of differences, and the points that could not be compared.
+// Its JSON schema is rematch.compare/1.0.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@
 
 namespace rematch {
 
-// The origin of one side of the comparison.
+// Identifies one of the two compared reports.
 struct SourceRecord {
   std::string file;
   std::optional<std::string> device;
@@ -40,7 +40,7 @@ void visit_fields(Source& source, Visit visit) {
   visit("reproduce", source.reproduce);
 }
 
-// A part of the environment, or of a point's identity, that differs between the sides.
+// A member of the environment, or of a point's identity, that differs between base and candidate.
 struct NamedDifference {
   std::string name;  // "libtorch_version", "seed"
   std::string base;
@@ -81,10 +81,9 @@ std::string_view short_name(Metric metric);
 std::optional<Metric> metric_from_name(std::string_view name);  // accepts the name with or without
                                                                 // the unit
 
-// The verdict on a time is faster, slower, same or unsure. Other metrics are exact. Their verdict
-// is lower, higher or same, or different if the totals are equal but their parts are not. The
-// verdict on a loss is same or different. It is unsure if the candidate lacks steps or bits that
-// the base has and all other steps and bits are equal.
+// A time is faster, slower, same or unsure. An exact metric is lower, higher or same, or different
+// if the totals are equal but their parts are not. A loss is same, different, or unsure if the
+// candidate lacks steps or bits and everything else is equal.
 enum class CompareVerdict : std::uint8_t {
   kFaster,
   kSlower,
@@ -174,7 +173,7 @@ struct ComparedRow {
   bool plan_differs = false;  // true if the two plans of the policy differ
   std::vector<MetricRecord> metrics;
   std::vector<ExplanationRecord> explanations;
-  // JSON names of other fields that repeat exactly and differ, such as
+  // JSON names of other fields that differ although they repeat exactly in equal runs, such as
   // "memory.after_forward_bytes". Filled only if all metrics are compared.
   std::vector<std::string> other_differences;
 };
@@ -206,7 +205,7 @@ struct UncomparedPoint {
   Schedule schedule = Schedule::kOnDemand;
   std::optional<PointStatus> base_status;  // absent if the report does not have the point
   std::optional<PointStatus> candidate_status;
-  std::string reason;  // why the point failed; the candidate's reason comes first
+  std::string reason;  // the candidate's reason for failing, or else the base's
   // For a point without a partner: its differences from the most similar point of the other report.
   // Empty if that report has no point of this policy on this model.
   std::vector<NamedDifference> identity_differences;
@@ -241,7 +240,7 @@ void visit_fields(Floor& floor, Visit visit) {
 struct CompareRecord {
   SourceRecord base;
   SourceRecord candidate;
-  // a value is "unknown" if its side did not record it
+  // a value is "unknown" if its report did not record it
   std::vector<NamedDifference> environment_differences;
   double false_alarm_ratio = 0;  // chance that any row gets a false verdict on a time
   std::vector<FloorRecord> floors;

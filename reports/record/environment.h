@@ -110,8 +110,7 @@ void visit_fields(AnEnvironment& environment, Visit visit) {
 }
 
 // Returns the SHA-256, in hex, of everything that must be equal before two reports' times may be
-// compared. The hash leaves out the host name, identifiers and maintenance state of the card, the
-// momentary state of the device, the profiler's version, and `variables`.
+// compared.
 std::string fingerprint(const Environment& environment);
 // True if the fingerprint covers the member with this JSON name.
 bool is_in_fingerprint(std::string_view member);

@@ -107,10 +107,8 @@ void visit_fields(Rank& rank, Visit visit) {
 }
 
 // The ranks of a point that ran on several ranks, or that simulates one of several ranks. The
-// point's other figures come from the worst rank. Bits are compared on every rank. Collectives are
-// counted per rank over the counted steps, by kind: "all_reduce", "all_gather", "reduce_scatter",
-// "all_to_all", "broadcast". The bytes of a collective are the larger of its input and its output
-// on the rank.
+// point's memory is that of the rank with the highest peak. Collectives are counted per rank over
+// the counted steps. The bytes of a collective are the larger of its input and its output.
 struct RanksRecord {
   using Counts = std::array<std::map<std::string, std::int64_t>, kNumPhases>;
   int counted_steps = 0;

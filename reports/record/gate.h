@@ -29,9 +29,8 @@ struct NoiseRecord {
   std::string detects;                       // what the check can and cannot detect; may be empty
 };
 
-// The status is "not_measured" if the reference ran once, so that readers do not take the missing
-// value for zero noise. If the status is "measured" and the difference is null, one of the
-// reference's losses is not finite.
+// "not_measured" means that the reference ran only once. If the status is "measured" and the
+// difference is null, one of the reference's losses is not finite.
 template <RecordOf<NoiseRecord> Noise, class Visit>
 void visit_fields(Noise& noise, Visit visit) {
   visit("status", [&] { return noise.reference_runs > 1 ? "measured" : "not_measured"; });
@@ -114,7 +113,7 @@ void visit_fields(Curves& curves, Visit visit) {
 }
 
 struct GateRecord {
-  // for curves: the name of the first file, and the file's hash as the fingerprint
+  // for loss curves: the first file's name, and the file's hash as the fingerprint
   SourceRecord report;
   std::optional<SourceRecord> reference;
   std::vector<NamedDifference> environment_differences;

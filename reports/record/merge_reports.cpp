@@ -99,8 +99,8 @@ class Merge {
     }
   }
 
-  // Equal repeats in one report are separate measurements. Keeps as many repeats as the report with
-  // the most repeats has, so that merging a report with itself adds nothing.
+  // Keeps each repeat as often as the report that contains it most often. Merging a report with
+  // itself therefore adds nothing.
   void collect_repeats() {
     bool one_list = true;
     std::map<std::string, std::pair<RepeatRecord, std::ptrdiff_t>> kept;
@@ -122,8 +122,7 @@ class Merge {
     }
   }
 
-  // Collects the comparisons that a sweep did not measure, except comparisons that another sweep
-  // measured.
+  // Collects the unmeasured comparisons of all sweeps, except those that another sweep measured.
   void collect_unmeasured() {
     const auto which = [](const auto& one) {
       return std::tie(one.model, one.dimensions, one.dtype, one.seed);
@@ -227,9 +226,9 @@ class Merge {
               [&](const Entry& left, const Entry& right) { return order(left) < order(right); });
   }
 
-  // True if the point failed because of its process or machine: out of memory, time-out, a killed
-  // process, too small a machine. A successful measurement from another process may then replace
-  // it. A point of status invalid is never replaced, because its measurement shows an error.
+  // True if the process or machine made the point fail: out of memory, time-out, a killed process,
+  // too small a machine. Another measurement may then replace the point. A point of status
+  // invalid is never replaced, because its measurement shows an error.
   static bool is_mishap(PointStatus status) {
     return status != PointStatus::kOk && status != PointStatus::kInvalid;
   }

@@ -1,6 +1,5 @@
-// Merges several reports into one: shards of a run, or single points. The result does not depend on
-// the order of the files. Merging reports that are merged already gives the same result as merging
-// all of their parts. Pure.
+// Merges several reports into one: shards of a run, or single points. Neither the order of the
+// files nor merging in several stages changes the result.
 #pragma once
 
 #include <map>
@@ -31,16 +30,15 @@ struct MergedReport {
 };
 
 // A point may appear in several reports of one environment, because each shard runs the reference.
-// All copies must agree in everything that repeats exactly (ops, bytes, bits). One copy is kept,
-// with its own times. If one copy ended ok and another did not (out of memory, time-out, crash,
-// skipped), the ok copy is kept. Returns Rejected if no report is given or if two copies disagree.
+// Its copies must have the same ops, bytes and bits, and one copy is kept. A copy that ended ok
+// replaces a copy that ran out of memory, timed out, crashed or was skipped. Returns Rejected if no
+// report is given or if two copies disagree.
 std::variant<MergedReport, Rejected, FingerprintsDiffer> merge_reports(
     std::vector<Report> reports, MixedEnvironments mixed, PointOrder order = PointOrder::kPlanned);
 
-// Returns a provenance with only the members that are equal for all commands. There must be at
-// least one command; the map's keys distinguish the commands. Two members are kept even if they
-// differ: the seed becomes the lowest seed, and the command lines that reproduce the figures are
-// joined by "&&".
+// Returns a provenance with the members that are equal in all `provenances`, which must not be
+// empty. Keeps two members even if they differ: the lowest seed, and the command lines joined by
+// "&&".
 Provenance provenance_in_common(const std::map<std::string, Provenance>& provenances);
 
 }  // namespace rematch

@@ -1,7 +1,6 @@
-// The measurements of one point, or the reason why it has no measurements. The records are plain
-// data; an absent value was not measured. Each record is a struct followed by its list of fields in
-// the order of CSV columns. A new field needs a member, a line in the list, and an entry in
-// reports/schema/point.schema.json. The JSON is in json/record_json.h.
+// The measurements of one point, or the reason why it has none. An absent value was not measured.
+// Each record is a struct, followed by its list of fields in the order of CSV columns. A new field
+// also needs an entry in reports/schema/point.schema.json.
 #pragma once
 
 #include <array>
@@ -88,9 +87,8 @@ inline bool is_exact(const PointRecord& point) {
   return !point.effect || point.effect->inexact_store.empty();
 }
 
-// Visits all fields except the fields that a point's JSON stores in another form. The exceptions
-// are the key, the fields repeated from the identity, and the members of CountsRecord:
-// "counted_steps", "counts" and "ops".
+// Visits the fields whose JSON is written directly. Leaves out the key, the fields repeated from
+// the identity, and the members of CountsRecord.
 template <RecordOf<PointRecord> Point, class Visit>
 void visit_fields(Point& point, Visit visit) {
   visit("policy", point.policy);

@@ -14,7 +14,7 @@ void name_frozen(Bytes frozen, HeldBytes& held) {
   held[Holder::kFrozenParameters] = frozen;
 }
 
-// Counts frozen weights as a separate holder, and no longer as temporaries.
+// Moves the bytes of frozen weights from Holder::kOther to Holder::kFrozenParameters.
 void name_frozen(Bytes frozen, MemoryRecord& memory) {
   if (frozen.count == 0) return;
   name_frozen(frozen, memory.holders_at_peak);

@@ -46,7 +46,7 @@ struct TracedModel {
   // If present, allocated bytes are predicted from this trace. It must have the same ops as
   // `trace`.
   std::optional<RoundedTrace> rounded = {};
-  // The ops of one update of the optimizer: "aten::add_".
+  // Number of ops in one optimizer update, by name such as "aten::add_".
   std::map<std::string, std::int64_t> optimizer_ops = {};
   // Bytes of weights that are not trained. A trace counts them as constants.
   Bytes frozen = {};

@@ -47,7 +47,7 @@ std::optional<double> number_of_bits(std::string_view bits);
 // compared.
 struct ParityRecord {
   std::string reference;  // the reference's policy, such as "none"
-  // why another reference than requested was used; empty if the requested reference was used
+  // why the comparison did not use the requested reference; empty if it did
   std::string reference_reason;
   int compared_steps = 0;
   std::optional<bool> loss_bits_equal;
@@ -92,8 +92,7 @@ struct EffectRecord {
   bool intended = false;  // true if the policy's name promises a plan equal to that of `same_as`
   std::optional<bool> counts_equal_prediction;
   std::string detail;  // the first difference, in one line
-  // The kind of store in which the plan keeps values whose bits may change. Empty if the plan is
-  // exact.
+  // a store that changes bits and in which the plan keeps values; empty if the plan is exact
   std::string inexact_store;
   bool operator==(const EffectRecord&) const = default;
 };

@@ -35,9 +35,8 @@ void visit_fields(Ratio& ratio, Visit visit) {
   visit({"verdict", kColumn, "step_verdict"}, ratio.verdict);
 }
 
-// The A/A control. The reference is timed twice, either alternately or in two processes. `ratio` is
-// one time divided by the other. If a policy's ratio is closer to 1 than the control's ratio, the
-// policy's ratio is not reliable.
+// The A/A control: the reference is timed twice, either alternately or in two processes, and
+// `ratio` is the quotient. A policy's ratio that is closer to 1 than this ratio is not reliable.
 struct ControlRecord {
   double ratio = 1;
   std::optional<std::array<double, 2>> interval;  // 95 % interval; absent if only one round ran

@@ -1,6 +1,5 @@
-// Compares what a point executed with what its plan predicts. Tables, pages and the gate share this
-// comparison. It compares the counts themselves and does not trust the file's claim that they
-// match.
+// Compares the ops that a point executed with the ops that its plan predicts. Tables, pages and the
+// gate share this comparison.
 #pragma once
 
 #include <optional>

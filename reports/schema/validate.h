@@ -1,6 +1,5 @@
-// Validates JSON against the committed schema of its kind. The schemas are part of the binary, so
-// an installed binary validates without the sources. Hashes and repeated fields cannot be checked
-// by a schema, so the readers check them.
+// Validates JSON against the schema of its kind, which is part of the binary. A schema cannot check
+// hashes and repeated fields, so the readers check them.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,6 @@
 """Compares package rematch with torch.utils.checkpoint, selective checkpointing and torch_remat: step time, executed
-ops, peak memory, and whether results are bit-identical. Arms that are compared keep the same tensors of every layer.
-Each arm runs in its own process, and the arms run alternately."""
+ops, peak memory, and whether results are bit-identical. Each compared program is an
+arm. Compared arms keep the same tensors of every layer. They run alternately, in separate processes."""
 
 import dataclasses
 import os
@@ -13,8 +13,8 @@ from benchmarks.servers import ROOT, Failed, Server, version_of
 SERVER = ROOT / "tests" / "benchmarks" / "package_server.py"
 REMAT_VERSION = "0.2.2"
 OURS = ("whole_region", "on_demand")
-# Maps each level to the rivals of rematch. A level says which tensors a layer keeps. Rivals with `+generator` also
-# replay random draws.
+# The programs that rematch is compared with, by level. A level says which tensors a layer keeps. Programs with
+# `+generator` also replay random draws.
 RIVALS = {"full": ("checkpoint", "checkpoint+generator", "remat"), "attn_only": ("checkpoint", "remat"),
           "save_mm": ("checkpoint",), "attention": ("remat",), "feed_forward": ("remat",)}
 RIVALS_WITH_DROPOUT = {"full": ("checkpoint", "checkpoint+generator", "remat", "remat+generator"),
@@ -31,7 +31,7 @@ TURN_NANOSECONDS = 60e6
 
 @dataclasses.dataclass
 class Result:
-    """The figures of one arm. If the arm belongs to rematch, it also has limits."""
+    """The figures of one arm. Only arms of rematch have limits."""
 
     model: str
     level: str
@@ -41,7 +41,7 @@ class Result:
     extra: Row  # extra time per op; None except for the dispatch-bound model
     num_more_ops: int  # number of ops executed in addition to those of a step without checkpointing
     bits_equal: bool
-    target: Row = None  # the same figure as `step`, with an absolute limit; only for the dispatch-bound model
+    target: Row = None  # `step` with an absolute limit; only for the dispatch-bound model
 
     @property
     def verdicts(self):

@@ -48,8 +48,8 @@ def compare_shape(python, shape, threads, rounds, say):
 
 
 def take_turns(ours, theirs, arms, rounds, say):
-    """Returns a list of ratios for each arm of rematch. For each policy, a round measures one arm of rematch, then
-    PyTorch, then the other arms. Every second round reverses this order."""
+    """Returns, for each arm of rematch, a list with one ratio to PyTorch per round. PyTorch runs after the policy's
+    first arm. Every second round reverses the order."""
     steps = {}
     for policy_index, policy in enumerate(POLICIES):
         mine = [index for index, arm in enumerate(arms) if arm[0] == policy]

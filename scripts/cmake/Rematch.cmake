@@ -38,9 +38,9 @@ function(rematch_libtorch_versions out)
   set(${out} ${versions} PARENT_SCOPE)
 endfunction()
 
-# Sets LIBTORCH_ROOT and REMATCH_DRY_ROOT to folders. The user can set LIBTORCH_ROOT by -D or in the environment.
-# Otherwise it is the folder into which scripts/setup has unpacked LibTorch. The version is REMATCH_TORCH or, if that is
-# empty, the version that scripts/setup --torch has chosen.
+# Sets LIBTORCH_ROOT and REMATCH_DRY_ROOT. By default these are the folders into which scripts/setup unpacks LibTorch.
+# The version is REMATCH_TORCH or, if that is empty, the version that scripts/setup --torch has chosen. The user can set
+# LIBTORCH_ROOT by -D or in the environment.
 macro(rematch_choose_libtorch)
   set(REMATCH_TORCH "" CACHE STRING "LibTorch version; empty: the one that scripts/setup --torch has chosen")
   file(STRINGS ${CMAKE_SOURCE_DIR}/scripts/libtorch/default.txt rematch_default_version)
@@ -67,9 +67,8 @@ macro(rematch_choose_libtorch)
   rematch_default_path(REMATCH_DRY_ROOT ${CMAKE_SOURCE_DIR}/.libtorch-dry${rematch_suffix} "What scripts/setup dry has unpacked")
 endmacro()
 
-# Defines a cached path. If its default changes, the path changes too, unless the user has set another path. Build
-# folders of older versions of this project did not store the default. In these folders it was always the path of
-# LibTorch's default version.
+# Defines a cached path that follows its default until the user sets another path. Older build folders do not store the
+# default. It was the path of LibTorch's default version.
 macro(rematch_default_path variable default help)
   if(NOT DEFINED ${variable}_DEFAULT)
     string(REGEX REPLACE "-2\\.[0-9]+$" "" ${variable}_DEFAULT ${default})
@@ -135,9 +134,9 @@ macro(rematch_decide_on_cuda)
   endif()
 endmacro()
 
-# Enables the CUDA language for kernels. Generates code for sm_89 (L40S) and sm_90 (H100, H200), and PTX, which the
-# driver compiles for any other card from sm_80 (A100) on. The compiler is the one that scripts/setup put into `root`,
-# unless CMAKE_CUDA_COMPILER or CUDACXX names another.
+# Enables the CUDA language for kernels. Generates code for sm_89 (L40S) and sm_90 (H100, H200), and PTX for any other
+# card from sm_80 (A100) on. The compiler is the one that scripts/setup put into `root`, unless CMAKE_CUDA_COMPILER or
+# CUDACXX names another.
 macro(rematch_enable_cuda root)
   set(rematch_own_nvcc ${root}/nvidia/cu13/bin/nvcc)
   if(NOT DEFINED CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX} AND EXISTS ${rematch_own_nvcc})
@@ -183,8 +182,8 @@ set(rematch_torch_headers <ATen/core/Tensor.h> <ATen/core/dispatch/Dispatcher.h>
     <torch/library.h>)
 
 # Makes `target` use the precompiled header `name`, which consists of HEADERS. All targets that use the same name must
-# have the same OPTIONS and LINKS, but they may have different optimization levels. The header and all these targets are
-# compiled with -fPIC. CMake would compile executables with -fPIE, but one precompiled header cannot serve both.
+# have the same OPTIONS and LINKS. Executables are compiled with -fPIC too, because one precompiled header cannot serve
+# both -fPIC and CMake's -fPIE.
 function(rematch_share_pch target name)
   cmake_parse_arguments(arg "" "" "OPTIONS;LINKS;HEADERS" ${ARGN})
   if(NOT TARGET ${name})
@@ -231,8 +230,8 @@ function(rematch_use_unity target sources_of_unit)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${REMATCH_UNITY} UNITY_BUILD_BATCH_SIZE ${sources_of_unit})
 endfunction()
 
-# Checks that the given headers exist. They are the headers of the current folder that other folders may include; all
-# other headers are private. scripts/check layers compares every include with this list.
+# Lists the headers of the current folder that other folders may include, and checks that they exist. scripts/check
+# layers compares every include with this list.
 function(rematch_public_headers)
   foreach(header IN LISTS ARGN)
     if(NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${header})
@@ -254,9 +253,9 @@ function(rematch_keep_symbols target)
 endfunction()
 
 # rematch_add_library(NAME SOURCES ... DEPENDS ... [OBJECT] [LIGHT]) adds target rematch_NAME, alias rematch::NAME.
-# - DEPENDS lists everything that the part may include.
+# - DEPENDS lists everything that the library may include.
 # - OBJECT is for sources whose static initialisers register ops. A static archive would drop them.
-# - LIGHT compiles the part with -O1, for parts whose speed does not matter.
+# - LIGHT compiles the library with -O1, for code whose speed does not matter.
 # - A NAME that begins with test_ is a library that tests share.
 function(rematch_add_library name)
   cmake_parse_arguments(arg "OBJECT;LIGHT" "" "SOURCES;DEPENDS" ${ARGN})
@@ -308,8 +307,8 @@ function(rematch_link_with_cuda program)
   set_target_properties(${program} PROPERTIES REMATCH_WITH_CUDA ON)
   target_link_libraries(${program} PRIVATE torch::cuda)
   if(REMATCH_DRY_DEVICE)
-    # LibTorch looks for CUDA's libraries next to the folder from which LibTorch is loaded. It must find the stand-ins
-    # there.
+    # LibTorch searches for CUDA's libraries next to the folder from which it is loaded. The stand-ins are in such a
+    # folder.
     set_target_properties(${program} PROPERTIES BUILD_RPATH
       "${REMATCH_DRY_DEVICE_ROOT}/torch/lib;${REMATCH_DRY_DEVICE_ROOT}/nvidia/cu13/lib")
     add_dependencies(${program} dry_cuda)

@@ -1,6 +1,6 @@
-// Compares forward and backward of each fused op with the ATen ops that it replaces, on the CPU.
-// Runs of the fused op alternate with runs of the ATen ops. Large sizes come from a block of a 1B
-// model at 512 tokens, and exceed the caches. Small sizes come from the small presets.
+// Compares forward and backward of each fused op with the ATen ops that it replaces, on the CPU, in
+// alternating runs. Large sizes come from a block of a 1B model at 512 tokens, and exceed the
+// caches. Small sizes come from the small presets.
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/chunk.h>

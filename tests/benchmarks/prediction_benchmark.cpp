@@ -1,5 +1,5 @@
-// Times predictions. Each predicts one step under one policy. The engine predicts 32 layers of
-// llama3_8b on meta tensors; the simulator predicts 80 layers from the trace. A separate row times
+// Times the prediction of one step under one policy. The engine predicts 32 layers of llama3_8b on
+// meta tensors, and the simulator predicts 80 layers from the trace. A separate row times
 // parameters, trace and plans, which a model needs only once.
 #include <ATen/Parallel.h>
 #include <benchmark/benchmark.h>

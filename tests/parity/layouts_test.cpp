@@ -127,7 +127,7 @@ class Subject {
 
 }  // namespace
 
-TEST_CASE("rank: llama as torch shards it", "[.rank]") {
+TEST_CASE("rank: llama on two ranks matches torch", "[.rank]") {
   Ranks ranks = testing::this_rank({testing::group_of_all("tp"), testing::group_of_all("fsdp")});
   const Json golden = read_golden();
   for (const auto& [layout, policies] : golden.at("layouts").items()) {
@@ -141,7 +141,7 @@ TEST_CASE("rank: llama as torch shards it", "[.rank]") {
 
 TEST_CASE("layouts have the losses, gradients and collectives of torch's tensor parallel and FSDP2",
           "[parity]") {
-  CHECK(testing::failure_of_ranks(2, "rank: llama as torch shards it") == "");
+  CHECK(testing::failure_of_ranks(2, "rank: llama on two ranks matches torch") == "");
 }
 
 }  // namespace rematch

@@ -49,7 +49,7 @@ struct Measured {
   std::map<std::string, std::string> gradient_hashes;
 };
 
-// Bytes that the policy keeps and no recompute reads.
+// Returns the bytes that the policy keeps although no recompute reads them.
 std::int64_t dead_save_bytes(const Plan& plan) {
   REQUIRE(plan.types.size() <= 1);
   std::int64_t bytes = 0;
@@ -181,10 +181,9 @@ TEST_CASE("whole_region executes the same ops as torch.utils.checkpoint", "[pari
   });
 }
 
-// A dead save is a value that the policy keeps but no recompute reads, such as the result of
-// Llama's down projection if matmuls are kept. The engine frees a region's dead saves when the
-// region's backward starts. Python frees them when the region's backward ends. The peak occurs in
-// the backward of one region, so the two peaks differ by the dead saves of this region.
+// A dead save is a value that the policy keeps but no recompute reads. The engine frees a region's
+// dead saves when the region's backward starts, and Python frees them when it ends. The peak occurs
+// in the backward of one region, so the two peaks differ by the dead saves of this region.
 TEST_CASE("whole_region holds the same bytes as torch.utils.checkpoint", "[parity]") {
   bool saw_dead_saves = false;
   for_each_policy([&](Subject& subject, const std::string& policy, const Json& expected) {
@@ -200,8 +199,8 @@ TEST_CASE("whole_region holds the same bytes as torch.utils.checkpoint", "[parit
 
 namespace {
 
-// Removes views from the counts. Their counts differ, because torch_remat adds views of its own,
-// and the engine runs the views in saved regions again.
+// Removes views from the counts. torch_remat adds views, and the engine runs the views in saved
+// regions again, so the counts of views differ.
 Counts without_views(Counts counts) {
   for (const char* view :
        {"aten::as_strided", "aten::split.Tensor", "aten::t", "aten::transpose.int",
@@ -213,9 +212,8 @@ Counts without_views(Counts counts) {
 
 }  // namespace
 
-// Each policy is remat(save=[...]). Bytes are equal after forward and after backward. The peak is
-// equal on Llama. On Wan, torch_remat's peak is higher in most cases. Not every byte of the
-// difference is explained, so the test only requires that the engine's peak is not higher.
+// The engine's peak must not be higher than torch_remat's. It is equal on Llama. On Wan,
+// torch_remat's peak is mostly higher, and the difference is only partly explained.
 TEST_CASE("saved regions run the same ops and hold the same bytes as torch_remat", "[parity]") {
   for (const std::string& name : kGoldenFiles) {
     const Json golden = read_golden(name);

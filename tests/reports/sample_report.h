@@ -8,8 +8,8 @@
 
 namespace rematch::testing {
 
-// A finished point of wan_small on the CPU with every part filled in. It has 10 steps with 8
-// attention forwards each. Its peak is 100 MiB in the backward of blocks.7, and 40 MiB of it are
+// A finished point of wan_small on the CPU with every member filled in. It has 10 steps with 8
+// attention forwards each. Its peak is 100 MiB in the backward of blocks.7, including 40 MiB of
 // saved activations.
 PointRecord sample_point(const std::string& policy = "none",
                          Schedule schedule = Schedule::kOnDemand);

@@ -156,9 +156,9 @@ NamedNetwork with_gate(const std::string& name, const std::string& group) {
                     });
 }
 
-// A layer that starts a collective and waits for it after other ops. `join` combines the results of
-// both. If `join` is a sum, backward needs neither input, so recompute can stop between the start
-// and the wait. If `join` is a product, backward needs both inputs.
+// A layer that starts a collective and waits for it after other ops. If `join` is a sum, backward
+// needs neither of its inputs, so recompute can stop between the start and the wait. If `join` is a
+// product, backward needs both.
 NamedNetwork overlapping(const std::string& name, const std::string& group,
                          at::Tensor (*join)(const at::Tensor&, const at::Tensor&)) {
   return network_of(name, {{kChannels, kChannels}},

@@ -9,9 +9,8 @@
 
 namespace rematch::testing {
 
-// The same trace and seed give the same plan. Some layers have no region, some are one region each,
-// some are split at their inner scopes, and some are joined with their neighbours. Every region has
-// its own type.
+// The same trace and seed give the same plan. A layer may have no region, be one region, be split
+// at its inner scopes, or be joined with its neighbours. Every region has its own type.
 Plan random_plan(const Trace& trace, std::uint32_t seed);
 
 // Returns a random plan that saves, recomputes and offloads ops. Some regions also offload inputs.

@@ -16,7 +16,8 @@ struct OracleReplay {
   Bytes peak;
 };
 
-// The trace must have no region that writes to an outside storage or reads an unwritten `empty`.
+// No region of the trace may write to a storage from outside the region, or read the result of
+// `empty` before a write to it.
 OracleReplay replay_oracle(const Trace& trace, OpRange region, const RegionType& type,
                            Schedule schedule);
 

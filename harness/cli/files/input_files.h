@@ -17,27 +17,28 @@
 
 namespace rematch {
 
-// Throws UsageError, naming the file, unless rematch profile --links wrote the file `path`. Warns
-// on stderr if the links were not measured on `device`, to which the op times belong. Call this at
+// Throws UsageError, which names the file, if rematch profile --links did not write `path`. Warns
+// on stderr if the links were not measured on `device`, the device of the op times. Call this at
 // the start of a command.
 void require_links(const std::string& path, const std::string& device);
 
 NamedLinks read_links(const std::string& path);
 
-// Returns op times from the data sheet of `device`. If `path` is not empty, takes the times of
-// collectives from the links in that file. Throws UsageError if these links were measured for a
-// different layout of ranks than the trace has.
+// Returns op times from the data sheet of `device`. Takes the times of collectives from the links
+// in `path`, unless `path` is empty. Throws UsageError if the links and the trace have different
+// layouts of ranks.
 Profile sheet_profile(const Trace& trace, const std::string& device, const std::string& path);
 
-// Throws UsageError, naming the file or the difference, unless `path` holds a profile of `trace`.
+// Reads the profile in `path`. Throws UsageError if the file is not a profile, or is the profile of
+// another trace.
 Profile require_profile(const std::string& path, const Trace& trace);
 
 // Throws UsageError if the file cannot be read. Throws FormatError, with the path, if the file is
 // not a report.
 Report read_report(const std::string& path);
 
-// Returns all reports, in the order of `paths`. Reads on several cores, because reading takes most
-// of the time for large reports. Throws what read_report() throws for the first unreadable file.
+// Returns all reports, in the order of `paths`. Reads on several cores. Throws what read_report()
+// throws for the first unreadable file.
 std::vector<Report> read_reports(const std::vector<std::string>& paths);
 std::pair<Report, Report> read_two_reports(const std::string& first, const std::string& second);
 
@@ -64,7 +65,7 @@ struct FrontSetting {
 // Throws UsageError if the settings of two fronts differ.
 std::optional<FrontSetting> setting_of_fronts(const std::vector<std::string>& names);
 
-// Returns whether `text` names a plan, as require_plan() reads it, rather than a policy.
+// Returns whether `text` names a plan, as for require_plan(). Otherwise it names a policy.
 bool names_plan(const std::string& text);
 
 // Returns whether this model is built into rematch. Any other model is known only from a stored

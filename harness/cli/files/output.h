@@ -21,8 +21,8 @@ void require_writable(const std::string& file);
 
 void print(const std::string& text);  // prints to stdout; throws FileError
 void print_json(const Json& json);    // prints to stdout, indented by two spaces; throws FileError
-// Writes a record to `file`, unless `file` is empty, and to stdout as JSON or as a table. Calls
-// only the functions whose output is needed.
+// Writes the record to `file`, unless `file` is empty. Also prints the record as JSON, or the
+// table. Calls each function only if its result is needed.
 void show(const std::string& file, bool as_json, const std::function<Json()>& record,
           const std::function<std::string()>& table);
 // Turns a message into one line, because the message may quote anything from a user's file.

@@ -77,9 +77,9 @@ void require_replaceable(const OutputRequest& request) {
                    ", and this command writes " + joined(kinds, " or "));
 }
 
-// Locks the file against other processes of this machine. Binds a socket whose name is made from
-// the path. A socket leaves no file, and the system releases it when the process ends. Returns -1
-// if the system has no such sockets.
+// Locks the file against other processes of this machine: binds a socket whose name is made from
+// the path. The system releases the socket when the process ends. Returns -1 if the system has no
+// such sockets.
 int lock_of(const std::string& file) {
   std::error_code ignored;
   // fs::absolute() is called first, because weakly_canonical() leaves the name of a new file
@@ -102,7 +102,7 @@ int lock_of(const std::string& file) {
                    "; wait until it has ended, or choose another name");
 }
 
-// Returns the model of a record, or of its first point.
+// Returns the model that the JSON, or its first point, names. Returns "" if there is none.
 std::string model_of(const Json& json) {
   if (!json.is_object()) return "";
   if (json.contains("model") && json["model"].is_string()) return json["model"];

@@ -8,8 +8,7 @@
 
 namespace rematch {
 
-// Names of the kinds of files, as messages use them. The kind of a JSON file is the name in its
-// schema: "report", "front", "plan".
+// The kinds of files, as messages name them. The kind of a JSON file comes from its schema key.
 namespace file_kind {
 inline constexpr std::string_view kReport = "report";
 inline constexpr std::string_view kFront = "front";
@@ -38,14 +37,14 @@ struct OutputRequest {
 class OutputFile {
  public:
   // Throws UsageError if the file cannot be written, or if another rematch process is writing it.
-  // Also throws UsageError if the file already exists and is one of the command's inputs, or is of
-  // a kind that the command does not write. Follows links. Devices and pipes are always allowed.
+  // Without --overwrite, also throws if an existing file is an input of the command, or is of a
+  // kind that the command does not write. Devices and pipes are always allowed.
   explicit OutputFile(const OutputRequest& request);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
-  // Throws UsageError if the file holds a record of another model, which writing would destroy.
+  // Throws UsageError if writing would replace a file for another model. Allowed with --overwrite.
   void require_model(const std::string& model) const;
 
  private:

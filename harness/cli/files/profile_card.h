@@ -16,9 +16,9 @@ struct CardInQuestion {
   std::vector<std::string> cards;  // cards of this machine, under their driver's names
 };
 
-// Returns a one-line message if the times of `profile`, which was read from `file`, are from
-// another card than `wanted`. The message names both cards and says what to do. Absent if the cards
-// match. Times of a CPU, or of a GPU without a name, conflict only with a card that --device names.
+// Returns a one-line message if `profile` was measured on another card than `wanted`, and nothing
+// otherwise. The message names `file` and both cards. A profile of a CPU, or of a GPU without a
+// name, conflicts only with a card from --device.
 std::optional<std::string> other_card_problem(const Profile& profile, const std::string& file,
                                               const CardInQuestion& wanted);
 

@@ -124,7 +124,7 @@ double parse_rate(const std::string& text) {
   if (text.ends_with(kSecond)) {
     try {
       return static_cast<double>(parse_bytes(text.substr(0, text.size() - kSecond.size())).count);
-    } catch (const UsageError&) {  // not rethrown, because its message names sizes, not rates
+    } catch (const UsageError&) {  // the error below names rates
     }
   }
   throw UsageError(in_quotes(text) +

@@ -64,8 +64,7 @@ double parse_rate(const std::string& text);
 double parse_nanoseconds(const std::string& text);
 
 // Parses the optimizer of a prediction, such as "adamw" or "sgd(momentum=0.9)". Accepts learning
-// rates as `run` does, although they do not change the size of the optimizer's state. Throws
-// UsageError.
+// rates like `run`, although predictions do not depend on them. Throws UsageError.
 OptimizerKind parse_optimizer_kind(const std::string& text);
 
 // Parses a number above 0. Throws UsageError.

@@ -1,5 +1,4 @@
-// Formats the output of --help in 100 columns. After the description of a flag comes its default,
-// such as "default: 4".
+// Formats the output of --help in 100 columns, with the default of each flag.
 #pragma once
 
 #include <string>

@@ -16,7 +16,7 @@
 namespace rematch {
 namespace {
 
-// The spec option that --ops sets.
+// The dimension that --ops fused sets to 1.
 constexpr std::string_view kFusedOpsOption = "fused_ops";
 
 std::string flag_of(std::string_view dimension) {
@@ -43,7 +43,7 @@ std::optional<std::int64_t> number_of(std::string_view text) {
   return *number > 0 && *number < kMost ? std::optional(*number * kThousand) : std::nullopt;
 }
 
-// Throws UsageError if a model is sharded twice: by --world and by a layout among the dimensions.
+// Throws UsageError if both --world and a layout in `dimensions` shard the model.
 void require_one_sharding(int world, const std::map<std::string, std::int64_t>& dimensions) {
   const std::string layout = layout_text(dimensions);
   if (world == 1 || layout.empty()) return;

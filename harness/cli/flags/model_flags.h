@@ -1,6 +1,5 @@
-// The flags that choose a model: --model, every dimension, --dtype and --ops. This code also
-// obtains the model's trace. The trace is recorded on meta or, in a build without LibTorch, read
-// from a file.
+// The flags that choose a model: --model, every dimension, --dtype and --ops. Also records the
+// model's trace on meta, or reads the trace from a file.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -45,8 +44,8 @@ class ModelFlags {
   ModelSpec spec_at(std::int64_t value) const { return spec_with(range_.value().name, value); }
   // Returns the same model with FSDP over this many ranks. Absent if --parallel gives a layout.
   std::optional<ModelSpec> spec_over(int ranks) const;
-  // Returns the value of --world if there is a trace file, whose sharding is then estimated. Absent
-  // without a trace file or without --world.
+  // Returns the value of --world, to estimate the sharding of a trace file. Absent if there is no
+  // trace file.
   std::optional<int> ranks_of_trace(const std::string& trace_file) const;
   // Returns the same model with fewer layers. Throws UsageError unless this model has more than
   // `layers` layers.
@@ -57,8 +56,7 @@ class ModelFlags {
   // Returns the layout given to --parallel, or an empty map. Throws UsageError if flags name a
   // model, because callers measure something that does not depend on a model.
   std::map<std::string, std::int64_t> layout_alone() const;
-  // Prints the grid of a video model to stderr if only --tokens was given. Call this when a command
-  // makes its first spec.
+  // Prints the grid of a video model to stderr if only --tokens was given.
   void say_grid(const ModelSpec& spec) const;
 
  private:

@@ -26,15 +26,15 @@ RoundRule parse_rounds(const std::string& rounds, const std::string& precision) 
       colon == std::string::npos ? least : parse_number<std::int64_t>(text.substr(colon + 1));
   if (!least || !most || *least < 0 || *most < *least || *most > kMaxRounds) {
     throw UsageError("--rounds '" + rounds + "' is neither a number from 0 to " +
-                     std::to_string(kMaxRounds) + " nor a range of them such as 4:8");
+                     std::to_string(kMaxRounds) + " nor a range such as 4:8");
   }
   return {.least = static_cast<int>(*least),
           .most = static_cast<int>(*most),
           .precision = parse_percent(precision)};
 }
 
-// Without --shard a command measures all points, even in a Slurm job array, because one task of the
-// array may run several independent commands.
+// A Slurm job array does not imply --shard, because one task of the array may run several
+// independent commands.
 Shard shard_of(const RunFlags& flags) {
   if (flags.shard != kSlurmShard) return require(parse_shard(flags.shard));
   return require(shard_of_slurm([](const char* name) { return std::getenv(name); }));
@@ -107,8 +107,7 @@ void require_one_point(const RunFlags& flags, const RunRequest& request) {
   }
 }
 
-// Describes the first flag that `rematch run` does not have. If there is none, describes the first
-// word that no flag takes.
+// Describes the first unknown flag or, if there is none, the first unexpected word.
 std::string unknown_among(const CLI::App& run) {
   std::vector<std::string> left = run.remaining();
   const auto flag = std::find_if(left.begin(), left.end(),

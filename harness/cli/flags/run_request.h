@@ -16,8 +16,8 @@ RunRequest request_of(const RunFlags& flags);
 
 // Parses the arguments of `rematch run`, such as those of a sweep's comparison. Throws UsageError.
 RunRequest request_of_arguments(const std::vector<std::string>& arguments);
-// Returns only the rounds, and ignores unknown flags. So it needs none of the files that the
-// arguments name, and accepts the arguments of a newer version. Throws UsageError.
+// Returns only the rounds. Ignores unknown flags, so that it accepts the arguments of a newer
+// version. Reads no files. Throws UsageError.
 RoundRule rounds_of_arguments(const std::vector<std::string>& arguments);
 
 // Sets steps, rounds, seed, threads and the limits of child processes. Throws UsageError.

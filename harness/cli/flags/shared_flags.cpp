@@ -84,7 +84,7 @@ void MeasureFlags::add_measure_flags(CLI::App& app, const std::string& when) {
             "process, as a control. Faster if starting a process takes longer than a step"));
   app.add_option(
       "--precision", precision,
-      after(when, "Rounds end once half the width of each ratio's interval is at most this"));
+      after(when, "Stop once every ratio is known to within this: half the width of its interval"));
   app.add_option("--seed", seed, after(when, "Seed of data and random number generators"))
       ->check(CLI::Range(0, kMaxSteps));
   add_threads(app, num_threads);
@@ -158,9 +158,11 @@ void add_force(CLI::App& app, bool& force) {
 
 RunFlags::RunFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
   add_policy_flags(app);
-  app.add_option("--schedule", schedule,
-                 "whole_region, on_demand, both or usual. usual means the schedule of a front in "
-                 "--plan, whole_region for modes of other systems, and else on_demand");
+  app.add_option(
+      "--schedule", schedule,
+      "whole_region, on_demand, both or usual. With usual, points of a front run under the "
+      "front's schedule, modes of other systems under whole_region, and the rest under "
+      "on_demand");
   app.add_option(
       "--device", device,
       "cpu, meta, cuda, cuda:1, or cuda-dry: kernel launches and memory of CUDA without a GPU");
@@ -208,9 +210,11 @@ RunFlags::RunFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
 PredictFlags::PredictFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
   app.add_option("--trace", trace_file, "Stored trace to use instead of --model");
   add_policy_flags(app);
-  app.add_option("--schedule", schedule,
-                 "whole_region, on_demand, both or usual. usual means the schedule of a front in "
-                 "--plan, whole_region for modes of other systems, and else on_demand");
+  app.add_option(
+      "--schedule", schedule,
+      "whole_region, on_demand, both or usual. With usual, points of a front run under the "
+      "front's schedule, modes of other systems under whole_region, and the rest under "
+      "on_demand");
   optimizer_option =
       app.add_option("--optimizer", optimizer,
                      "adamw, adamw(state=bfloat16), adamw8bit, muon, sgd, sgd(momentum=0.9) or "
@@ -306,9 +310,8 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
       "measured, else PCIe by the device's data sheet)");
   app.add_option(
          "--measure", num_measured,
-         "Number of points of the front to run as rematch run does, in addition to the baselines: "
-         "both ends and the knee, which calibrate the step times, then the most informative "
-         "points")
+         "Number of points of the front to run as rematch run does, in addition to the baselines. "
+         "The ends and the knee run first and calibrate the step times")
       ->default_str("")
       ->check(CLI::Range(kMinMeasured, kMaxPoints));
   add_measure_flags(app, "With --measure: ");

@@ -31,8 +31,7 @@ struct OutputFlags {
                         std::vector<std::string> inputs = {}) const;
 };
 
-// The flags of a command that makes a record. The record goes to stdout, as JSON or as a table, and
-// to a file.
+// The flags of a command that prints its result as JSON or as a table, and may write it to a file.
 struct RecordFlags : OutputFlags {
   bool json = false;
   bool markdown = false;

@@ -100,8 +100,8 @@ void add_figures(const Report& report, const std::vector<std::size_t>& chosen, F
   for (Baseline& baseline : front.baselines) add(baseline.point);
 }
 
-// Returns the largest workspace that libraries held in any point. Predictions do not include
-// workspaces.
+// Returns the largest workspace in the report's points. Predictions do not include the workspaces
+// of libraries.
 std::optional<Bytes> workspace_of(const Report& report) {
   std::optional<Bytes> most;
   for (const PointRecord& point : report.points) {

@@ -13,9 +13,9 @@ struct FrontRecord;
 // LibTorch, the times are from another device, or the trace comes without its model.
 void require_measurable(const SearchFlags& flags);
 
-// Runs search --measure: runs the chosen points of a front and its baselines as rematch run does.
-// Fills the measured figures of `record`'s front. Returns kOk, kSomePointsFailed, or kGateFailed if
-// bits differ from the reference's. Throws Interrupted; its message says which runs are kept.
+// Runs the chosen points of the front and its baselines, and fills in the front's measured figures.
+// Returns kOk, kSomePointsFailed, or kGateFailed if bits differ from the reference's. Throws
+// Interrupted; its message says which runs are kept.
 ExitCode measure_front(const SearchFlags& flags, FrontRecord& record);
 
 }  // namespace rematch

@@ -1,6 +1,6 @@
-// The functions of commands that need LibTorch. Programs with LibTorch are linked with the other
-// sources of this folder. Programs without LibTorch are linked with without_libtorch.cpp, which
-// rejects every call, including record_trace(), with a one-line error.
+// Functions that need LibTorch. Programs with LibTorch link the other sources of this folder.
+// Programs without LibTorch link without_libtorch.cpp, where most of these functions throw
+// UsageError.
 #pragma once
 
 #include <optional>
@@ -17,9 +17,9 @@ bool has_libtorch();
 // `command` is argv. Returns false if `command` is not the hidden subcommand.
 bool run_as_child(const std::vector<std::string>& command);
 
-// Call this first in a command that times ops in its own process. OpenMP is loaded before main(),
-// and reads at that time how idle threads wait. So the program restarts itself with OMP_WAIT_POLICY
-// set, unless the variable is already set. `arguments` is argv.
+// Call this first in a command that times ops in its own process. Restarts the program with
+// OMP_WAIT_POLICY set, unless it is already set, because OpenMP reads this variable before main().
+// `arguments` is argv.
 void prepare_timing(char** arguments);
 
 // Returns the memory of the device. Absent if the memory is unknown on this machine.

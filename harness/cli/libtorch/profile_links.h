@@ -11,10 +11,9 @@
 
 namespace rematch {
 
-// Runs rematch profile --links. Starts ranks that measure collectives and copies of kilobytes to
-// megabytes, which takes seconds. Prints a summary to stderr. If `output` is empty, writes to
-// stdout. Throws UsageError for a device or layout that cannot be measured here. If a rank fails,
-// names the rank and returns kSomePointsFailed.
+// Starts ranks that measure collectives and copies. Prints a summary to stderr. If `output` is
+// empty, writes to stdout. Throws UsageError for a device or layout that cannot be measured here.
+// If a rank fails, names the rank and returns kSomePointsFailed.
 ExitCode profile_links(const std::map<std::string, std::int64_t>& layout, const std::string& device,
                        int num_steps, const OutputRequest& output);
 

@@ -12,14 +12,14 @@ namespace rematch {
 
 class RankProcesses;
 
-// Returns the rank of this process if torchrun or srun started one process per rank. Absent if this
-// process is alone or the only one of a job; it then starts all ranks itself. Throws UsageError if
-// the job has a different number of ranks.
+// Returns this process's rank if torchrun or srun started one process per rank. Otherwise returns
+// nothing, and this process must start all ranks. Throws UsageError if the job has a different
+// number of ranks.
 std::optional<RankPlace> place_among_commands(int world);
 
-// Runs `work` in rank 0's process, or in the only process. The other ranks' processes end with the
-// same exit code. `ranks` is null if there is only one process. If rank 0's process is lost, the
-// other processes return kSomePointsFailed.
+// Runs `work` in rank 0's process, or in the only process. The processes of other ranks return the
+// same exit code, or kSomePointsFailed if they lose rank 0's process. `ranks` is null if there is
+// only one process.
 using WorkOnRanks = std::function<ExitCode(RankProcesses* ranks)>;
 ExitCode work_on_ranks(const std::optional<RankPlace>& place, const WorkOnRanks& work);
 

@@ -57,9 +57,9 @@ void require_card(const std::string& card) {
   throw UsageError("unknown card " + in_quotes(card) + did_you_mean(card, kCards));
 }
 
-// Handles --device cuda-dry: replaces this process with the program that is linked to the dry CUDA
-// device. Returns only if this program is already linked to that device. An empty `card` means
-// h100. Throws UsageError for an unknown card, or if the build has no dry device.
+// Replaces this process with the program that is linked to the dry CUDA device. Returns only if
+// this is already that program. An empty `card` means h100. Throws UsageError for an unknown card,
+// or if the build has no dry device.
 void continue_on_dry_device(const std::vector<std::string>& command, const std::string& card) {
   if (!card.empty()) require_card(card);
   if (on_dry_device()) return;
@@ -122,9 +122,9 @@ void choose_threads(const std::optional<RankPlace>& place, RunSettings& settings
   settings.threads = at::get_num_threads();
 }
 
-// Returns the machine's available memory. Points that need more are skipped. Returns nothing on
-// CUDA, where the allocator rejects such points and no other process suffers. Throws UsageError if
-// no point fits, except for a shard, whose skipped points must appear in the merged report.
+// Returns the available memory. Points that need more are skipped. Absent on CUDA, whose allocator
+// rejects such points itself, and with --force. Throws UsageError if no point fits. A shard does
+// not throw, because the merged report must contain its skipped points.
 std::optional<AvailableMemory> limit_for(const RunRequest& request,
                                          const std::vector<Variant>& variants) {
   if (request.force) return std::nullopt;
@@ -195,8 +195,7 @@ void add_refused(const RunSettings& settings, const std::vector<RefusedPolicy>& 
 }
 
 // Returns a text such as "this run takes up to 40 s on an idle machine (estimate)". Returns "" for
-// work of a few seconds. Also returns "" on a GPU and with several ranks on one machine, because
-// their rates are unknown.
+// short runs, and for runs on a GPU or on several ranks, whose rates are unknown.
 std::string length_words(const RunRequest& request, const std::vector<Variant>& variants,
                          const Trace& trace) {
   constexpr std::chrono::seconds kShort(3);

@@ -28,7 +28,7 @@ void prepare_timing(char** arguments) {
   prepare_children();
   hold_interrupts();
   execv(own_executable().c_str(), arguments);
-  static_cast<void>(take_held_interrupt());  // only if execv() failed; steps are then slower
+  static_cast<void>(take_held_interrupt());  // reached only if execv() failed
 }
 
 Provenance make_provenance(const std::vector<std::string>& command, const std::string& device,

@@ -15,14 +15,13 @@
 
 namespace rematch {
 
-// Returns what `rematch search --measure` measures: the `chosen` points of `front` and its
-// baselines, on the device of the front's times. Throws UsageError.
+// Returns the request for `rematch search --measure`: the `chosen` points of `front` and its
+// baselines, on the device whose times the search used. Throws UsageError.
 RunRequest request_of(const SearchFlags& flags, const std::string& device, const Front& front,
                       const std::vector<std::size_t>& chosen);
 
-// Sets variables for child processes, so that their waiting threads do not spin. On a machine with
-// other work, spinning threads slow a step down several times (seen: 0.35 s became 1 to 10 s). Call
-// this before LibTorch runs.
+// Sets environment variables so that waiting threads of child processes do not spin. Spinning
+// threads slow down steps on a busy machine. Call this before LibTorch runs.
 void prepare_children();
 
 Provenance make_provenance(const std::vector<std::string>& command, const std::string& device,
@@ -35,9 +34,8 @@ std::string points_folder_of(const std::string& output);
 // Returns kOk, kSomePointsFailed, or kGateFailed if bits differ from the reference's.
 ExitCode exit_code_of(const Report& report);
 
-// Writes the report of an interrupted run to `output`, so that it can be merged and compared. Keeps
-// an existing report that has at least as many points. If `output` is empty, writes nothing.
-// Returns text to append to the status line, or "".
+// Writes the report of an interrupted run to `output`, unless `output` is empty or holds a report
+// with at least as many points. Returns text to append to the status line, or "".
 std::string keep_partial(const std::string& output, const Report& partial);
 
 }  // namespace rematch

@@ -37,7 +37,7 @@ ExitCode doctor(bool json) {
         Json({{"schema", "rematch.doctor/1.0"}, {"engine", nullptr}, {"devices", Json::object()}}));
   } else {
     print(std::string("rematch ") + REMATCH_VERSION +
-          ", built without LibTorch: policies, plans and reports; no models\n");
+          ", built without LibTorch: handles policies, plans and reports, but runs no models\n");
   }
   return ExitCode::kOk;
 }

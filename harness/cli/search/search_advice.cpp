@@ -53,9 +53,8 @@ std::optional<Bytes> peak_over(int world, const SearchFlags& flags, const Trace&
   return spec ? recomputed_peak(record_trace(*spec), record) : std::nullopt;
 }
 
-// Returns the memory limit on `world` ranks. The usual reserve for several ranks includes a
-// communicator. `limit` has been computed without a communicator if the searched step ran on one
-// rank.
+// Returns the memory limit on `world` ranks. If `limit` is the device's memory minus the usual
+// reserve of one rank, replaces that reserve by the usual reserve for `world` ranks.
 Bytes limit_over(int world, const FrontRecord& record, Bytes limit) {
   const bool is_usual = !record.budget && record.device_memory && record.reserve &&
                         !record.reserve->asked && record.reserve->communicators.count == 0;

@@ -12,8 +12,8 @@
 namespace rematch {
 
 // If no plan fits, suggests in one line what would fit. For example "no plan fits h100's 79.1 GiB,
-// the lowest peak is 121 GiB; what fits: --world 2 (65.0 GiB a rank)". Each suggestion has been
-// checked: with everything recomputed, its peak fits.
+// the lowest peak is 121 GiB; what fits: --world 2 (65.0 GiB a rank)". The peaks of suggestions are
+// predicted with everything recomputed.
 std::string no_plan_fits(const SearchFlags& flags, const Trace& trace, const FrontRecord& record,
                          Bytes limit, Bytes lowest);
 

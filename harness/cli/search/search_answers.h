@@ -10,8 +10,8 @@
 
 namespace rematch {
 
-// Returns whether --for torch was given, which asks for plans that torch.utils.checkpoint can run.
-// Throws UsageError for an unknown target of --for, and for a --schedule that torch does not have.
+// Returns whether --for is torch. Throws UsageError if the value of --for is unknown, or if torch
+// does not support the value of --schedule.
 bool is_for_torch(const SearchFlags& flags);
 
 void keep_to_torch(SearchSpace& space);

@@ -13,13 +13,12 @@
 
 namespace rematch {
 
-// Throws UsageError for a size without a unit, for two sizes, and for a size together with
-// --max-slowdown. The sizes are --budget (all memory), --free and --activation-budget.
+// Throws UsageError if a size has no unit, or if more than one of --budget, --free,
+// --activation-budget and --max-slowdown is given.
 void require_one_budget(const SearchFlags& flags);
 
-// Turns --free or --activation-budget into the record's budget, and prints the addition to stderr.
-// Adds the parameters and optimizer state of one rank of --world. For --activation-budget, also
-// adds the rank's gradients.
+// Sets the record's budget to --free or --activation-budget plus the parameters and optimizer state
+// of one rank. For --activation-budget, also adds the rank's gradients. Prints the sum to stderr.
 void take_free_memory(const SearchFlags& flags, const SearchSpace& space, const Trace& trace,
                       FrontRecord& record);
 

@@ -10,9 +10,9 @@
 
 namespace rematch {
 
-// Runs --maximize: finds the batch size or number of tokens with the most tokens per second within
-// a budget, and the plan for it. `measured_memory` is the memory that doctor found. If absent, uses
-// the memory in the device's data sheet. Throws UsageError.
+// Finds the batch size or number of tokens with the most tokens per second within a budget, and the
+// plan for it. Without `measured_memory`, uses the memory in the device's data sheet. Throws
+// UsageError.
 ExitCode maximize(const SearchFlags& flags, const SearchSpace& space,
                   std::optional<Bytes> measured_memory);
 

@@ -95,9 +95,8 @@ void predict(const SweepPlanFlags& flags, ComparisonPlan& plan) {
   }
 }
 
-// Writes the plan, or keeps an existing file with the same plan, because workers may be using the
-// file. Returns the id in the file. It differs from `plan.id` if an earlier version of the format
-// computed the id from other keys.
+// Writes the plan. Leaves an existing file with the same plan untouched, because workers may be
+// reading it. Returns the id in the file, which an earlier version may have computed differently.
 std::string write_plan(const std::string& folder, const ComparisonPlan& plan) {
   namespace fs = std::filesystem;
   const std::string file = plan_file_in(folder);

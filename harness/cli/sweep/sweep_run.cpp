@@ -184,7 +184,7 @@ ExitCode run(const SweepRunFlags& flags) {
 void add_sweep_run(CLI::App& sweep, Action& action) {
   add_command<SweepRunFlags>(
       sweep, action, "run",
-      "Starts a worker, which measures one comparison after another until none is free", run,
+      "Starts a worker, which measures comparisons until no comparison is free", run,
       "Examples:\n"
       "  rematch sweep run results/wan\n"
       "  rematch sweep run results/wan --for 40min\n"

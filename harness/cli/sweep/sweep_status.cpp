@@ -49,8 +49,7 @@ struct Row {
   std::chrono::milliseconds held{0};  // age of the claim, estimated from its heartbeats
 };
 
-// Returns how long ago the claim file last grew, by this host's clock. The result is only shown to
-// people. Workers never use it to judge a claim.
+// Returns how long ago the claim file last grew, by this host's clock. Used only for display.
 std::chrono::milliseconds silence_of(const std::string& file) {
   struct stat status {};
   if (::stat(file.c_str(), &status) != 0) return {};

@@ -25,7 +25,7 @@ std::string plan_file_in(const std::string& folder);
 // Returns a text such as "0f20eefb7109 --model llama_small --dim 32 --seed 0".
 std::string comparison_words(const PlannedComparison& comparison);
 
-// Returns an object that reads the claims of the plan and writes those of this process.
+// Returns an object that reads all claims of the plan and writes this process's claims.
 Claims claims_of(const ComparisonPlan& plan, SweepFolder& folder);
 
 }  // namespace rematch

@@ -29,9 +29,8 @@ class PointReader {
   std::unordered_set<std::string> without_unknown_;
 };
 
-// unknown_members returns the members of `source` that `written` lacks: a map from the JSON pointer
-// of each member to its JSON. add_members() adds such members if the object that contained them
-// still exists.
+// unknown_members() returns the members of `source` that `written` lacks, as JSON text by JSON
+// pointer. add_members() adds them to `json`, except members whose parent no longer exists.
 std::map<std::string, std::string> unknown_members(const Json& source, const Json& written);
 void add_members(Json& json, const std::map<std::string, std::string>& members);
 

@@ -49,7 +49,7 @@ TEST_CASE("modulate rounds float32 to bfloat16") {
   check_bits(op, at::kFloat);
 }
 
-TEST_CASE("modulate accepts chunks of one table, and a transposed x") {
+TEST_CASE("modulate accepts tables that are chunks of a tensor, and a transposed x") {
   const Tensors table = at::chunk(random({3, 6, 24}), 6, /*dim=*/1);
   check_op(
       modulate_case({random({3, 24, 5}).transpose(1, 2), table[1], table[4]}, /*narrow=*/false));
