@@ -57,8 +57,7 @@ def export(arguments):
     with FakeTensorMode(allow_non_fake_inputs=True) if arguments.fake else contextlib.nullcontext():
         model, step = make()
         with as_with_data() if arguments.fake else contextlib.nullcontext():
-            # an extra pass, so that the recorded pass does not make tensors that only a first pass makes, such as
-            # caches
+            # an unrecorded first pass, which creates tensors such as caches
             step()
             trace = record_trace(model, step, arguments.name)
     write(arguments.output, trace)

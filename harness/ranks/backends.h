@@ -33,17 +33,16 @@ struct GroupPlace {
   std::shared_ptr<RankNotes> notes;
 };
 
-// The two kinds of Gloo backends on the CPU.
-// kQuiet: when a call returns, the collective is complete, and Gloo's threads no longer hold its
-// tensors. Memory use at op boundaries is therefore the same in every run. Failures throw
-// RanksError, which names the rank and the group.
+// The two kinds of Gloo backends on the CPU. kQuiet: a call returns only when the collective is
+// complete and Gloo's threads have released its tensors, so memory use at op boundaries is the same
+// in every run. A failed collective throws RanksError, which names the rank and the group.
 // kAsynchronous: c10d's Gloo backend, unchanged.
 enum class GlooKind : std::uint8_t { kQuiet, kAsynchronous };
 c10::intrusive_ptr<c10d::Backend> make_gloo_backend(const GroupPlace& place, GlooKind kind);
 
-// Makes a backend that works without other ranks. The backend fills outputs from this rank's
-// inputs: gather repeats them, scatter takes the first part, and reduce, exchange and broadcast
-// copy. Memory use equals that of real ranks. Values are finite but wrong.
+// Makes a backend that needs no other ranks. Gather repeats this rank's input, scatter returns its
+// first part, and other collectives copy the input. Memory use equals that of real ranks. Values
+// are finite but wrong.
 c10::intrusive_ptr<c10d::Backend> make_pretended_backend(int rank, int size);
 
 }  // namespace rematch

@@ -148,8 +148,7 @@ void CollectiveLog::list(const c10::OperatorHandle& op, Phase phase,
   num_ops_ = 0;
 }
 
-// Returns an empty text for an input made outside the step, and for a list, because its members
-// have different origins.
+// Returns "" if the input was made outside the step, or is a list of tensors.
 std::string CollectiveLog::origin_of(const c10::IValue& input) const {
   if (!input.isTensor() || !input.toTensor().has_storage()) return {};
   const auto found = makings_.find(input.toTensor().storage().unsafeGetStorageImpl());

@@ -1,14 +1,13 @@
-// Records the collectives that a rank really executes. Collectives are counted, with their bytes,
-// by kind, phase and group. They are also listed step by step, so that ranks detect that they run
-// different collectives.
+// Records the collectives that a rank executes. Counts them and their bytes by kind, phase and
+// group. Also lists the collectives of each step, so that ranks detect when their collectives
+// differ.
 //
 // Note [Which collectives pair] Backends pair the calls of a group only by their order. If one rank
-// makes two calls in a different order than the others, and their shapes are equal, the values are
-// wrong and no error is raised. So each call is listed with its group, kind, dtype, shape, phase
-// and region, and with the op that made its input. The line also says how long ago that op ran: the
-// number of ops since then or, if another collective ran in between, the number of collectives. The
-// lines must be equal on all ranks, except for the number of rows of an exchange, because routing
-// differs. The total number of ops may also differ between ranks.
+// swaps two calls with equal shapes, the values are wrong but no error is raised. So each call is
+// listed with its group, kind, dtype, shape, phase and region, and with the op that made its input.
+// The line also gives the number of ops since that op or, if another collective ran in between, the
+// number of collectives since that op. The lines must be equal on all ranks, except for the row
+// counts of an exchange, which depend on routing.
 #pragma once
 
 #include <c10/core/StorageImpl.h>
@@ -43,9 +42,9 @@ class CollectiveLog final : public OpObserver {
 
   // Clears the list for a new step. Keeps the totals over all steps.
   void begin_step();
-  // Compares the lists of all ranks. Every rank calls this at the end of a step. If lists differ,
-  // throws RanksError on every rank, with the same message. It names the first two ranks that
-  // differ, and the first collective at which they differ.
+  // Compares the lists of all ranks at the end of a step. Must be called by every rank. If lists
+  // differ, every rank throws the same RanksError, which names the first two ranks that differ and
+  // the first collective at which they differ.
   void compare(Ranks& ranks);
 
   // Totals since the log was created. Do not call these while a step runs.
@@ -62,12 +61,12 @@ class CollectiveLog final : public OpObserver {
   void region_left() noexcept override;
 
  private:
-  // Describes when the content of a storage was made. A weak reference prevents reuse of the
-  // storage's address, but does not keep its bytes allocated.
+  // Says which op last wrote a storage, and when. The weak reference keeps the address from being
+  // reused, but does not keep the bytes allocated.
   struct Making {
     c10::weak_intrusive_ptr<c10::StorageImpl> storage;
     const std::string* op;
-    std::int64_t num_collectives;  // number of collectives issued before the value was made
+    std::int64_t num_collectives;  // number of collectives before the op
     std::int64_t num_ops;
   };
   // A collective that has begun but not ended.

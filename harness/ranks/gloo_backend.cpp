@@ -29,7 +29,7 @@ class NotedGloo final : public NotedBackend<c10d::ProcessGroupGloo> {
                        ": another rank has ended, hangs, or runs a different collective (" +
                        error.what() + ")");
     }
-    // Gloo's thread releases the tensors of a collective shortly after its work is done.
+    // Gloo's thread still holds the tensors for a short time after the collective is complete.
     while (work.use_count() > 1) std::this_thread::yield();
     return c10::make_intrusive<DoneWork>();
   }

@@ -25,9 +25,9 @@ using namespace std::string_literals;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kPollInterval{20};
-// Time that the other ranks get, after the first rank has failed, to report what they saw.
+// After one rank has failed, the time in which the other ranks can still report errors.
 constexpr milliseconds kGraceToTell{300};
-// Time between SIGTERM and SIGKILL. It is short enough that all ranks have ended within a second.
+// Time between SIGTERM and SIGKILL.
 constexpr milliseconds kGraceAfterSigterm{500};
 
 std::string last_line_of(const std::string& text) {
@@ -91,8 +91,8 @@ class LocalRanks {
     }
   }
 
-  // Polls all ranks for an interval, and records which ranks have ended. Once the launcher has sent
-  // a signal, records nothing, because ranks then end because of the signal.
+  // Polls all ranks for an interval, and records which ranks have ended. Ignores ranks that end
+  // after the launcher has sent them a signal.
   void watch() {
     wait_for_any(children_);
     for (std::size_t index = 0; index < children_.size(); ++index) {
@@ -207,7 +207,7 @@ void find_culprit(const LaunchExchange& exchange, milliseconds limit, LaunchResu
 }  // namespace
 
 struct Launcher::Job {
-  RankPlace place;  // the place of this launcher's first rank
+  RankPlace place;  // address and number of this launcher's first rank
   std::vector<int> ranks;
   c10::intrusive_ptr<c10d::Store> store;
   int num_runs = 0;
@@ -260,8 +260,7 @@ LaunchResult Launcher::run(const CommandOfRank& command, milliseconds limit) {
   }
   LaunchExchange exchange(
       c10::make_intrusive<c10d::PrefixStore>("rematch launchers/" + launch, job_->store), world());
-  // Announces the ranks before they start. Other launchers then know that this launcher exists. If
-  // it becomes silent, they consider it gone, and not merely late.
+  // Announces the ranks before they start. Other launchers then notice if this launcher ends.
   std::vector<RankState> to_start;
   for (const RankPlace& place : places) to_start.emplace_back().rank = place.rank;
   exchange.exchange(to_start, /*at_once=*/true);

@@ -8,8 +8,7 @@
 namespace rematch {
 namespace {
 
-// A rank that has noted its failure counts as failed even if it has not ended yet, because it is
-// about to end.
+// A rank that has reported its failure counts as failed even if its process has not ended yet.
 bool has_failed(const RankState& state) {
   if (state.is_silent) return true;
   return state.ended_at ? state.signal != 0 || state.exit_code != 0

@@ -10,7 +10,7 @@
 namespace rematch {
 namespace {
 
-// Collectives stay asynchronous: waiting for a collective blocks the stream, not the thread.
+// Waiting for a collective blocks the stream, not the thread.
 using NotedNccl = NotedBackend<c10d::ProcessGroupNCCL>;
 
 }  // namespace

@@ -1,5 +1,4 @@
-// The NCCL backend. It is separate from the other backends (backends.h), so that a build without
-// NCCL does not include c10d's NCCL header.
+// The NCCL backend. Its own file lets a build without NCCL omit c10d's NCCL header.
 #pragma once
 
 #include <c10/util/intrusive_ptr.h>

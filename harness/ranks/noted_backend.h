@@ -1,5 +1,6 @@
-// A c10d backend that notes each collective before it begins. A launcher can then tell which rank
-// is behind when a job hangs. Sends and receives between two ranks are not collectives.
+// A c10d backend that records each collective in shared memory before the collective begins. If a
+// job hangs, the launcher can then tell which rank is behind. Sends and receives between two ranks
+// are not recorded.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -13,8 +14,8 @@
 
 namespace rematch {
 
-// `Base` is the backend that does the work. Every variant of every collective must be overridden.
-// Otherwise the variant would begin without a note, and the wrong rank would appear to be behind.
+// `Base` is the backend that does the work. Every variant of every collective must be overridden,
+// because a variant that is not recorded would make the wrong rank appear to be behind.
 template <class Base>
 class NotedBackend : public Base {
  public:
@@ -131,14 +132,14 @@ class NotedBackend : public Base {
   // NOLINTEND(modernize-use-override,clang-diagnostic-suggest-override)
 
  protected:
-  // Returns the work object of a collective that has started. Called both if the caller started the
-  // collective, and if another collective of this backend started it.
+  // Called with the work object of every collective that has started, including collectives that
+  // another collective of this backend started.
   virtual StartedWork started(const char* /*collective*/, StartedWork work) { return work; }
 
   RankNotes& notes() { return *notes_; }
 
  private:
-  // A backend may implement one collective by calling another. The inner call is not noted.
+  // A backend may implement one collective by calling another. Only the outer call is recorded.
   template <class Start>
   StartedWork run(const char* collective, Start start) {
     if (!is_inside_) notes_->call();

@@ -1,6 +1,6 @@
-// Notes that the ranks of one machine write for their launcher while they run. The notes say how
-// far each rank is, and whether it failed on its own or because of another rank. They are in shared
-// memory, so writing a note costs one memory write, and the note outlives the rank.
+// Progress notes that the ranks of one machine write for their launcher. They tell how far each
+// rank is, and whether the rank failed on its own or because of another rank. The notes are in
+// shared memory, so they remain readable after the rank has ended.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@ struct RankNote {
   bool joined = false;     // whether the rank has joined the other ranks
   std::int64_t step = 0;   // number of the current step, counted from 1
   std::int64_t calls = 0;  // number of collectives that the rank has begun
-  // Whether a collective failed. If so, the rank assumes that another rank failed first.
+  // True if a collective failed, which usually means that another rank failed first.
   bool lost_others = false;
   // The time of the rank's failure, on the machine's steady clock.
   std::optional<std::chrono::nanoseconds> failed_at;
@@ -25,8 +25,8 @@ struct RankNote {
 
 struct RankSlot;  // placed in memory that several processes share
 
-// The notes of one rank. If a launcher started this process, the notes are in the launcher's
-// memory. Otherwise they are in this process's memory.
+// The progress notes of one rank. They are in the launcher's shared memory if a launcher started
+// this process, and otherwise in this process's own memory.
 class RankNotes {
  public:
   RankNotes();
@@ -41,7 +41,7 @@ class RankNotes {
   void failed();  // records that this rank failed; later calls have no effect
 
  private:
-  std::unique_ptr<RankSlot> own_;  // null if the launcher's slot is used
+  std::unique_ptr<RankSlot> own_;  // null if the launcher's memory is used
   RankSlot* slot_;
 };
 

@@ -18,8 +18,7 @@ struct RankPlace {
   std::string address = "127.0.0.1";  // address of the store at which the ranks meet
   std::uint16_t port = 0;
   std::string launch;  // identifies this launch among launches that share a store
-  // How many ranks share this machine's CPUs. Absent if the process that started the ranks does not
-  // say.
+  // How many ranks share this machine's CPUs. Absent if the environment does not say.
   std::optional<int> ranks_sharing_cpus;
 
   bool operator==(const RankPlace&) const = default;
@@ -39,7 +38,7 @@ std::optional<RankPlace> rank_place_from_environment();  // reads this process's
 // Returns the variables that rank_place_from_environment() reads, as "NAME=value".
 std::vector<std::string> environment_of(const RankPlace& place);
 
-// An error between ranks: one line that names the rank.
+// An error of a job of several ranks, as one line that names the rank.
 struct RanksError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -10,8 +10,8 @@ namespace {
 using Tensors = std::vector<at::Tensor>;
 using StartedWork = c10::intrusive_ptr<c10d::Work>;
 
-// Fills all of `output` with repeated `input`. An exchange may have more or fewer output rows than
-// input rows, or no rows.
+// Fills `output` with copies of `input`. In an exchange, output and input may have different
+// numbers of rows, or no rows.
 void fill_from(const at::Tensor& output, const at::Tensor& input) {
   const at::NoGradGuard no_grad;
   const at::Tensor to = output.view({-1});

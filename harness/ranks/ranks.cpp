@@ -44,12 +44,12 @@ std::string members_of(const RankGroup& group) {
 }
 
 // Gloo may write to the connection of a failed rank. With SIGPIPE ignored, as in Python, such a
-// write becomes an error of the collective. Otherwise the signal would end this rank, and this rank
-// would seem to have failed first.
+// write fails the collective. Otherwise SIGPIPE would end this rank, and this rank would seem to
+// have failed first.
 void ignore_closed_connections() { std::signal(SIGPIPE, SIG_IGN); }
 
-// Returns the index of `rank` in the group. Throws RanksError unless the group contains `rank`, and
-// contains only ranks of the world, each of them once.
+// Returns the index of `rank` in the group. Throws RanksError if the group lacks `rank`, repeats a
+// rank, or contains a rank outside the world.
 int rank_in_group(const RankGroup& group, int rank, int world) {
   for (const int member : group.ranks) {
     if (member >= 0 && member < world) continue;
@@ -215,7 +215,7 @@ void Ranks::agree(const std::string& name, const std::string& value) {
 
 void Ranks::note_step(std::int64_t step) { groups_->notes->step(step); }
 
-// Waits in short intervals, because a rank that has failed will never arrive.
+// Waits in short intervals, to notice if another rank has failed.
 void Ranks::wait_for_all(const std::string& name, const std::string& prefix) {
   const auto give_up_at = std::chrono::steady_clock::now() + options_.timeout;
   for (int rank = 0; rank < place_.world; ++rank) {
@@ -227,7 +227,7 @@ void Ranks::wait_for_all(const std::string& name, const std::string& prefix) {
                          ": the rank hangs, or was never started");
       }
       if (groups_->store->check({"failed/" + number})) {
-        // The rank may have arrived after the check above, and failed later.
+        // The rank may have joined after the check above, and failed later.
         if (groups_->store->check({prefix + number})) break;
         groups_->notes->lost_others();
         throw RanksError("rank " + number + " failed before '" + name +
@@ -236,14 +236,14 @@ void Ranks::wait_for_all(const std::string& name, const std::string& prefix) {
       try {
         groups_->store->wait({prefix + number}, kSlice);
       } catch (const c10::DistStoreError&) {
-        // the rank has not arrived yet
+        // the rank has not joined yet
       }
     }
   }
 }
 
-// A name may be used several times. Each use is called a round and has its own keys. When a rank
-// begins round n, all ranks have finished round n - 2, so the keys of round n - 2 can be deleted.
+// A name may be used several times. Each use is a round with keys of its own. When a rank begins
+// round n, all ranks have finished round n - 2, so the keys of round n - 2 can be deleted.
 std::string Ranks::next_key(const std::string& name) {
   const int round = ++rounds_[name];
   const auto key = [&](int which) { return name + "/" + std::to_string(which) + "/"; };

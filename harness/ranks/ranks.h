@@ -1,6 +1,5 @@
-// One rank of a job: its process groups, under the names that models use in collectives, and the
-// values on which all ranks must agree. Does not start processes (see launch.h), and does not
-// depend on how a model is sharded.
+// One rank of a job: its named process groups, and checks that all ranks agree on a value. Does not
+// start processes (see launch.h), and does not depend on how a model is sharded.
 //
 //   if (const auto place = rematch::rank_place_from_environment()) {
 //     rematch::Ranks ranks(*place, {{"tp", {0, 1}}, {"fsdp", {0, 2}}});     // rank 0 of 4
@@ -32,17 +31,17 @@ struct RanksOptions {
 };
 
 // Only one thread may use this object. Every rank must call the functions below with the same names
-// in the same order. All functions throw RanksError if a rank fails or does not arrive within the
-// timeout, or if the store at which the ranks meet is gone.
+// in the same order. All functions throw RanksError if a rank fails or times out, or if the store
+// is gone.
 class Ranks {
  public:
-  // Waits for all ranks, then creates and registers the groups. From then on the process ignores
-  // SIGPIPE. Also throws RanksError for a group without this rank, and for a rank that is repeated
-  // or out of range. Several groups may have the same name if their ranks differ.
+  // Waits for all ranks, then creates and registers the groups. Makes the process ignore SIGPIPE.
+  // Also throws RanksError if a group lacks this rank, or contains a rank that is repeated or out
+  // of range. Several groups may have the same name if their ranks differ.
   Ranks(const RankPlace& place, const std::vector<RankGroup>& groups,
         const RanksOptions& options = {});
-  // Waits for the other ranks, so that no group ends while another rank uses it. If an exception is
-  // in flight, tells the other ranks of the failure instead of waiting.
+  // Waits for the other ranks, because they may still use the groups. During stack unwinding, tells
+  // the other ranks of the failure instead of waiting.
   ~Ranks();
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
@@ -57,12 +56,11 @@ class Ranks {
   // Throws on every rank, with the same message, if the values are not all equal.
   void agree(const std::string& name, const std::string& value);
 
-  // Notes this rank's progress, so that the launcher can name a rank that hangs. The cost is one
-  // memory write.
+  // Records this rank's progress, so that the launcher can name a rank that hangs.
   void note_step(std::int64_t step);
 
  private:
-  struct Groups;  // keeps c10d out of this header
+  struct Groups;  // hides c10d from users of this header
 
   void join();
   void wait_for_all(const std::string& name, const std::string& prefix);
@@ -77,8 +75,8 @@ class Ranks {
 
 struct RegisteredGroups;
 
-// Pretends that this process is rank `rank` of groups of any size. The process makes the same
-// allocations, computations and calls as that rank. Values are finite but wrong. For CPU and CUDA
+// Lets this process act as rank `rank` of groups of any size without other ranks. Allocations,
+// computations and calls are those of the real rank. Values are finite but wrong. For CPU and CUDA
 // tensors; prediction on meta tensors needs no group.
 class PretendedRanks {
  public:

@@ -16,8 +16,8 @@
 namespace rematch {
 namespace {
 
-// Keeps only the allocator's peaks of the timed steps. Used for a device whose step times are
-// meaningless.
+// Removes all measurements except the allocator's peaks of the timed steps. Used for a device whose
+// step times are meaningless.
 PointRecord without_times(PointRecord point) {
   if (!point.time) return point;
   TimeRecord kept;
@@ -30,7 +30,7 @@ PointRecord without_times(PointRecord point) {
   return point;
 }
 
-// One comparison in progress. run() shows what is done in which order.
+// One comparison in progress.
 class ComparisonRun {
  public:
   ComparisonRun(const RunSettings& settings, const std::vector<Variant>& variants,
@@ -71,8 +71,8 @@ class ComparisonRun {
     const int num_points = static_cast<int>(variants_.size());
     return num_points + num_repeats() + (has_times() ? num_timed_parts(num_points) : 0);
   }
-  // Returns how many units of work the progress display counts for timing. If all points share one
-  // process, they are one unit, and the control is another.
+  // Returns how many units the progress display counts for timing. Points that share one process
+  // are one unit, and their control is another.
   int num_timed_parts(int num_points) const {
     return request_.in_process ? 2 : request_.rounds.most * (num_points + 1);
   }
@@ -126,8 +126,8 @@ void ComparisonRun::say_reused() const {
                 settings_.points_folder + "; --fresh measures all parts again");
 }
 
-// Lists the points of a comparison that skips the exact passes. On a device whose times are
-// meaningless, these points report the peaks of the device's allocator.
+// Lists the points of a comparison without exact passes. If the device's step times are
+// meaningless, the points report only the peaks of the device's allocator.
 void ComparisonRun::list_points() {
   for (const Variant& variant : variants_) {
     const std::string part = describe_variant(variant);
@@ -178,8 +178,8 @@ std::optional<PointRecord> ComparisonRun::skipped_point(const Variant& variant) 
   return point;
 }
 
-// Chooses the reference: the policy that the user named or, if the point of that policy did not end
-// ok, policy `full`.
+// Chooses the policy that the user named as the reference. If its point did not end ok, chooses
+// policy `full`.
 void ComparisonRun::choose_reference() {
   const auto find = [this](const std::string& policy) -> std::optional<std::size_t> {
     for (std::size_t index = 0; index < points_.size(); ++index) {
@@ -274,7 +274,7 @@ Report run_comparison(const RunSettings& settings, const std::vector<Variant>& v
     Report partial;
     try {
       partial = comparison.partial_report();
-    } catch (const FileError&) {  // the disk may be full; reporting the signal is more important
+    } catch (const FileError&) {  // the disk may be full, but the signal must be reported
     }
     throw InterruptedComparison(interrupted.signal, what_is_kept(settings, comparison.keeps_any()),
                                 std::move(partial));

@@ -1,7 +1,7 @@
 // Describes what a run measures, as typed values: the model, policies and rounds that a user asked
 // for. `rematch run` builds a request from its flags, `search --measure` from a front, and `sweep
-// plan` from the arguments in its file. Only the command line parses flags. A request needs no
-// LibTorch and says nothing about this machine: run_settings.h adds what the machine decides.
+// plan` from the arguments in its file. A request does not depend on LibTorch or on this machine:
+// run_settings.h adds the settings that depend on the machine.
 #pragma once
 
 #include <chrono>
@@ -30,11 +30,11 @@ struct RunRequest {
   // as refused.
   std::vector<RefusedPolicy> refused;
   std::vector<GivenPlan> plans;  // plans read from files, used unchanged
-  // If empty, each plan has the schedule that it was searched for, or else usual_schedule() of its
-  // policy.
+  // If empty, a plan file keeps the schedule for which it was searched, and other plans get
+  // usual_schedule() of their policy.
   std::vector<Schedule> schedules;
-  // The policy to which all other points are compared. Every share of a split run measures the
-  // reference, because points are compared only with a reference that was timed in the same run.
+  // The policy to which all other points are compared. If the run is split into shards, every shard
+  // measures the reference, because times from different runs are not comparable.
   std::string reference = "none";
   int num_repeats = 0;  // additional runs of the reference, to measure the noise of its loss
   NoEffect no_effect = NoEffect::kReject;
@@ -47,7 +47,7 @@ struct RunRequest {
   std::string data_file;  // if empty, the data shipped with the project
   std::uint64_t seed = 0;
   int num_threads = 0;  // if 0, LibTorch's default, divided by the number of ranks on this machine
-  // A rank of the model's layout that one process simulates. If absent, all ranks run.
+  // The rank that one process simulates. If absent, all ranks of the model's layout run.
   std::optional<int> pretended_rank;
   Shard shard;  // the share of a split run that this command measures
 
@@ -55,15 +55,15 @@ struct RunRequest {
   std::optional<int> num_timed_steps;  // timed steps of a round; if absent, num_steps
   RoundRule rounds;                    // if `most` is 0, no times are measured
   bool times_only = false;  // skips the exact passes, so there are no op counts and no parity check
-  // Times all points alternately in one process. The reference runs again in a fresh process, as
-  // the control. Each point must use a single rank.
+  // If true, times all points alternately in one process, and the control (the reference again) in
+  // a fresh process. Each point must use a single rank.
   bool in_process = false;
   std::chrono::milliseconds timeout{std::chrono::minutes(10)};  // time limit of each child process
   int num_retries = 1;  // retries after a failure that may be unrelated to the point
   bool fresh = false;   // if true, ignores the finished points of an interrupted run
   bool force = false;   // if true, also runs points that are predicted not to fit
-  // File for an allocator snapshot of the last point. The point is then measured even if an earlier
-  // run has finished it. If empty, no snapshot is taken.
+  // File for an allocator snapshot of the last point, or empty. The last point is then measured
+  // even if an earlier run has already finished it.
   std::string snapshot_file;
 };
 

@@ -1,4 +1,4 @@
-// The settings of a run on this machine: the user's request, and what the machine decides.
+// The settings of a run: the user's request, and the settings that depend on this machine.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@ struct RunSettings {
   bool libtorch_chooses_attention = false;  // used only for timing on CUDA
   std::string allocator;                    // if empty, the device's default allocator
   int threads = 1;
-  // Predicted sizes are rounded up to a multiple of this number, as the device's allocator rounds
-  // them: see memory.h.
+  // Predicted sizes are rounded up to a multiple of this number, like the sizes of the device's
+  // allocator: see memory.h.
   std::int64_t round = 1;
   ChildRule children;
-  // Points with a larger predicted peak are skipped, because the system may kill an unrelated
-  // process when memory runs out.
+  // Points with a larger predicted peak are skipped, because the system may kill unrelated
+  // processes when memory runs out.
   std::optional<AvailableMemory> limit;
   std::string how_to_lift_limit;  // text appended to the reason of a skip, such as "--force
                                   // measures it anyway"
@@ -34,7 +34,8 @@ struct RunSettings {
 };
 
 // Chooses the device's allocator, its rounding and the attention backend. Leaves `threads` at 1.
-// Returns Rejected if the device is missing, or if it lacks the requested allocator or backend.
+// Returns Rejected if the device, the requested allocator or the requested backend is not
+// available.
 std::variant<RunSettings, Rejected> settings_here(RunRequest request);
 
 // The attention kernel of a model's steps.
@@ -43,9 +44,9 @@ struct AttentionChoice {
   bool libtorch_chooses = false;  // true if LibTorch chooses the backend of timed steps
 };
 
-// Chooses the backend that `asked_for` names. If `asked_for` is empty, exact passes use the
-// device's first backend, and LibTorch chooses the backend of timed steps on CUDA. Returns Rejected
-// if the device has no such backend for this dtype.
+// Chooses the backend that `asked_for` names. If `asked_for` is empty, chooses the device's first
+// backend for exact passes, and on CUDA leaves the backend of timed steps to LibTorch. Returns
+// Rejected if the device has no such backend for this dtype.
 std::variant<AttentionChoice, Rejected> choose_attention(const std::string& asked_for,
                                                          const std::string& device,
                                                          const std::string& dtype);

@@ -21,8 +21,8 @@ std::optional<int> number_of(const Variable& variable, const char* name) {
   return text == nullptr ? std::nullopt : number_in(text);
 }
 
-// The variables of a Slurm job array. If only some tasks of an array are resubmitted, their
-// variables look like those of a smaller array.
+// The variables of a Slurm job array. If some tasks of an array are resubmitted, they have the
+// variables of a smaller array.
 struct JobArray {
   int first = 0;
   int last = 0;
@@ -39,8 +39,8 @@ std::optional<JobArray> job_array(const Variable& variable) {
   return JobArray{*first, *last, step, *count};
 }
 
-// Returns why the share of task `id` is ambiguous, or "" if the share is clear. Assumes that a
-// complete array begins at 0 or 1.
+// Returns why the share of task `id` is ambiguous; "" if it is not. Assumes that a complete array
+// begins at 0 or 1.
 std::string why_open(const JobArray& array, int id) {
   if (array.count == 1) {
     return "has only this task, so it may be a rerun of part of a larger array";

@@ -16,7 +16,7 @@
 namespace rematch {
 
 struct Variant {
-  // If false, another shard measures this variant, and only its identity is filled.
+  // If false, another shard measures this variant, and only `identity` is filled.
   bool of_this_shard = true;
   std::string policy;
   Plan plan;
@@ -32,8 +32,8 @@ struct Variant {
 // allocators.
 TracedModel trace_of_model(const RunSettings& settings);
 
-// Returns the variants ordered by policy, then by schedule. A plan without regions has no schedule
-// and appears once. A plan file is skipped if a policy or an earlier file has given the same plan
+// Returns the variants ordered by policy, then by schedule. A plan without regions appears once,
+// because it has no schedule. Skips a plan file if a policy or an earlier file has the same plan
 // under the same name. If resolve() rejects a policy, adds the policy to `refused`. Returns
 // Rejected instead if `refused` is null, if the policy is the reference, or if only the reference's
 // plan remains. Also returns Rejected for a plan that was made for another model.
@@ -44,8 +44,8 @@ std::variant<std::vector<Variant>, Rejected> make_variants(const RunSettings& se
 // policy that resolve() rejects.
 std::variant<std::vector<Variant>, Rejected> make_variants(const RunSettings& settings);
 
-// Returns the identity that a refused policy has in a report. A refused policy has no plan, so the
-// hash of its name stands for the plan's hash.
+// Returns the identity of a refused policy in a report. Because such a policy has no plan, its name
+// is hashed instead.
 PointIdentity refused_identity(const RunSettings& settings, const std::string& policy);
 
 // Concatenates the warnings of all variants, in order.

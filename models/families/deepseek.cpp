@@ -1,8 +1,7 @@
 // The 16B model of DeepSeek-V3: latent attention without a query latent. Blocks after the first few
-// have a mixture of experts that applies softmax scores to the experts' outputs. Source:
-// torchtitan's models/deepseek_v3.
-// Shapes: T all tokens of the batch, B sequences, S tokens per sequence, D dim, H heads, L
-// latent_dim, N nope_dim, P rope_dim, V value_dim.
+// have a mixture of experts, with softmax scores that multiply the experts' outputs. Source:
+// torchtitan's models/deepseek_v3. Shapes: T all tokens of the batch, B sequences, S tokens per
+// sequence, D dim, H heads, L latent_dim, N nope_dim, P rope_dim, V value_dim.
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/split_with_sizes.h>
@@ -26,9 +25,9 @@ double score_scale(double query_dim) {
   return stretch * stretch / std::sqrt(query_dim);
 }
 
-// DeepSeek's multi-head latent attention. Keys and values are projected from one narrow latent, and
-// all heads share the rotated part of the keys. Value heads are narrower than query heads. This
-// layer pads the values to the width of the queries, so that one attention op suffices.
+// DeepSeek's multi-head latent attention. Keys and values are projected from one narrow latent. The
+// rotated part of the keys is the same for all heads. Value heads are narrower than query heads, so
+// they are padded for the attention op.
 class LatentAttention {
  public:
   // Creates the parameters `name`.wq, .wkv_a, .kv_norm, .wkv_b and .wo.
@@ -76,7 +75,7 @@ LatentAttention::LatentAttention(Parameters& parameters, const std::string& name
   wq_ = make_linear(parameters, name + ".wq", dim, heads * (nope_dim_ + rope_dim_), Bias::kNo,
                     LinearSplit::kByOutputs);
   // wkv_a is not split, because every rank needs the whole latent. But each rank computes the
-  // latent's gradient only from its own heads, so the gradient is partial.
+  // latent's gradient only from this rank's heads, so the gradient is partial.
   wkv_a_ = make_linear(parameters, name + ".wkv_a", dim, latent_dim_ + rope_dim_, Bias::kNo,
                        LinearSplit::kShared);
   kv_norm_ = parameters.add(name + ".kv_norm.weight", {latent_dim_}, near_one(),

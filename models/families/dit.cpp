@@ -60,8 +60,8 @@ WanBlock::WanBlock(Parameters& parameters, const std::string& name, const ModelS
   ffn_ = make_feed_forward(parameters, name + ".ffn", spec);
 }
 
-// Each head has E dimensions. Height and width get 2 * (E / 6) dimensions each, and time gets the
-// remaining dimensions. For example, with E = 128 time gets 44, and height and width get 42 each.
+// Each head has E dimensions. Height and width use 2 * (E / 6) dimensions each, and time uses the
+// remaining dimensions.
 RotaryTable WanBlock::make_table(const Grid& grid, const ModelSpec& spec, at::Device device) {
   const std::int64_t head_dim = spec.at("dim") / spec.at("heads");
   const std::int64_t plane_dim = 2 * (head_dim / 6);

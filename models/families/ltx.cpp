@@ -23,11 +23,11 @@ constexpr double kEps = 1e-6;
 constexpr double kAttentionNormEps = 1e-5;
 constexpr double kRotaryTheta = 1e4;
 
-// A token's position along an axis is divided by the base extent of the axis. Frames are measured
-// in seconds, rows and columns in pixels.
-// A latent frame covers 8 frames, at 25 frames per second. The base extent is 20 seconds.
+// A token's position along an axis is divided by the base extent of the axis: 20 seconds for
+// frames, 2048 pixels for rows and columns. A latent frame covers 8 frames, at 25 frames per
+// second.
 constexpr double kFrameShare = 8.0 / 25.0 / 20.0;
-constexpr double kPlaneShare = 32.0 / 2048.0;  // 32 pixels per latent; base extent 2048 pixels
+constexpr double kPlaneShare = 32.0 / 2048.0;  // 32 pixels per latent
 
 at::Tensor modulate_rms(const at::Tensor& x_BND, const at::Tensor& shift_B1D,
                         const at::Tensor& scale_B1D, Ops ops) {
@@ -85,9 +85,9 @@ LtxBlock::LtxBlock(Parameters& parameters, const std::string& name, const ModelS
   ffn_ = make_feed_forward(parameters, name + ".ffn", spec);
 }
 
-// Each of the axes frame, row and column gets D / 6 frequencies, from pi / 2 to theta pi / 2.
-// Consecutive pairs belong to frame, row, column, frame and so on. If 6 does not divide D, the
-// leftover pairs come first and are not rotated.
+// Each of the axes frame, row and column has D / 6 frequencies, from pi / 2 to theta pi / 2. Pairs
+// alternate between frame, row and column. If 6 does not divide D, the leftover pairs come first
+// and are not rotated.
 RotaryTable LtxBlock::make_table(const Grid& grid, const ModelSpec& spec, at::Device device) {
   constexpr std::int64_t kAxes = 3;
   const std::int64_t dim = spec.at("dim");
@@ -153,7 +153,7 @@ at::Tensor LtxBlock::self_attend(const at::Tensor& x_BND, const RotaryTable& tab
   return attend(self_, std::move(projected), /*mask=*/at::Tensor());
 }
 
-// Unlike self-attention, cross attention reads the residual stream without a norm.
+// Cross attention, unlike self-attention, uses the residual stream without a norm.
 at::Tensor LtxBlock::cross_attend(const at::Tensor& x_BND, const Conditions& conditions) const {
   const Scope scope(scope_names::kCrossAttention);
   Projected projected = project(cross_, x_BND, conditions.text_BLD);

@@ -1,7 +1,7 @@
-// A mixture of experts in the style of Llama 4. The blocks are those of Llama, but every n-th block
-// has a mixture of experts in place of its feed-forward. Sigmoid scores multiply the experts'
-// inputs. Source: torchtitan's models/llama4. Unlike torchtitan's, every block here has rotary
-// embedding and attends to the whole sequence.
+// A mixture of experts in the style of Llama 4. The model is Llama, but every n-th block has a
+// mixture of experts in place of its feed-forward. Sigmoid scores multiply the experts' inputs.
+// Source: torchtitan's models/llama4. Unlike torchtitan's model, all blocks use rotary embedding
+// and full attention.
 #include "models/language/attention.h"
 #include "models/language/feed_forward.h"
 #include "models/language/language_model.h"

@@ -19,10 +19,10 @@ using torch::autograd::variable_list;
 at::Tensor reduced(const at::Tensor& x, const RankAxis& axis) {
   return collectives::all_reduce(x.contiguous(), axis.name);
 }
-// Collectives need each rank's rows to be contiguous. A single sequence has its rows in rank order,
-// so no copy is needed. In a batch, every rank has tokens of every sequence, so `clone` reorders
-// the rows. `contiguous` is not used: a recorder below autograd sees it as one op that may return
-// its argument, and would not record the bytes of the copy.
+// Collectives need each rank's rows to be contiguous. A single sequence needs no copy, because its
+// rows are already in rank order. In a batch, every rank has tokens of every sequence, so `clone`
+// reorders the rows. `contiguous` may return its argument, so a recorder below autograd would not
+// record the bytes of the copy.
 bool is_batched(const at::Tensor& x) { return x.dim() == 3; }
 at::Tensor batch_first(at::Tensor x, std::int64_t num_ranks) {  // [n B, S, D] -> [B, N, D]
   const std::int64_t batch = x.size(0) / num_ranks, tokens = x.size(1);
@@ -57,8 +57,7 @@ at::Tensor rows_of_rank(const at::Tensor& x, const RankAxis& axis) {
   return at::clone(rows, at::MemoryFormat::Contiguous);
 }
 
-// Forward runs one function below autograd, and backward runs the matching function on the
-// gradient.
+// Forward runs one function below autograd, and backward runs the inverse function on the gradient.
 using Call = at::Tensor (*)(const at::Tensor&, const RankAxis&);
 template <Call forward_call, Call backward_call>
 struct Collective : torch::autograd::Function<Collective<forward_call, backward_call>> {
@@ -152,7 +151,7 @@ at::Tensor exchange(at::Tensor x, const std::vector<std::int64_t>& output_rows,
   return Exchange::apply(x, output_rows, input_rows, axis.name);
 }
 
-// Permutes so that the rows sent to one rank, or received from one rank, are contiguous.
+// Permutes rows so that all rows for one rank, or all rows from one rank, are contiguous.
 at::Tensor tokens_to_heads(at::Tensor x, const RankAxis& axis) {
   if (!axis.is_split()) return x;
   const std::int64_t batch = x.size(0), tokens = x.size(1);

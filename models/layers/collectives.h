@@ -2,10 +2,10 @@
 // returns its argument and runs no op.
 //
 // Note [Gradients under a layout]
-// Ranks that hold the same result hold the same gradient of that result. Ranks that hold parts of a
-// result hold the gradients of their parts. Each pair of forward and backward below follows from
-// these two rules. If every rank applies a parameter only to part of the tokens, the parameter's
-// gradient is partial. Parameters::finish_gradients sums partial gradients.
+// If all ranks hold the same result, they hold the same gradient. If each rank holds a part of a
+// result, it holds the gradient of this part. The backward functions below follow from these two
+// rules. If each rank applies a parameter only to part of the tokens, its gradient of the parameter
+// is partial. Parameters::finish_gradients sums partial gradients.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,16 +24,14 @@ at::Tensor reduce(at::Tensor x, const RankAxis& axis);
 // that are split by outputs.
 at::Tensor copy(at::Tensor x, const RankAxis& axis);
 
-// The next four functions concatenate or split tokens over the ranks; the tokens of rank 0 come
-// first. Tokens are the rows of a matrix, or dimension 1 of a batch of sequences [B, S, D].
-// gather() concatenates all ranks' rows. Its backward sums the gradient over the ranks, and each
-// rank keeps its own rows of the sum.
+// The next four functions concatenate or split tokens over the ranks, in rank order. Tokens are the
+// rows of a matrix, or dimension 1 of a batch of sequences [B, S, D]. gather() concatenates all
+// ranks' rows. Backward sums the gradient over the ranks and returns this rank's rows of the sum.
 at::Tensor gather(at::Tensor x, const RankAxis& axis);
-// Sums x over the ranks, and each rank keeps its own rows of the sum. Backward gathers the
-// gradient.
+// Sums x over the ranks, and returns this rank's rows of the sum. Backward gathers the gradient.
 at::Tensor scatter(at::Tensor x, const RankAxis& axis);
-// Concatenates all ranks' rows for a computation that every rank repeats. The gradient is then the
-// same on all ranks, so backward needs no sum: each rank keeps its own rows of the gradient.
+// Concatenates all ranks' rows for a computation that every rank repeats. All ranks have the same
+// gradient, so backward returns this rank's rows without a sum.
 at::Tensor gather_alike(at::Tensor x, const RankAxis& axis);
 // Copies this rank's rows of a tensor that is the same on all ranks. Backward gathers the gradient.
 at::Tensor own_rows(at::Tensor x, const RankAxis& axis);
@@ -48,12 +46,13 @@ at::Tensor exchange(at::Tensor x, const std::vector<std::int64_t>& output_rows,
 at::Tensor tokens_to_heads(at::Tensor x, const RankAxis& axis);
 at::Tensor heads_to_tokens(at::Tensor x, const RankAxis& axis);
 
-// Gathers flat shards of parameters with one collective. In backward one collective averages the
-// gradients over the ranks and scatters them. Shards without requires_grad get no gradient.
+// Gathers flat shards of parameters with one collective. Backward averages the gradients over the
+// ranks and scatters the means, also with one collective. Shards without requires_grad get no
+// gradient.
 std::vector<at::Tensor> gather_shards(const std::vector<at::Tensor>& shards, const RankAxis& axis);
 
 // enter() and leave() enclose the part of a block whose linears are split over `axis`. If tokens
-// are split too, enter() gathers all ranks' rows, and leave() returns each rank's own rows.
+// are also split, enter() gathers all ranks' rows, and leave() returns this rank's rows.
 struct TensorParallel {
   RankAxis axis;
   bool splits_tokens = false;

@@ -1,6 +1,6 @@
-// Counter-based pseudo-random integers: the same in every language and on every machine. Each
-// element is computed independently. Parameters and synthetic data are made from these integers.
-// Random ops in training, such as dropout, do not use them.
+// Counter-based pseudo-random integers, identical in every language and on every machine.
+// Parameters and synthetic data are made from these integers; random ops in training, such as
+// dropout, are not.
 #pragma once
 
 #include <cstdint>

@@ -24,7 +24,7 @@ Held held_weight(const Parameters& parameters, LinearSplit split) {
 }
 
 // The bias must be added only once, after the sum over ranks. If tokens are split, each rank adds
-// the bias to its own tokens only, so the bias's gradient is partial.
+// the bias to its tokens, so the bias's gradient is partial.
 Held held_bias(const Parameters& parameters, LinearSplit split) {
   if (split == LinearSplit::kByInputs) {
     return {.is_partial_over_tp = parameters.tensor_parallel().splits_tokens};
@@ -62,8 +62,8 @@ at::Tensor apply_and_leave(const Linear& linear, const at::Tensor& x,
   return at::add(result, linear.bias.value());
 }
 
-// One of the adapter's two weights is not split over the ranks. Each rank applies this weight to
-// only its share of the width, so the weight's gradient is partial.
+// One of the adapter's two weights is not split over the ranks. Each rank uses it only for a share
+// of the width, so the weight's gradient is partial.
 AdaptedLinear make_adapted_linear(Parameters& parameters, const std::string& name,
                                   std::int64_t inputs, std::int64_t outputs, std::int64_t rank,
                                   LinearSplit split) {

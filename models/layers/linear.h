@@ -1,8 +1,7 @@
 // Linear layers and dropout: their parameters and the ops that they run. A linear without a bias
 // runs `t mm`, and a linear with a bias runs `t addmm`. An adapted linear adds a low-rank adapter
-// to a frozen weight (LoRA, Hu et al. 2021). Dropout is one op, `native_dropout`. The op draws from
-// the device's default generator, so recompute must restore the generator's state before it repeats
-// the op.
+// to a frozen weight (LoRA, Hu et al. 2021). Dropout is one op, `native_dropout`. The op uses the
+// device's default generator, so recompute must first restore the generator's state.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +14,8 @@ namespace rematch {
 // The part of a linear that a rank of a tensor-parallel layout holds: all of it, a share of the
 // outputs (column-parallel), or a share of the inputs (row-parallel). For kByInputs the ranks'
 // results must be summed: see leave() in layers/collectives.h. kShared is a whole linear whose
-// outputs feed only this rank's heads, so its gradients are partial. Without tp, there is no
-// difference between the four kinds.
+// outputs are used only by this rank's heads, so its gradients are partial. Without tp, the four
+// kinds are equal.
 enum class LinearSplit : std::uint8_t { kWhole, kByOutputs, kByInputs, kShared };
 
 struct Linear {
@@ -27,16 +26,16 @@ struct Linear {
 enum class Bias : bool { kNo, kYes };
 
 // Creates the parameters `name`.weight and, with Bias::kYes, `name`.bias. Values are uniform within
-// 1 / sqrt(inputs). The widths are the widths of the whole linear.
+// 1 / sqrt(inputs). `inputs` and `outputs` are the widths before the split.
 Linear make_linear(Parameters& parameters, const std::string& name, std::int64_t inputs,
                    std::int64_t outputs, Bias bias, LinearSplit split = LinearSplit::kWhole);
 
 // x must be contiguous. If x has more than two dimensions, it is viewed as a matrix.
 at::Tensor apply_linear(const Linear& linear, const at::Tensor& x);
 
-// Applies a linear that is split by inputs, sums the ranks' results and adds the bias once: `mm
-// view all_reduce wait_tensor add`. If tokens are split, `reduce_scatter_tensor` replaces the
-// all-reduce, and each rank adds the bias to its own tokens.
+// Applies a linear that is split by inputs, sums the ranks' results and adds the bias once. The ops
+// are `mm view all_reduce wait_tensor add`. If tokens are split, `reduce_scatter_tensor` replaces
+// the all-reduce, and each rank adds the bias to its tokens.
 at::Tensor apply_and_leave(const Linear& linear, const at::Tensor& x,
                            const TensorParallel& parallel);
 
@@ -46,15 +45,15 @@ struct AdaptedLinear {
   Weight up;    // [out, rank]
 };
 
-// Creates a linear without a bias, like make_linear. If the rank is above 0, also creates
-// `name`.adapter.down and .up, which are trained. `up` does not start at zero, because then `down`
-// would get no gradient in the first step.
+// Creates a linear without a bias, as make_linear does. If the adapter's rank is above 0, also
+// creates the trained parameters `name`.adapter.down and .up. `up` does not start at zero, because
+// then `down` would get no gradient in the first step.
 AdaptedLinear make_adapted_linear(Parameters& parameters, const std::string& name,
                                   std::int64_t inputs, std::int64_t outputs, std::int64_t rank,
                                   LinearSplit split = LinearSplit::kWhole);
 
-// Returns x weight^T + 2 (x down^T) up^T for a matrix x. The ops are `t mm`. With an adapter `t mm
-// t mm mul add` follow, and all ops are in a scope `adapted`. The factor 2 is the paper's alpha /
+// Returns x weight^T + 2 (x down^T) up^T for a matrix x. The ops are `t mm`, followed with an
+// adapter by `t mm t mm mul add`, all in a scope `adapted`. The factor 2 is the paper's alpha /
 // rank with alpha = 2 rank.
 at::Tensor apply_linear(const AdaptedLinear& linear, const at::Tensor& x);
 

@@ -35,8 +35,8 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, O
   return at::mul(normalised, weight);
 }
 
-// Every rank's result depends on the sum of squares over all ranks. Therefore the backward of
-// copy() adds up the gradients that all ranks have for this sum.
+// All ranks' results depend on the sum of squares over all ranks. So the backward of copy() sums
+// the gradients of this sum over the ranks.
 at::Tensor split_rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps,
                           const RankAxis& axis) {
   const at::Tensor wide = x.to(at::kFloat);

@@ -1,5 +1,5 @@
-// Chooses whether a model's norms, modulation, rotary embedding, gated activation and loss each run
-// as several ATen ops or as one fused op.
+// Selects several ATen ops or one fused op for each of a model's norms, modulation, rotary
+// embedding, gated activation and loss.
 #pragma once
 
 #include <cstdint>

@@ -14,8 +14,8 @@
 namespace rematch {
 namespace {
 
-// A rank's piece of a parameter. The part is the rank's share of `sizes` along one dimension; the
-// piece is a flat range of the part's elements.
+// A rank's piece of a parameter. The piece is a flat range of elements of a part, and the part is a
+// share of `sizes` along one dimension.
 struct Piece {
   std::vector<std::int64_t> sizes;  // sizes of the part
   // product of the whole parameter's sizes, from the split dimension on
@@ -26,7 +26,7 @@ struct Piece {
   std::int64_t count;  // number of elements without padding
   std::int64_t padded_count;
 
-  // Returns the index in the whole parameter of element `index` of the piece.
+  // Returns the index in the whole parameter of the piece's element `index`.
   std::int64_t whole_index(std::int64_t index) const {
     const std::int64_t in_part = first + index;
     if (part_stride == outer_stride) return in_part;
@@ -51,11 +51,10 @@ Piece piece_of(at::IntArrayRef sizes, const Held& held, const RankAxis& fsdp) {
   return piece;
 }
 
-// Number of values that one task of a parallel fill writes, large enough to outweigh the cost of
-// starting a task.
+// Number of values that one task of a parallel fill writes.
 constexpr std::int64_t kFilledPerTask = 1 << 14;
 
-// Each value depends only on its index, so the bits do not depend on the number of threads.
+// The values do not depend on the number of threads, because each value depends only on its index.
 template <typename Element>
 void fill_piece(const at::Tensor& tensor, std::uint64_t seed, InitialValues values,
                 const Piece& piece) {
@@ -205,9 +204,9 @@ Weight Parameters::make(const std::string& name, at::IntArrayRef sizes, InitialV
 }
 
 // Under fsdp the gradients are already means over the ranks of fsdp. Ranks of ulysses and ep have
-// different losses, so all gradients are averaged over those ranks. The exception is experts under
-// ep. Their gradients already contain the sum over all ranks' rows, so they are only divided by the
-// number of ranks.
+// different losses, so gradients are also averaged over those ranks. Gradients of experts under ep
+// are only divided by the number of ranks, because they already contain the sum over all ranks'
+// rows.
 void Parameters::finish_gradients() const {
   std::vector<at::Tensor> all, not_experts, experts, partial;
   for (std::size_t i = 0; i < list_.size(); ++i) {

@@ -9,11 +9,11 @@
 // double and rounded to float32. If centre is 1, `amplitude` is 2^-3. So `value` is rounded at most
 // once. bfloat16 parameters hold `value` rounded to nearest, ties to even.
 //
-// Note [Shards of parameters] A rank holds the piece of a parameter that its layout assigns to it.
-// tp and ep assign a part along one dimension. fsdp assigns a flat piece of that part,
-// ceil(elements / ranks) long and padded with zeros. All pieces of a top-level scope ("embed",
-// "blocks.3", "head") are gathered at once when the scope opens, so that a region around the
-// scope's ops can gather them again. The gathered pieces are dropped at the end of the scope.
+// Note [Shards of parameters] A rank holds a piece of each parameter. tp and ep split the parameter
+// along one dimension. fsdp flattens the resulting part and splits it into pieces of ceil(elements
+// / ranks) elements, padded with zeros. When a top-level scope ("embed", "blocks.3", "head") opens,
+// all of its pieces are gathered at once. A region around the scope's ops can therefore repeat the
+// gather. The gathered weights are freed at the end of the scope.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -37,9 +37,8 @@ struct InitialValues {
 
 InitialValues uniform_by_fan_in(std::int64_t fan_in);
 InitialValues near_one();
-// Returns uniform values between -1 and 1. Embeddings of this size outweigh the values that the
-// first blocks add to every token alike. With smaller embeddings a router would send all tokens to
-// the same experts.
+// Returns uniform values between -1 and 1. Embeddings must be larger than the values that the first
+// blocks add to every token alike. Otherwise a router would send all tokens to the same experts.
 InitialValues unit();
 
 // Fills a contiguous float32 or bfloat16 CPU tensor. Throws c10::Error for any other tensor.
@@ -51,7 +50,7 @@ at::ScalarType dtype_of(const ModelSpec& spec);
 // weights are gathered. At other times value() throws c10::Error.
 class Weight {
  public:
-  Weight() = default;  // a handle without a weight; its value is undefined
+  Weight() = default;  // a handle without a weight
   const at::Tensor& value() const;
   operator const at::Tensor&() const { return value(); }  // NOLINT: layers take tensors
   bool defined() const { return holder_ != nullptr; }
@@ -69,13 +68,13 @@ class Weight {
   std::shared_ptr<Holder> holder_;
 };
 
-// The part of a parameter that a rank holds, and whether its gradient is partial.
+// Which part of a parameter a rank holds, and whether its gradient is partial.
 struct Held {
-  // The parameter is split along this dimension, into as many parts as the axis has ranks.
+  // The dimension along which the parameter is split into one part per rank of the axis.
   std::int64_t dimension = 0;
   RankAxis axis;
-  // True if each rank of tp applies the parameter to only a part of the tokens, heads or width. The
-  // gradients are then summed over tp.
+  // True if each rank of tp applies the parameter to only a part of the tokens, heads or width, so
+  // that gradients must be summed over tp.
   bool is_partial_over_tp = false;
 };
 
@@ -91,9 +90,9 @@ class ScopeWeights {
   std::shared_ptr<Lists> lists_ = std::make_shared<Lists>();
 };
 
-// The weights of a scope have values while this object lives. Without fsdp the weights always have
-// values, and this object runs no op. Under fsdp, this object runs one collective for the trained
-// weights, one for the frozen weights, and a view for each weight.
+// Makes the weights of a scope available while this object exists. Under fsdp, runs one collective
+// for the trained weights, one for the frozen weights, and a view for each weight. Without fsdp,
+// runs no op, because the weights are always available.
 class GatheredWeights {
  public:
   explicit GatheredWeights(const ScopeWeights& weights);
@@ -112,9 +111,8 @@ class Parameters {
   // Makes the parameters of a model on one rank.
   Parameters(at::ScalarType dtype, at::Device device) : dtype_(dtype), device_(device) {}
 
-  // Adds a leaf. The leaf requires grad unless weights are frozen. On meta it has no data;
-  // elsewhere its values come from the hash of its name. `sizes` are the sizes of the whole
-  // parameter.
+  // Adds a leaf. The leaf requires grad unless weights are frozen. Its values come from the hash of
+  // its name; on meta it has no data. `sizes` are the sizes of the whole parameter.
   Weight add(const std::string& name, at::IntArrayRef sizes, InitialValues values,
              const Held& held = {});
   // Adds a leaf that requires grad even if weights are frozen.
@@ -129,9 +127,8 @@ class Parameters {
   // Registers a weight that belongs to another scope but is also used in this scope.
   void share(const std::string& scope, const Weight& weight);
 
-  // Replaces every rank's gradients, in place, by gradients of the mean loss of all ranks. Call it
-  // after backward. Every rank runs the same collectives in the same order. Runs no collective if
-  // the layout needs none.
+  // Replaces every rank's gradients, in place, by gradients of the mean loss of all ranks. Call
+  // this after backward, on every rank.
   void finish_gradients() const;
 
   const std::vector<NamedTensor>& list() const { return list_; }                // trained

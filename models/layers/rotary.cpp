@@ -47,15 +47,15 @@ constexpr double kYarnOldContext = 4096.0;
 constexpr double kYarnFastTurns = 32.0;
 constexpr double kYarnSlowTurns = 1.0;
 
-// Returns the fractional index of the pair that makes `num_turns` full turns over the original
-// context length.
+// Returns the index, which may be fractional, of the pair that makes `num_turns` full turns over
+// the original context length.
 double pair_of_turns(double num_turns, double rope_dim) {
   return rope_dim * std::log(kYarnOldContext / (num_turns * 2.0 * std::numbers::pi)) /
          (2.0 * std::log(kYarnTheta));
 }
 
-// High frequencies are kept, and low frequencies are divided by the stretch factor. A frequency in
-// between becomes a weighted mean of its old and its divided value.
+// Keeps high frequencies, and divides low frequencies by the stretch factor. In between, averages
+// the two values.
 std::vector<double> yarn_frequencies(std::int64_t rope_dim) {
   const auto width = static_cast<double>(rope_dim);
   const double low = std::max(std::floor(pair_of_turns(kYarnFastTurns, width)), 0.0);

@@ -29,18 +29,17 @@ struct RotaryAxis {
 // Returns theta^(-2i / head_dim) for each pair i.
 std::vector<double> rotary_frequencies(std::int64_t head_dim, double theta);
 
-// Concatenates the pairs of the axes: all pairs of the first axis, then all pairs of the next. All
-// axes have the same number of positions. On meta the table has no data.
+// Concatenates the pairs of all axes, in the order of the axes. All axes must have the same number
+// of positions. On meta the table has no data.
 RotaryTable make_rotary_table(const std::vector<RotaryAxis>& axes, at::Device device);
 
-// Makes a table from a function: angle(token, pair) returns the angle by which the pair is rotated
-// at the token.
+// Makes a table from a function: angle(token, pair) is the angle by which the pair is rotated at
+// the token.
 RotaryTable make_rotary_table(
     std::int64_t num_tokens, std::int64_t num_pairs,
     const std::function<double(std::int64_t token, std::int64_t pair)>& angle, at::Device device);
 
-// Returns the table's rows for the tokens of spec.rank: all rows if `axis` does not split the
-// tokens.
+// Returns the table's rows for this rank's tokens: all rows if `axis` does not split the tokens.
 RotaryTable rows_of_rank(RotaryTable table, const RankAxis& axis);
 
 // Returns Llama 3.1's table: theta is 5e5, and long wavelengths are stretched.
@@ -52,7 +51,7 @@ inline constexpr double kYarnFactor = 40.0;
 RotaryTable make_yarn_table(std::int64_t num_tokens, std::int64_t rope_dim, at::Device device);
 
 // Rotates x_BSHD in float32 and returns x's dtype. The ops are `view unbind mul mul sub mul mul add
-// stack view`. x must be contiguous within each head. With fused ops, `rematch::rope` replaces all
+// stack view`. Each head of x must be contiguous. With fused ops, `rematch::rope` replaces all
 // these ops.
 at::Tensor apply_rotary(const at::Tensor& x_BSHD, const RotaryTable& table, Ops ops = Ops::kEager);
 

@@ -1,6 +1,6 @@
-// Decides when a region's planned ops run. Either all of them run at the first demand for one of
-// the region's saved tensors, or each demand runs only the missing ops that it needs. Shared by the
-// engine and the simulator.
+// Decides when a region's planned ops run: all at the first demand for a saved tensor of the
+// region, or at each demand only the missing ops that the demand needs. Used by the engine and the
+// simulator.
 #pragma once
 
 #include <algorithm>
@@ -22,9 +22,9 @@ inline ReplayExtent replay_extent(const RegionType& type, Schedule schedule) {
 }
 
 // Returns the number of ops that a re-run with early stop must run. `stop` is the number of ops
-// before the last pack. A later op may write a version that a saved tensor needs; such an op must
-// run too. `each_write` calls its argument with op, storage and version of every write in the
-// region. `is_awaited` returns whether a saved tensor has that storage and at least that version.
+// before the last pack. The result is higher if a later op writes a version that a saved tensor
+// needs. `each_write` calls its argument with op, storage and version of every write in the region.
+// `is_awaited` returns whether a saved tensor has that storage and at least that version.
 template <typename EachWrite, typename IsAwaited>
 std::int32_t stop_behind_writes(std::int32_t stop, const EachWrite& each_write,
                                 const IsAwaited& is_awaited) {

@@ -6,16 +6,16 @@
 namespace rematch {
 namespace {
 
-// Starting a run of unmatched ops costs most. Adding an op to a run of extra ops costs more than
-// adding one to a run of missing ops. The first op that is not the expected one therefore counts as
-// extra. After a skipped branch, ops match again from the second op on.
+// The first unmatched op of a group costs most. An extra op costs more than a missing op. The first
+// op that is not the expected op therefore counts as extra. After a skipped branch, ops match again
+// from the second op on.
 constexpr std::int32_t kFirstMissing = 100;
 constexpr std::int32_t kNextMissing = 1;
 constexpr std::int32_t kFirstExtra = 100;
 constexpr std::int32_t kNextExtra = 80;
-constexpr std::int32_t kNever = 1 << 28;  // a few such costs can be added without overflow
+constexpr std::int32_t kNever = 1 << 28;  // a sum of a few such costs does not overflow
 
-// After this many expected ops in succession the alignment is certain, and the window is dropped.
+// After this many expected ops in succession the alignment is certain, and the window is cleared.
 constexpr std::size_t kSure = 8;
 
 }  // namespace
@@ -87,7 +87,7 @@ OptionalIndex OpAlignment::decide(std::int32_t op) {
     Costs& costs = costs_[place];
     costs.extra = std::min({before.matched + kFirstExtra, before.missing + kFirstExtra,
                             before.extra + kNextExtra, kNever});
-    // index of the planned op that precedes this place in the window
+    // index of the planned op just before this entry of the window
     const std::size_t index = window_ + place - 1;
     const bool is_match = place > 0 && planned_[index] == op;
     costs.matched = is_match ? before_[place - 1].least() : kNever;

@@ -1,6 +1,6 @@
 // Decides which recorded ops a backward pass over one region runs, in which order, and which values
 // are released after each op. Works on integers only: the engine maps values to tensors, and the
-// simulator maps them to bytes. Does not know treatments, or the order of demands (demand.h).
+// simulator maps them to bytes.
 #pragma once
 
 #include <algorithm>
@@ -52,10 +52,10 @@ concept ReplayGraph = requires(const Graph& graph, std::int32_t id, void (*visit
   graph.each_wait(id, visit);
 };
 
-// The state of a planner, apart from the region. Several planners can use the same tables one after
-// another, to save allocations.
+// The state of a planner. Several planners can use the same tables one after another, to save
+// allocations.
 struct ReplayTables {
-  // indexed by value: number of planned reads and of saved tensors not yet demanded
+  // indexed by value: number of planned reads and of undemanded saved tensors
   std::vector<std::int32_t> num_uses;
   std::vector<std::uint8_t> is_there;  // indexed by value
   // indexed by op: whether it still has to run; cleared when the op starts
@@ -90,17 +90,17 @@ class ReplayPlanner {
   void hold(std::int32_t value) { tables_.is_there[value] = kYes; }
   void await(std::int32_t value) { ++tables_.num_uses[value]; }
 
-  // Plans the ops that `saved`, a range of uses, depends on. Existing values end the closure. A
-  // read also needs the in-place writes that made the version that it reads, and a collective needs
-  // its wait.
+  // Plans the ops that `saved`, a range of uses, depends on. Ops that produce existing values are
+  // not planned. A read also needs the in-place writes that made its version, and a collective
+  // needs its wait.
   template <typename Uses>
   void plan_closure(const Uses& saved);
   // Plans the first `num_ops` ops, as a re-run of forward would. Omits ops whose results exist.
-  // Omits an op that was passed to skip() unless `saved` or another planned op depends on it.
+  // Also omits skipped ops, except if `saved` or another planned op depends on them.
   template <typename Uses>
   void plan_prefix(std::int32_t num_ops, const Uses& saved);
-  // Excludes an op from plan_prefix() unless something needs the op. Must be called before
-  // plan_prefix().
+  // Excludes an op from plan_prefix(), which must be called later. The op is planned anyway if
+  // other ops or saved tensors need it.
   void skip(std::int32_t op) {
     tables_.planned[op] = kSkipped;
     has_skipped_ = true;
@@ -111,19 +111,19 @@ class ReplayPlanner {
   bool is_needed(std::int32_t value) const { return tables_.num_uses[value] > 0; }
   std::int32_t num_uses(std::int32_t value) const { return tables_.num_uses[value]; }
 
-  // Returns the planned ops in recorded order. Each call invalidates the list that the previous
-  // call returned.
+  // Returns the planned ops in recorded order. Invalidates the list that the previous call
+  // returned.
   const std::vector<std::int32_t>& list_planned();
-  // Returns only the planned ops that a saved tensor needs.
+  // Returns only the planned ops that the saved tensor needs.
   template <typename Use>
   const std::vector<std::int32_t>& list_missing(const Use& saved);
-  // Returns the same ops as list_missing(), in any order. Stops once it has found more than
-  // `at_most` ops, and returns the ops found so far.
+  // Returns the same ops as list_missing(), in any order. If there are more than `at_most` ops,
+  // returns an incomplete list that is longer than `at_most`.
   template <typename Use>
   const std::vector<std::int32_t>& find_missing(const Use& saved, std::size_t at_most);
 
   void start(std::int32_t op) { tables_.planned[op] = kNo; }
-  // Records a read. Returns whether it was the last read of the value; the value is then released.
+  // Records a read. Returns true if it was the last read, so that the value can be released.
   bool read(std::int32_t value) {
     if (--tables_.num_uses[value] != 0) return false;
     tables_.is_there[value] = kNo;
@@ -137,16 +137,15 @@ class ReplayPlanner {
   }
   void release(std::int32_t value) { tables_.is_there[value] = kNo; }
 
-  // Drops planned ops that nothing needs any more. Considers the ops from index `first` on, and
-  // drops an op if no saved tensor and no later op needs it. Calls `release` with each value that
-  // only dropped ops would have read.
+  // Drops planned ops from index `first` on that no saved tensor and no later op needs. Calls
+  // `release` with each value that only dropped ops would have read.
   template <typename Uses, typename Release>
   void leave_out_unneeded(std::int32_t first, const Uses& saved, Release&& release);
 
  private:
   static constexpr std::uint8_t kNo = 0;
   static constexpr std::uint8_t kYes = 1;
-  // the op is planned, and is in the list that is being built
+  // the op is planned, and is in the current list
   static constexpr std::uint8_t kListed = 2;
   // the op was passed to skip(), and plan_prefix() has not been called yet
   static constexpr std::uint8_t kSkipped = 3;
@@ -263,7 +262,7 @@ const std::vector<std::int32_t>& ReplayPlanner<Graph>::find_missing(const Use& s
     for (const auto& use : graph_.uses(op)) require(use);
     graph_.each_wait(op, [&](std::int32_t wait) { require_op(wait); });
     // A write destroys the previous contents of its storage. Planned ops that read these contents
-    // must therefore run first.
+    // must therefore run before the write.
     graph_.each_written(op, [&](std::int32_t storage, std::int32_t version) {
       graph_.each_reader(op, storage, version, [&](std::int32_t reader) { require_op(reader); });
     });

@@ -47,8 +47,8 @@ std::string title_of(const PointRecord& point) {
          std::to_string(identity.threads);
 }
 
-// True if `other` has no higher peak and is faster beyond doubt. If `other` is the reference of
-// `point`, the verdict on their paired rounds decides. Otherwise their intervals must not overlap.
+// True if `other` has no higher peak and is faster by more than noise. If `other` is the reference
+// of `point`, uses the verdict on their paired rounds. Otherwise their intervals must not overlap.
 bool surely_beats(const ComparedPoint& other, const ComparedPoint& point) {
   if (*measured_peak(*other.point) > *measured_peak(*point.point)) return false;
   const TimeRecord& slower = *point.point->time;
@@ -64,7 +64,7 @@ bool surely_beats(const ComparedPoint& other, const ComparedPoint& point) {
 }
 
 // Sorts by peak, then by time. A point is on the front if it is faster than every earlier point.
-// Points with equal figures are either all on the front or all off it.
+// Points with equal figures are treated alike.
 void mark_front(std::vector<ComparedPoint>& points) {
   const auto figures = [](const ComparedPoint* point) {
     return std::pair(*measured_peak(*point->point), *measured_step(*point->point));

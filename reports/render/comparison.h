@@ -1,5 +1,5 @@
-// Groups a report's points into comparisons. The points of a comparison differ only in policy and
-// schedule. Each point has pointers to the points of policies `none` and `full`.
+// Groups a report's points into comparisons, whose points differ only in policy and schedule. Each
+// point has pointers to the points of policies `none` and `full`.
 #pragma once
 
 #include <chrono>
@@ -16,17 +16,17 @@ namespace rematch {
 // The pointers point into the report, which must outlive this object.
 struct ComparedPoint {
   const PointRecord* point = nullptr;
-  // The point of policy `none`. If there are several, one with the same schedule. Null if the
-  // report has none.
+  // The point of policy `none`, with the same schedule if there are several. Null if the report has
+  // no such point.
   const PointRecord* none = nullptr;
-  // The point of policy `full` with the same schedule. Null if the report has none.
+  // The point of policy `full` with the same schedule. Null if the report has no such point.
   const PointRecord* full = nullptr;
   std::vector<const RepeatRecord*> repeats;  // repeated runs of this point that finished
   Verdict verdict;
-  std::string schedule;  // empty if the policy occurs once, so its name suffices
+  std::string schedule;  // empty if the policy occurs only once
   // True if no other point is at least as good in both peak and time, and better in one of them.
   bool is_on_front = false;
-  // True if another finished point has no higher peak and is faster by more than the noise of both.
+  // True if another finished point has no higher peak and is faster by more than noise.
   bool is_dominated = false;
 
   bool is_baseline() const { return point->policy == "none" || point->policy == "full"; }
@@ -45,7 +45,7 @@ std::string name_of(const PointRecord& point);
 
 std::vector<PolicyComparison> compare_policies(const Report& report);
 
-// Ranks baselines first, then the front, then the rest.
+// Ranks baselines first, then points of the front, then all other points.
 int rank_of(const ComparedPoint& compared);
 
 // Returns the `limit` points with the lowest rank, in the order of `points`.

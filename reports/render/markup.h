@@ -7,8 +7,8 @@
 
 namespace rematch {
 
-// Escapes characters with a meaning in markup. Control characters other than newline, and bytes
-// that are not UTF-8, become U+FFFD, because XML cannot express them.
+// Escapes characters that are special in markup. Control characters except newline, and invalid
+// UTF-8, become U+FFFD, because XML does not allow them.
 std::string escape_markup(std::string_view text);
 
 // Returns the number of bytes of the UTF-8 character at the front of `text`; 0 if `text` is empty

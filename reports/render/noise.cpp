@@ -14,7 +14,7 @@ constexpr std::size_t kMaxNames = 3;  // maximum number of points that one sente
 
 struct Finding {
   const char* quality;
-  const char* words;  // the word that follows the number of points, such as "noisy" in "2 noisy"
+  const char* words;  // text after the number of points, such as "noisy" in "2 noisy"
   const char* advice;
 };
 constexpr const char* kQuieter = "measure again on an idle machine, with more steps and rounds";
@@ -30,7 +30,7 @@ constexpr std::array<Finding, 6> kFindings = {
 struct Findings {
   std::vector<std::string> names;             // names of points whose times are unreliable
   std::map<std::string, int> num_by_quality;  // "noisy"
-  // spread of one process's steps, relative to their median
+  // spread of the steps of one process, relative to their median
   double worst_spread = 0;
   std::size_t num_ratios = 0;
   std::size_t num_unsure = 0;
@@ -71,8 +71,8 @@ std::string control_words(const PolicyComparison& comparison) {
   return words;
 }
 
-// Returns a sentence about unsure ratios, or "". Adds advice only if every point's own times are
-// reliable.
+// Returns a sentence about ratios that may be noise, or "". Adds advice only if the times of every
+// point are reliable.
 std::string ratio_words(const Findings& findings) {
   if (findings.num_unsure == 0) return "";
   const std::string words = format_part(findings.num_unsure, findings.num_ratios) +
@@ -102,8 +102,8 @@ std::string quality_words(const Findings& findings) {
 }  // namespace
 
 bool is_too_noisy(const std::optional<std::array<double, 2>>& ratio_interval) {
-  // Recomputing everything makes a step about a third longer. An interval that extends from a ratio
-  // to twice that ratio is therefore too wide to distinguish any policies.
+  // Recomputing everything makes a step about a third longer. If the upper end of an interval is
+  // twice the lower end, the interval is too wide to distinguish policies.
   constexpr double kWidest = 2;
   if (!ratio_interval) return false;
   const auto [low, high] = *ratio_interval;

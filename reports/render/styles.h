@@ -8,7 +8,7 @@
 
 namespace rematch {
 
-// Pairs of (file name up to its dot, text).
+// Pairs of a file's name without its extension and the file's text.
 const std::vector<std::pair<std::string_view, std::string_view>>& embedded_styles();
 const std::vector<std::pair<std::string_view, std::string_view>>& embedded_scripts();
 

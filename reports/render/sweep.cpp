@@ -9,7 +9,7 @@
 namespace rematch {
 namespace {
 
-// The properties of a comparison by name, such as "dtype". Any property may become an axis.
+// The properties of a comparison by name, such as "dtype". Properties that vary become axes.
 using Settings = std::map<std::string, std::string>;
 
 Settings settings_of(const PointIdentity& identity) {
@@ -57,8 +57,8 @@ bool follows_from(const std::string& name, const std::string& leader,
   return true;
 }
 
-// Orders axes by their number of values, the largest first. Axes with the same number of values are
-// ordered by name, with "tokens" first. The seed is always last.
+// Orders axes by their number of values, the largest first; then "tokens" first, then by name. The
+// seed is always last.
 bool leads(const SweepAxis& left, const SweepAxis& right) {
   const auto rank = [](const SweepAxis& axis) {
     const int kind = axis.name == kSeedAxis ? 2 : axis.name == "tokens" ? 0 : 1;
@@ -100,7 +100,7 @@ std::string words_at(const SweepModel& model, const Settings& settings) {
   return words.empty() ? model.heading : words;
 }
 
-// Returns the part that the titles of all comparisons share.
+// Returns the text that the titles of all comparisons share.
 std::string common_words(const std::vector<Settings>& all) {
   std::string words;
   for (const auto& [name, value] : all.front()) {
@@ -148,7 +148,8 @@ SweepCell cell_of(const ComparedPoint& compared, const PointRecord* reference) {
   return cell;
 }
 
-// Collects policies in the order of their first appearance, with schedules if a policy has several.
+// Collects policies in the order in which they first appear, with schedules if a policy has
+// several.
 void name_policies(SweepModel& model) {
   std::map<std::string, std::set<Schedule>> schedules;
   for (const SweepShape& shape : model.shapes) {

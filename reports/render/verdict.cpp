@@ -15,7 +15,7 @@ namespace {
 // If activations are less than this share of the peak, checkpointing cannot noticeably lower the
 // peak.
 constexpr double kNegligibleShare = 0.01;
-// Lists holders, largest first, until together they hold this share of the peak.
+// Lists the largest holders that together hold this share of the peak.
 constexpr double kMaxShareOfPeak = 0.8;
 
 double share(Bytes part, Bytes whole) {
@@ -39,12 +39,11 @@ std::string held_there(const MemoryRecord& memory) {
   return "in " + describe_place(memory) + (holders.empty() ? "" : ", held by " + holders);
 }
 
-// Returns text such as " for 23 % more time", or says why the cost in time is unknown.
+// Returns text such as " for 23 % more time", or the reason why the time is unknown.
 std::string price(const PointRecord& point) {
   if (!point.time || !point.time->ratio) return "; time not measured";
   const StepRatioRecord& ratio = *point.time->ratio;
-  // Names the reference of the ratio unless it is `none`. Another policy is the reference if `none`
-  // has no time.
+  // Names the reference of the ratio if it is not `none`, which happens if `none` has no time.
   const std::string than = ratio.reference == "none" ? "" : " than " + ratio.reference;
   if (ratio.verdict == "slower") {
     return " for " + format_percent(ratio.ratio - 1) + " more time" + than;
@@ -56,7 +55,7 @@ std::string price(const PointRecord& point) {
   return is_too_noisy(ratio.interval) ? "; too noisy to measure" : "; time unsure";
 }
 
-// True if the point recomputes at least as many ops of every class as `full` does.
+// True if the point recomputes at least as many ops as `full`, in every class.
 bool recomputes_as_much(const PointRecord& point, const PointRecord& full) {
   if (!point.counts || !full.counts) return false;
   if (point.counts->counted_steps != full.counts->counted_steps) return false;
@@ -77,7 +76,7 @@ std::string describe_difference(const ParityRecord& parity) {
   return text;
 }
 
-// Returns the verdict on a point whose figures are unusable; absent for other points.
+// Returns the verdict on a point without usable figures; absent for other points.
 std::optional<Verdict> judge_validity(const PointRecord& point) {
   if (point.status == PointStatus::kSkipped) {
     return Verdict{VerdictKind::kFailed, "SKIPPED: " + point.reason};
@@ -170,8 +169,8 @@ std::string describe_holders(const HeldBytes& held, Bytes peak) {
   for (const auto& [holder, bytes] : holders) {
     if (bytes.count == 0 || share(explained, peak) >= kMaxShareOfPeak) break;
     text += text.empty() ? "" : ", ";
-    // Other bytes are called "temporaries". They are the batch, the logits and the results that
-    // backward does not need.
+    // All other bytes are called "temporaries": the batch, the logits and the results that backward
+    // does not need.
     const bool is_other = holder == Holder::kOther;
     text += is_other ? "temporaries" : as_words(to_string(holder));
     text += " " + format_percent(share(bytes, peak));

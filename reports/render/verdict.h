@@ -1,5 +1,5 @@
 // Explains a point's figures in words: whether the policy saves memory, what it costs in time, and
-// why. Pure. Bytes and counts decide the verdict; times only show what the policy costs.
+// why. Pure. The verdict depends on bytes and counts, not on times.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@ namespace rematch {
 
 enum class VerdictKind : std::uint8_t {
   kFailed,       // the point did not finish
-  kDifferent,    // the point's bits differ from the reference's, or were not proven equal
+  kDifferent,    // bits differ from the reference's, or the comparison proves nothing
   kMiscounted,   // executed ops differ from the ops that the plan predicts
   kReference,    // the point with which other points are compared
   kNoReference,  // the report contains no reference point
   kFits,         // the point finished, but the reference did not
   kNoEffect,     // the plan changes nothing
   kLowersPeak,
-  kNothingAgainstFull,  // lowers the peak, but `full` reaches it too and runs no more ops
+  kNothingAgainstFull,  // lowers the peak, but `full` has a peak as low and runs no more ops
   kSavesNothing,  // the peak equals the reference's, although activations are part of the peak
   kCannotLower,   // the peak equals the reference's, and no policy can lower it
   kRaisesPeak,
@@ -30,7 +30,7 @@ struct Verdict {
 };
 
 // `none` and `full` are the points of these policies with the same model, data and device; null if
-// the report lacks them. `full` has the same schedule.
+// the report has no such points. `full` has the same schedule.
 Verdict judge_point(const PointRecord& point, const PointRecord* none, const PointRecord* full);
 
 // Returns the bytes of the peak that no policy can remove: everything except saved and recomputed
@@ -41,8 +41,8 @@ Bytes out_of_reach(const MemoryRecord& memory);
 // phase was not recorded.
 std::string describe_place(const MemoryRecord& memory);
 
-// Returns the largest holders at the peak that together make up most of it: "parameters 62 %,
-// gradients 31 %".
+// Returns the largest holders at the peak, which make up most of it: "parameters 62 %, gradients 31
+// %".
 std::string describe_holders(const MemoryRecord& memory);
 std::string describe_holders(const HeldBytes& held, Bytes peak);
 

@@ -1,1 +1,1 @@
-"""The checks of scripts/check. Each module's run(tree) returns (what it examined, problems)."""
+"""The checks of scripts/check. The function run(tree) of each module returns (text about what it checked, problems)."""

@@ -10,9 +10,8 @@ from checks.tree import problems_of_each
 
 FLAGS = ["-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Winvalid-pch", "-I."]
 
-# Sets of headers that many other headers include and that take most of the compile time. Each set is precompiled once.
-# For each header, the check uses the first set of which the header includes every member, directly or not. So a
-# precompiled set cannot hide that an include is missing.
+# Sets of headers that take most of the compile time. Each set is precompiled once. A header is checked with the first
+# set whose headers it includes completely, so a precompiled set cannot hide a missing include.
 COMMON = (
     ("torch/csrc/distributed/c10d/ProcessGroup.hpp",),
     ("ATen/core/dispatch/Dispatcher.h",),
@@ -45,8 +44,8 @@ def run(tree):
 
 
 def torch_flags(tree):
-    """Returns compiler flags for LibTorch: the LibTorch that the configured build found, or else the one that
-    scripts/setup unpacks. Returns [] if there is none."""
+    """Returns compiler flags for the LibTorch of the configured build, or else of scripts/setup. Returns [] if there is
+    none."""
     cache = tree.root / "build" / "dev" / "CMakeCache.txt"
     found = re.search(r"^LIBTORCH_ROOT:PATH=(.*)$", cache.read_text(), re.M) if cache.exists() else None
     include = (tree.root / (found[1] if found else ".libtorch")) / "torch" / "include"
@@ -65,7 +64,7 @@ def system_headers(tree, name):
 
 
 class Precompiled:
-    """The precompiled headers of the sets in COMMON. Each set is compiled when it is first needed."""
+    """The precompiled sets of COMMON. Each set is compiled when it is first needed."""
 
     def __init__(self, tree, torch):
         self.tree = tree
@@ -101,9 +100,9 @@ class Precompiled:
 
 
 def chains_of(tree, names, kind_of):
-    """Groups the headers into as few chains as possible. In a chain, each header includes the header before it,
-    directly or not, and both use the same precompiled set. So each header is preceded only by headers that it includes
-    itself, and one compilation checks the whole chain. Uses Fulkerson's reduction of Dilworth's theorem to matching."""
+    """Groups the headers into as few chains as possible. In a chain, each header includes the previous header, directly
+    or indirectly, and all use the same precompiled set. One compilation can therefore check the whole chain. Uses
+    Fulkerson's reduction of Dilworth's theorem to matching."""
     before = {}
 
     def take_one_before(name, seen):

@@ -5,7 +5,7 @@ in rematch_public_headers()."""
 import posixpath
 import re
 
-# External libraries, recognised by the paths of their headers. The first match counts.
+# External libraries, recognised by the paths of their headers. The first match is used.
 LIBRARIES = [
     ("cuda", r"(c10|ATen)/cuda/|ATen/native/cuda/|cuda|cublas|cooperative_groups|cub/|curand"),
     ("nccl", r"nccl\.h|torch/csrc/distributed/c10d/ProcessGroupNCCL"),
@@ -27,8 +27,8 @@ LIBRARIES = [
 EVERY_LIBRARY = [name for name, _ in LIBRARIES]
 
 # Maps each part to (other parts that it may include, external libraries that it may include). The name of a part is a
-# path. A file belongs to the part with the longest name that is a prefix of the file's path. It may always include its
-# own part and the standard library.
+# path. A file belongs to the part with the longest name that is a prefix of the file's path. A file may always include
+# headers of its own part and of the standard library.
 PARTS = {
     "policies/base": ([], ["json", "openssl"]),
     "policies/trace": (["policies/base"], []),
@@ -83,7 +83,7 @@ def run(tree):
 
 
 def version_macros(tree):
-    """Returns uses of LibTorch's version numbers outside VERSIONS_HEADER, the only header that may use them."""
+    """Returns all uses of LibTorch's version numbers outside VERSIONS_HEADER."""
     return [f"{name}:{number}: only {VERSIONS_HEADER} may use LibTorch's version numbers: define a named constant there"
             for name in tree.code() if name != VERSIONS_HEADER
             for number, line in enumerate(tree.lines(name), 1) if VERSION_MACRO.search(line)]

@@ -1,5 +1,5 @@
-"""Checks that every type at namespace scope has a unique name. Two types with the same name in one binary are undefined
-behaviour that no compiler reports."""
+"""Checks that every type at namespace scope has a unique name. Compilers do not report two types with the same name in
+one binary, which is undefined behaviour."""
 
 import re
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws comments, printed strings and sentences of READMEs at random, for a reader who judges each without its context.
+"""Draws random comments, printed strings and sentences of READMEs, so that a reader can judge them without context.
 
 Usage: scripts/checks/sample_sentences.py SEED [--count 200] [--of comments|strings|readmes] [--under FOLDER]...
 

@@ -8,12 +8,12 @@ import tokenize
 
 CPP = (".h", ".cpp", ".cu", ".cuh")
 HASH = (".sh", ".cmake", "CMakeLists.txt")
-# Strings and comments with fewer words than this are not sentences, so they are skipped.
+# Shorter strings and comments are not sentences, so they are skipped.
 MIN_WORDS_OF_STRING, MIN_WORDS_OF_COMMENT = 4, 2
 
 _CPP_TOKEN = re.compile(r'''//[^\n]*|/\*.*?\*/|R"([^()\\ ]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+\'''', re.DOTALL)
 _CODE_IN_COMMENT = re.compile(r"^(clang-format|namespace|NOLINT|IWYU|noqa|type:|pragma|shellcheck|!)")
-# A C++ program inside a shell script has these lines.
+# Shell scripts may contain a C++ program between these lines.
 _PREPROCESSOR = re.compile(r"\s*#(if|ifdef|ifndef|elif|else|endif|include|define)\b")
 _NAME_OF_TEST = re.compile(r"\b(TEST_CASE|REMATCH_LAYOUT_TEST|SECTION|INFO|FAIL|hazard)\(\s*$")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`*\[])")
@@ -45,7 +45,7 @@ def comments(name, text):
 
 def strings(name, text):
     """Returns (line, string) for each string literal of at least MIN_WORDS_OF_STRING words. Joins adjacent literals.
-    Of a test, only its names and messages are returned: its other strings are inputs, or pieces of a product's text."""
+    From tests, returns only names and messages."""
     is_test = name.startswith("tests/")
     if name.endswith(CPP):
         found = _cpp_strings(text, is_test)
@@ -59,7 +59,7 @@ def strings(name, text):
 
 
 def readme_sentences(text):
-    """Returns (line, sentence) for each sentence of a Markdown file outside of code, tables and headings."""
+    """Returns (line, sentence) for each sentence of a Markdown file. Skips code, tables and headings."""
     found, paragraph, start, in_code = [], [], 0, False
 
     def finish():
@@ -82,7 +82,7 @@ def readme_sentences(text):
 
 
 def is_python(name, text):
-    """Returns whether the file can be parsed as Python. Templates of Python files cannot."""
+    """Returns whether the file is valid Python. Templates of Python files are not."""
     if not (name.endswith(".py") or text.startswith("#!/usr/bin/env python")):
         return False
     try:

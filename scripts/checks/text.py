@@ -1,6 +1,5 @@
-"""Checks for non-ASCII characters, large files, paths that exist on only one machine, and unfinished work. Checks for
-plain English as far as a program can: how comments begin, and how long the sentences of Markdown files are. Warns about
-commits with long subjects."""
+"""Checks for non-ASCII characters, large files, paths that exist on only one machine, and unfinished work. Checks how
+comments begin, and how long the sentences of Markdown files are. Warns about commits with long subjects."""
 
 import re
 
@@ -11,7 +10,7 @@ MAX_BYTES = 200 * 1024
 # Files that may be larger, each with the reason.
 LARGE_FILES = {"models/data/text.txt": "the public-domain text that Llama trains on",
                "reports/results/gpu/h200/front_llama3_1b.report.json": "a front holds every plan that was measured"}
-# Reports of runs on a GPU are kept in full, because a GPU may not be available again for a long time.
+# Reports from GPUs are kept in full, because it may take long until a GPU is available again.
 LARGE_FOLDER = "reports/results/gpu/"
 MAX_REPORT_BYTES = 1 << 20
 BINARY = (".png",)

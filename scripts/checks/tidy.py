@@ -10,7 +10,6 @@ from checks.tree import find_tool, problems_of_each, run_command
 
 PARTS = ("policies/", "reports/", "models/scope/", "models/preset/")
 # Checks that run only with --deep: the static analyzer, and checks for typical mistakes with C macros and C strings.
-# They take more than a third of a full run.
 DEEP_CHECKS = ("clang-analyzer-*", "bugprone-assert-side-effect", "bugprone-multiple-statement-macro",
                "bugprone-not-null-terminated-result", "bugprone-stringview-nullptr", "bugprone-suspicious-string-compare")
 # Limits how far the analyzer explores a function. Clang's default is 225000.
@@ -41,8 +40,8 @@ def run(tree):
 
 def units_of(tree):
     """Joins sources into larger compilation units, as CMake's unity builds do. Returns a map from each unit to its
-    sources. Joined sources parse their headers only once, which saves two thirds of the time. A unit contains the text
-    of its sources, instead of including them, because the analyzer skips functions outside the main file."""
+    sources. This saves two thirds of the time, because headers are parsed only once. A unit contains the text of its
+    sources, because the analyzer skips functions in included files."""
     database = tree.root / "build" / "tidy" / "compile_commands.json"
     folder = tree.root / "build" / "tidy" / "units"
     shutil.rmtree(folder, ignore_errors=True)
@@ -55,7 +54,7 @@ def units_of(tree):
         if sources:
             unit = folder / f"{len(units)}.cpp"
             unit.parent.mkdir(exist_ok=True)
-            # Appends the compile command as a comment, so that the fingerprint of the unit depends on the command too.
+            # Appends the compile command as a comment, so that the unit's fingerprint also depends on the command.
             lines = [line for source in sources for line in tree.lines(source)]
             unit.write_text("\n".join([*lines, f"// {entry['command']}"]) + "\n")
             units[os.path.relpath(unit, tree.root)] = sources

@@ -1,4 +1,4 @@
-"""The checkout that is checked: its files, their includes, and a cache of what has passed before."""
+"""The checkout that is checked: its files, their includes, and a cache of passed checks."""
 
 import concurrent.futures
 import functools
@@ -71,8 +71,7 @@ class Tree:
 
 
 def find_tool(name, major):
-    """Returns the tool's command for this major version. Raises Skipped if this version is not installed, because other
-    versions format and warn differently."""
+    """Returns the command of the tool's required major version. Raises Skipped if this version is not installed."""
     for candidate in (f"{name}-{major}", name):
         if shutil.which(candidate):
             version = subprocess.run([candidate, "--version"], capture_output=True, text=True).stdout
@@ -87,7 +86,7 @@ def run_command(command, cwd):
 
 
 def problems_of_each(tree, check, items, fingerprints, examine):
-    """Runs examine(item), which returns problems, in parallel. Skips an item that passed before with the same
+    """Runs examine(item), which returns problems, in parallel. Skips items that passed before with the same
     fingerprint."""
     store = tree.root / "build" / "checks" / f"{check}.json"
     passed = set(json.loads(store.read_text())) if store.exists() else set()

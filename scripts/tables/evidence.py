@@ -1,9 +1,9 @@
-"""Reads the measurements of GPUs from reports/results/gpu: reports, and the verdict of each question.
+"""Reads the measurements of GPUs from reports/results/gpu.
 
-Each kind of card has its own folder, so here the name of a question is KIND/NAME. There are three kinds of file:
-NAME.report.json is a report of `rematch run` (schema rematch.report), pytorch_NAME.report.json is a report of
-pytorch_steps.py, and NAME.json is the verdict of question NAME. The verdict contains the last lines of the command's
-output. If a report was not kept, its figures are known only from these lines."""
+A question is a command that was run on a GPU. Each kind of GPU has a folder KIND, so a question's name here is
+KIND/NAME. There are three kinds of file: NAME.report.json is a report of `rematch run` (schema rematch.report),
+pytorch_NAME.report.json is a report of pytorch_steps.py, and NAME.json is the verdict of question NAME, with the last
+lines of the command's output. If a report was not kept, its figures are known only from these lines."""
 
 import json
 import pathlib
@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 
 NOT_KEPT = "report not kept"
-# Smaller models only ran to count kernels, so their times say nothing about models at full size.
+# Smaller models were run only to count kernels, so their times are not tabulated.
 MIN_DIM = 512
 OF_STEPS = ("step_ns", "num_samples", "ratio", "interval", "reference", "mfu")
 OF_PEAKS = ("predicted", "requested", "allocated", "reserved")
@@ -45,7 +45,7 @@ class Point:
     reserved: int | None = None
     timed_allocated: int | None = None
     timed_reserved: int | None = None
-    # Other questions whose output contained some of the point's fields. Used only if the point's report was not kept.
+    # Other questions whose output had some of the point's fields. Empty if the point's report was kept.
     also: list = field(default_factory=list)
 
     def key(self):
@@ -55,10 +55,10 @@ class Point:
 @dataclass
 class Evidence:
     points: list = field(default_factory=list)
-    pytorch: dict = field(default_factory=dict)  # maps a question to the report that pytorch_steps.py wrote for it
-    ceilings: dict = field(default_factory=dict)  # maps a question to the report that ceilings.py wrote for it
+    pytorch: dict = field(default_factory=dict)  # maps a question to its report from pytorch_steps.py
+    ceilings: dict = field(default_factory=dict)  # maps a question to its report from ceilings.py
     verdicts: dict = field(default_factory=dict)  # maps a question to its verdict, NAME.json
-    predicted: dict = field(default_factory=dict)  # maps a card to the entries of its predicted.json
+    predicted: dict = field(default_factory=dict)  # maps a kind of GPU to the entries of its predicted.json
     fronts: dict = field(default_factory=dict)  # maps a question to its measured front
 
 
@@ -99,7 +99,7 @@ def size_of(model, dimensions):
 
 
 def points_of_report(question, report):
-    """Returns the report's points. Returns no points for the dry device, whose times mean nothing."""
+    """Returns the report's points. Returns [] for the dry device, whose times are meaningless."""
     if (report["environment"].get("device") or "").startswith("dry "):
         return []
     return [point_of(question, report, entry) for entry in report["points"]
@@ -145,12 +145,12 @@ def flag(words, name, default=None):
 
 
 def add_points_of_lost_reports(evidence):
-    """Adds points whose reports were not kept, with the figures that verdicts quote. Only for models at full size.
-    Omits a step time or peak that a kept report also has."""
+    """Adds the points of models at full size whose reports were not kept. Their figures come from the verdicts. Omits a
+    step time or peak that is also in a report."""
     timed = {point.key() for point in evidence.points if point.step_ns is not None}
     weighed = {point.key() for point in evidence.points if point.requested is not None}
     lost = {}
-    # most precise source first: later sources only fill gaps
+    # the most precise source comes first, and later sources only fill gaps
     sources = [points_of_pytorch, points_of_findings, points_of_tails]
     for point in [point for source in sources for point in source(evidence)]:
         merge(lost, point)
@@ -163,7 +163,7 @@ def add_points_of_lost_reports(evidence):
 
 
 def points_of_pytorch(evidence):
-    """Yields the points of rematch that reports of pytorch_steps.py quote for comparison."""
+    """Yields the points of rematch that reports of pytorch_steps.py contain for comparison."""
     for question, report in evidence.pytorch.items():
         settings = report["settings"]
         for entry in report["rematch"]:
@@ -217,7 +217,8 @@ def points_of_tails(evidence):
 
 
 def merge(points, new):
-    """Merges what several sources say about one point. A later source only fills fields that are still None."""
+    """Merges the fields that several sources give for one point. A later source only fills fields that are still
+    None."""
     old = points.setdefault(new.key(), new)
     old.status = new.status if old.step_ns is None else old.status
     if new.question not in (old.question, *old.also):

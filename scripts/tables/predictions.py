@@ -1,5 +1,5 @@
-"""Predicts step times that were also measured on a GPU: once from a profile of the same card, and once from the card's
-data sheet."""
+"""Predicts step times that were also measured on a GPU: once from a profile of this GPU, and once from its data
+sheet."""
 
 import json
 import pathlib
@@ -18,7 +18,7 @@ def profiles_in(folder):
 
 
 def command_of(program, profile, policies, source):
-    """`source` contains the flags that say where op times come from."""
+    """`source` contains the flags that select the source of op times."""
     dimensions = profile["dimensions"]
     return [str(program), "predict", "--model", profile["model"], "--batch", str(dimensions["batch"]),
             "--tokens", str(dimensions["tokens"]), "--dtype", profile["dtype"], "--policy", ",".join(policies),
@@ -32,8 +32,8 @@ def predict(program, profile, policies, source):
 
 
 def measured_policies(points, profile, card):
-    """Returns (size, policies). The policies are those whose step time was measured on this card for the profile's
-    model and size, in the order of the points."""
+    """Returns (size, policies). The policies were timed on this kind of GPU with the profile's model and size, and are
+    in the order of the points."""
     batch, tokens = profile["dimensions"]["batch"], profile["dimensions"]["tokens"]
     size = f"{tokens:,}" if batch == 1 else f"{batch} x {tokens:,}"
     found = [point.policy for point in points
@@ -43,7 +43,7 @@ def measured_policies(points, profile, card):
 
 
 def write_all(program, results, evidence):
-    """Writes predictions into the folder of every card that has a profile, as file FILE. Returns the paths."""
+    """Writes predictions to FILE in the folder of every kind of GPU that has a profile. Returns the paths."""
     written = []
     for folder in sorted(path for path in pathlib.Path(results).iterdir() if path.is_dir()):
         entries = []

@@ -1,13 +1,11 @@
-"""Checks every GPU figure that a README quotes. The figure must equal a cell of a table that is made from committed
-reports.
-
+"""Checks that every GPU figure in a README equals a cell of a table that is made from committed reports.
 quoted_figures.json lists the quoted figures. In each entry, `text` is the sentence with the figures, exactly as in the
 README. Either `cells` names the source of each figure as [figure, table, row, column], or `not_of_a_gpu` says what the
-figures are instead."""
+figures are."""
 
 import re
 
-# A paragraph or table row is about a GPU if it or the table's header contains one of these words.
+# A paragraph or table row is about a GPU if it contains one of these words, or if the table's header does.
 WORDS = re.compile(r"\b(H100|H200|L40S|A100|B200|GPU|MFU)s?\b|\bCUDA\b|PyTorch eager|torch\.compile")
 # A figure is a number with a unit, or a decimal fraction. Version numbers and parts of names are not figures.
 UNITS = r"\s?(?:ms|us|ns|s|GB/s|TFLOP/s|TFLOP|GB|GiB|MiB|MB)\b|\s?%"
@@ -52,13 +50,13 @@ def value_of(figure):
     return float(digits), len(digits.partition(".")[2])
 
 
-# Converts units of figures to the units of table cells, which are ms and bytes.
+# Converts units of figures to the units of cells, ms and bytes.
 SCALES = {"s": 1e3, "GB": 1e9, "MB": 1e6, "GiB": 2 ** 30, "MiB": 2 ** 20}
 
 
 def is_rounded(figure, cell):
-    """Returns whether the figure equals the cell's number, converted to the figure's unit and rounded to the figure's
-    number of digits. Ignores the cell's sign, because a README says in words whether a value is higher or lower."""
+    """Returns whether the figure equals the cell's number in the figure's unit, rounded to the figure's digits. Ignores
+    the sign, because a README writes "higher" or "lower"."""
     value, digits = value_of(figure)
     number = re.match(r"[\d,]+\.?\d*", cell.lstrip("+-"))
     if not number:
@@ -102,8 +100,8 @@ def covers(shown, figure):
 
 
 def problems_of_quotes(texts, entries, tables):
-    """`texts` maps README paths to their text. Requires that every figure about a GPU has an entry, and that every
-    entry is true."""
+    """`texts` maps README paths to their text. Checks that every figure about a GPU has an entry, and that every entry
+    is correct."""
     problems = [problem for entry in entries for problem in problems_of_entry(entry, texts, tables)]
     for file, text in texts.items():
         listed = [entry["text"] for entry in entries if entry["file"] == file]

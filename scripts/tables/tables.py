@@ -1,4 +1,4 @@
-"""The tables of measured figures. Every table is computed from an Evidence and nothing else."""
+"""The tables of measured figures, computed from an Evidence."""
 
 import re
 import statistics
@@ -14,7 +14,7 @@ GB = 10 ** 9
 @dataclass
 class Table:
     columns: list
-    rows: dict  # maps the key of a row to its cells; quoted_figures.json names rows by these keys
+    rows: dict  # maps the key of a row to its cells; quoted_figures.json uses these keys
 
     def markdown(self):
         if not self.rows:
@@ -51,7 +51,7 @@ def ratio_of(point):
     if point.ratio is None:
         return ""
     interval = f" ({point.interval[0]:.3f} to {point.interval[1]:.3f})" if point.interval else ""
-    if not point.is_kept:  # the report was not kept, and the command's output has only two digits
+    if not point.is_kept:  # the report was not kept, and the printed ratio has only two digits
         interval = f" ({point.interval[0]:.2f} to {point.interval[1]:.2f})" if point.interval else ""
         return f"{point.ratio:.2f}{interval} of {point.reference}"
     return f"{point.ratio:.3f}{interval} of {point.reference}"
@@ -72,7 +72,7 @@ def key_of(point):
 
 
 def steps(evidence):
-    """Tabulates step times. Points whose report was not kept have no number of samples."""
+    """Tabulates step times. The number of samples is unknown if a report was not kept."""
     columns = ["card", "model", "tokens", "policy", "ops", "attention", "step, ms", "samples", "time / reference", "MFU",
                "allocated while timed", "reserved while timed", "report"]
     rows = {}
@@ -87,8 +87,7 @@ def steps(evidence):
 
 
 def peaks(evidence):
-    """Tabulates peaks: predicted bytes, bytes that tensors requested, and bytes that the allocator allocated and
-    reserved for them."""
+    """Tabulates peaks: predicted, requested by tensors, and allocated and reserved by the allocator."""
     columns = ["card", "model", "tokens", "policy", "ops", "predicted", "requested", "allocated", "reserved", "report"]
     rows = {}
     for point in in_order(filter(is_full_size, evidence.points)):
@@ -102,8 +101,8 @@ def peaks(evidence):
 
 
 def comparable(evidence, report):
-    """Yields our points that can be compared with a report of pytorch_steps.py: the points that the report quotes, and
-    points with fused ops that were measured on the same card."""
+    """Yields our points that can be compared with a report of pytorch_steps.py: the points in the report, and points
+    with fused ops that were measured on the same GPU."""
     model, dimensions = report["settings"]["model"], report["settings"]["dimensions"]
     card = card_of((report.get("environment") or {}).get("device"))
     uuid = (report.get("environment") or {}).get("device_uuid")
@@ -123,8 +122,8 @@ def comparable(evidence, report):
 
 
 def beside_pytorch(evidence):
-    """Tabulates our step times divided by the rivals' step times. Both were measured alternately, or in one run on the
-    same card."""
+    """Tabulates our step times divided by the step times of other systems. Both were measured alternately, or in one
+    run on the same GPU."""
     columns = ["card", "model", "policy", "our ops", "rematch, ms", "PyTorch eager, ms", "over eager", "torch.compile, ms",
                "over compile", "peak", "eager's peak", "compile's peak", "report"]
     rows = {}
@@ -153,7 +152,7 @@ def missing(report, variant, policy):
 
 
 def rivals_table(evidence):
-    """Tabulates how each rival ended, and how long compiling took."""
+    """Tabulates how the run of each other system ended, and how long compiling took."""
     columns = ["model", "rival", "policy", "ended", "form", "first step, s", "graph breaks", "report"]
     rows = {}
     for question, report in evidence.pytorch.items():
@@ -168,7 +167,7 @@ def rivals_table(evidence):
 
 
 def ended(rival):
-    """Returns how the rival ended, short enough for a cell. If it failed, the rival's report has the whole reason."""
+    """Returns how the other system's run ended, short enough for a cell."""
     if rival["status"] in ("ok", "oom"):
         return {"ok": "ok", "oom": "out of memory"}[rival["status"]]
     reason = re.sub(r"[|\s]+", " ", rival["reason"] or "")
@@ -180,7 +179,7 @@ BANDWIDTH = re.compile(r"^(?:bandwidth: )?(?P<kernel>.+?): (?P<rate>[\d.]+) GB/s
 
 
 def bandwidth(evidence):
-    """Tabulates the bandwidth of kernels: the bytes that a kernel must move at least, divided by the kernel's time."""
+    """Tabulates the bandwidth of kernels: the minimum bytes that a kernel must move, divided by its time."""
     columns = ["kernel", "GB/s", "share of the card's", "target 0.8", "report"]
     rows = {}
     for question, verdict in evidence.verdicts.items():
@@ -223,10 +222,10 @@ def predicted(evidence):
     return Table(columns, rows)
 
 
-# This table omits findings about bytes, because table `peaks` has them.
+# Omits findings about bytes, which are in table `peaks`.
 def fronts(evidence):
-    """Tabulates the plans that a search chose, and its baselines. The same run took the profile and measured the
-    plans."""
+    """Tabulates the plans that searches chose, and their baselines. Each plan was measured in the same run as the
+    profile."""
     columns = ["card", "model", "tokens", "plan", "peak, predicted", "peak, measured", "step, predicted, ms",
                "step, measured, ms", "interval", "error", "report"]
     rows = {}
@@ -252,8 +251,8 @@ LONG_NUMBER = re.compile(r"\d+\.\d{4,}")
 
 
 def questions(evidence):
-    """Tabulates the questions that were asked, with their verdicts. Column `code` has the commit, or the hash of the
-    sources if an older verdict recorded only that."""
+    """Tabulates the questions with their verdicts. Column `code` is the commit or, in older verdicts, the hash of the
+    sources."""
     columns = ["question", "what it asks", "result", "code"]
     rows = {}
     for question, verdict in evidence.verdicts.items():
@@ -275,13 +274,12 @@ def code_of(verdict):
 # Published figures of FastVideo PR 1410 for Wan 1.3B on one H100: seconds per step and peak in GB.
 PUBLISHED = {"full": (4.19, 26.82), "attn_only": (3.75, 28.88)}
 WAN_SIZES = ("31,200", "72,000")
-# Attention kernels in order of preference. The first is the kernel that a user gets by default.
+# Attention kernels in order of preference. The first is the default.
 WAN_ATTENTION = ("cudnn", "flash", "efficient", "math", None)
 
 
 def published_wan(evidence):
-    """Tabulates FastVideo's published run of Wan 1.3B and our runs. The publication does not say which of two sizes it
-    used, so our runs cover both."""
+    """Tabulates FastVideo's published run of Wan 1.3B and our runs of both sizes that it may have used."""
     runs = [(size, ops) for size in WAN_SIZES for ops in ("eager", "fused")]
     columns = ["FastVideo PR 1410", "published", *(f"{size} tokens, {ops} ops" for size, ops in runs)]
     points = [point for point in in_order(evidence.points)

@@ -25,8 +25,8 @@ struct Case {
   Tensors constants = {};                        // further inputs, without a gradient
 };
 
-// The widths are not divisible by the size of a block of threads. There are more than kRowsInBlock
-// rows.
+// The widths are not divisible by the number of threads in a block, and there are more than
+// kRowsInBlock rows.
 std::vector<Case> cases() {
   const auto angle = at::randn({5, 1, 9});
   return {
@@ -63,7 +63,7 @@ Tensors run(const Case& which, const Tensors& values, at::ScalarType dtype, at::
   return results;
 }
 
-// `tolerance` is a fraction of the largest element, equal to a few roundings of the dtype.
+// `tolerance` is a few rounding errors of the dtype, relative to the largest element.
 void check_case(const Case& which, at::ScalarType dtype, double tolerance) {
   CAPTURE(which.name, dtype);
   Tensors values;

@@ -1,5 +1,5 @@
-// Runs the CUDA kernels of the fused ops on the CPU, thread by thread, and compares their values
-// with formulas in double. Tests accesses of 16 bytes and accesses of single elements.
+// Runs the CUDA kernels of the fused ops on the CPU, thread by thread, and compares their results
+// with formulas in double. Covers accesses of 16 bytes and of single elements.
 #include <cuda_bf16.h>
 #include <cuda_runtime_api.h>
 
@@ -43,7 +43,7 @@ struct Type<__nv_bfloat16> {
 double number(double value) { return value; }
 double number(__nv_bfloat16 value) { return static_cast<double>(__bfloat162float(value)); }
 
-// An array that begins at a multiple of 16 bytes. If shifted, it begins one element later.
+// An array that begins at a multiple of 16 bytes or, if shifted, one element later.
 template <typename T>
 class Elements {
  public:
@@ -67,7 +67,7 @@ Elements<T> random_elements(std::size_t size, bool shifted = false) {
   return made;
 }
 
-// Returns the largest deviation from the formula, in units of the type's tolerance.
+// Returns the largest deviation from the formula, divided by the type's tolerance.
 template <typename T, typename Formula>
 double worst(const Elements<T>& found, const Formula& formula) {
   double most = 0;
@@ -107,8 +107,7 @@ TEMPLATE_TEST_CASE("the CUDA kernels of silu_mul compute the right values", "", 
   }
 }
 
-// Two batches of three tokens. x's heads are two head widths apart, like the heads of a packed
-// projection.
+// Two batches of three tokens. The heads of x are two head widths apart, as in a packed projection.
 TEMPLATE_TEST_CASE("the CUDA kernel of rope rotates each pair", "", float, double, __nv_bfloat16) {
   using Sum = typename Type<TestType>::Sum;
   constexpr std::int64_t kTokens = 3;
@@ -143,8 +142,8 @@ TEMPLATE_TEST_CASE("the CUDA kernel of rope rotates each pair", "", float, doubl
   }
 }
 
-// Tests more than kRowsInBlock rows, with gaps between the rows. Depending on the width, a thread
-// makes one, two or three accesses per row, or too many to keep its part of the row in registers.
+// More than kRowsInBlock rows, with gaps between them. Depending on the width, a thread makes one,
+// two or three accesses per row, or too many to keep its elements in registers.
 TEMPLATE_TEST_CASE("the CUDA kernels of rms_norm compute the right values", "", float, double,
                    __nv_bfloat16) {
   using Sum = typename Type<TestType>::Sum;
@@ -252,8 +251,8 @@ TEST_CASE("the CUDA kernels of modulate compute the right values") {
   }
 }
 
-// The 900 classes are split into chunks of 600 and 300, or of 601 and 299. Rows of 601 and 299
-// elements are not divisible into vectors.
+// The 900 classes are split into 600 and 300, or into 601 and 299. Rows of 601 and 299 elements
+// cannot be read in whole vectors.
 TEMPLATE_TEST_CASE("the CUDA kernels of cross-entropy compute the right values in chunks", "",
                    float, double) {
   constexpr std::size_t kRows = 5;

@@ -41,7 +41,7 @@ Tensors leaves(const Tensors& inputs, at::ScalarType dtype) {
       result.push_back(input);
       continue;
     }
-    // The copy keeps the strides, so that a slice stays a slice in another dtype.
+    // Copies the strides too, so that a slice stays a slice in another dtype.
     at::Tensor leaf =
         at::empty_strided(input.sizes(), input.strides(), input.options().dtype(dtype));
     leaf.copy_(input.detach());
@@ -81,7 +81,7 @@ void check_close(const at::Tensor& found, const at::Tensor& expected, double tol
   CHECK(difference <= tolerance * (1.0 + largest(expected)));
 }
 
-// Records whether tensors are saved before or after the op runs.
+// Records whether autograd saves tensors before or after the op runs.
 class Order final : public OpMode, public SavedTensorProvider {
  public:
   void run(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
@@ -249,8 +249,8 @@ void check_partial(const OpCase& op) {
 
 void check_op(const OpCase& op) {
   check_one_op(op);
-  // In float32 a few roundings differ. In bfloat16 the composition rounds each step to 2^-8, and a
-  // fused op rounds once.
+  // In float32, results may differ by a few rounding errors. In bfloat16, the separate ops round
+  // each result to 2^-8, and a fused op rounds once.
   check_composition(op, at::kFloat, 4e-6);
   check_composition(op, at::kBFloat16, 2e-2);
   check_composition(op, at::kDouble, 1e-13);

@@ -1,5 +1,5 @@
-// Checks models with dimensions of extent 1. Such dimensions have arbitrary strides, and ops depend
-// on strides. Even so, a model must run the same ops on meta as with data.
+// Checks models with dimensions of size 1. Such dimensions have arbitrary strides, which may change
+// the ops. Even so, a model must run the same ops on meta as on the CPU.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -21,7 +21,7 @@ using Dimensions = std::map<std::string, std::int64_t>;
 
 struct Start {
   std::string preset;
-  Dimensions dimensions;  // small dimensions, so that a step is short
+  Dimensions dimensions;  // small dimensions, so that a step is fast
 };
 
 const std::vector<DimensionEntry>& dimensions_of(const std::string& preset) {

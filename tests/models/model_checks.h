@@ -13,11 +13,11 @@ ModelSpec spec_of(std::string_view preset, const std::map<std::string, std::int6
                   std::string_view dtype = "float32");
 
 // Checks one step on the model's own data. The loss must be finite. Each parameter's gradient must
-// be finite, have the parameter's dtype, and not be zero everywhere.
+// be finite, have the parameter's dtype, and contain a value other than 0.
 void check_every_parameter_learns(const ModelSpec& spec);
 
 // Checks that forward runs the same ops (see Note [One op, two names]) on CPU and meta, with the
-// same output layouts. Checks the same for backward under BackwardAsWithData.
+// same output layouts. Checks backward in the same way under BackwardAsWithData.
 void check_meta_runs_the_same_ops(const ModelSpec& spec);
 
 // Returns copies of all weights in double, by name, for an independent reference. Trained weights

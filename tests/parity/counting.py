@@ -1,4 +1,4 @@
-"""Counts the ops that one Python step executes, and its bytes, with counting_allocator.cpp."""
+"""Counts the ops and bytes of one Python step, with counting_allocator.cpp."""
 
 import ctypes
 import gc
@@ -12,7 +12,7 @@ ROOT = HERE.parents[1]
 SOURCES = [HERE / "counting_allocator.cpp", HERE / "fingerprint.h"]
 LIBRARY = ROOT / "build" / "parity" / "counting_allocator.so"  # git ignores build/
 
-# Maps an op to its name in C++, where attention has one name on every device.
+# Maps an op to its C++ name. Attention has one C++ name for all devices.
 NAMES_IN_CPP = {
     "aten::_scaled_dot_product_flash_attention_for_cpu": "rematch::attention",
     "aten::_scaled_dot_product_flash_attention_for_cpu_backward": "rematch::attention_backward",
@@ -32,8 +32,8 @@ def compile_library():
 
 
 class Counting:
-    """Replaces the CPU allocator for the rest of the process, so a process can have only one counter. Construct the
-    counter before the first tensor."""
+    """Replaces the CPU allocator for the rest of the process. Construct the only counter of a process before the first
+    tensor."""
 
     def __init__(self):
         compile_library()
@@ -56,9 +56,9 @@ class Counting:
         self.library.parity_see_ops_of_mode()
 
     def step(self, forward):
-        """Runs forward and backward once. Bytes are relative to the bytes held before."""
+        """Runs forward and backward once. Bytes do not include what was allocated before the step."""
         gc.collect()
-        gc.disable()  # tensors in reference cycles stay alive, and count as a cost of Python
+        gc.disable()  # tensors in reference cycles stay alive, and count in the bytes of the step
         self.library.parity_start()
         try:
             loss = forward()

@@ -1,6 +1,5 @@
-// Gives damaged input to every reader in policies. Each reader returns a value that can be written
-// again, or throws its own error in one line. Anything else (another exception, a crash, a hang)
-// fails.
+// Gives damaged input to every reader in policies. A reader must return a value that can be written
+// again, or throw its own error with a one-line message.
 #include <functional>
 
 #include "policies/base/file.h"
@@ -85,8 +84,7 @@ std::vector<Format> formats() {
            }}};
 }
 
-// Returns "" if the reader behaved in one of the two allowed ways, else a description of its
-// behaviour.
+// Returns "" if the reader behaved as allowed, else a description of its behaviour.
 std::string misbehaviour(const std::function<void()>& read) {
   try {
     read();

@@ -19,8 +19,7 @@ PointIdentity sample_identity(const std::string& policy, Schedule schedule) {
   identity.dimensions = {{"layers", 8}, {"dim", 128}, {"heads", 4}, {"ffn", 256}, {"tokens", 64}};
   identity.data = "builtin";
   identity.seed = 1;
-  // Not a real hash. It differs between policies, because different policies must have different
-  // plans.
+  // Not a real hash, but different for each policy.
   identity.plan_sha256 = std::string(64 - policy.size() % 64, 'a');
   for (const char letter : policy) {
     identity.plan_sha256 += "0123456789abcdef"[static_cast<unsigned char>(letter) % 16];

@@ -25,8 +25,8 @@ std::map<std::string, std::int64_t> dimensions_at(const Place& place) {
           {"tokens", place.tokens}};
 }
 
-// Makes a point of a policy that needs fewer bytes than policy none, by the fraction `saved`. All
-// bytes grow with the shape.
+// Makes a point whose policy needs fewer bytes than policy none, by the fraction `saved`. All bytes
+// grow with the shape.
 PointRecord swept_point(const Place& place, const std::string& policy, double saved, double ratio) {
   PointRecord point = policy == "none" ? sample_point("none")
                                        : sample_recomputing(policy, 4, Bytes{kSweepMiB}, ratio);

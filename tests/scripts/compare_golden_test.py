@@ -1,4 +1,4 @@
-"""Golden files of two machines: counts and bytes must agree. Bits must agree only if the fingerprints do."""
+"""Golden files of two machines must agree in counts and bytes. Their bits must agree only if their fingerprints do."""
 
 import copy
 import json

@@ -1,5 +1,5 @@
-"""Tables of measured figures are made only from reports, are kept up to date, and are the only source of figures in
-READMEs."""
+"""Tables of measured figures are made only from reports and are up to date, and READMEs quote only figures from these
+tables."""
 
 import json
 import pathlib
@@ -111,7 +111,7 @@ class TablesTest(unittest.TestCase):
             "H100", "llama3_1b", "4 x 2,048", "full", "eager", "cudnn", "229.3", "", "1.20 (1.16 to 1.24) of none", "29.7 %",
             "", "", "`h100/llama`, report not kept"])
         self.assertEqual(made["peaks"].rows["h100/llama, full, eager, on_demand"][5:9], ["10", "10", "11", "12"])
-        # If a report is kept, its points replace the table rows for the same points.
+        # The points of a kept report replace printed table rows for the same points.
         made = self.made(llama=verdict("llama", words, tail, findings), times__report=run_report(point("full")))
         self.assertEqual(list(made["steps"].rows), ["h100/times, full, eager, on_demand"])
         self.assertEqual(list(made["peaks"].rows), ["h100/llama, full, eager, on_demand"])

@@ -1,11 +1,11 @@
-"""Every script prints what it is for, and rejects invalid arguments with one line and exit code 2."""
+"""Every script prints its purpose, and rejects invalid arguments with one line and exit code 2."""
 
 import pathlib
 import subprocess
 import unittest
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
-# Passes its arguments on to the binary, whose own tests check its usage.
+# This script only forwards its arguments to the binary, whose own tests check its usage.
 HANDED_ON = {"rematch"}
 
 
@@ -15,7 +15,7 @@ def scripts():
 
 
 def run(path, *words):
-    # Runs outside the root of the tree, because a script must find the root itself.
+    # Runs outside the root of the tree, because a script must find the root by itself.
     return subprocess.run([path, *words], cwd=SCRIPTS, capture_output=True, text=True, timeout=60)
 
 

@@ -1,5 +1,5 @@
-// Locates the files of the source tree for the tests. The path is compiled into in_tree.cpp alone,
-// so that a compiler cache can reuse every other test source in any checkout.
+// Locates files of the source tree. Only in_tree.cpp contains the tree's path, so that a compiler
+// cache can share all other test objects between checkouts.
 #pragma once
 
 #include <string>

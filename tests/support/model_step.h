@@ -20,7 +20,8 @@ struct ModelCase {
   std::string dtype = "float32";
 };
 
-// A model with its batch. Its parameters are the same each time. Installs the counting allocators.
+// A model with its batch. Its parameters are the same in every instance. Installs the counting
+// allocators.
 struct ModelInstance {
   explicit ModelInstance(const ModelCase& which);
   Trace trace();  // traces a step; leaves no gradients behind
@@ -31,9 +32,10 @@ struct ModelInstance {
 };
 
 struct ModelStep {
-  Outcome outcome;                   // has no generator state, because nothing is drawn
-  std::map<std::string, int> ops;    // number of executed ops in all phases
-  std::int64_t after_forward_bytes;  // minus the bytes held before the step
+  Outcome outcome;                 // has no generator state, because no op draws random numbers
+  std::map<std::string, int> ops;  // number of executed ops in all phases
+  // bytes of the step, without the bytes allocated before the step
+  std::int64_t after_forward_bytes;
   std::int64_t peak_bytes;
   int num_ops() const;
 };

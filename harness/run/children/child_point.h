@@ -1,5 +1,5 @@
-// Runs one pass of one point in a child process and waits for the process. Makes a record of the
-// point, however the child ends.
+// Runs one pass of one point in a child process. Returns a record of the point, even if the child
+// crashes.
 #pragma once
 
 #include <chrono>
@@ -29,9 +29,9 @@ struct ChildRule {
 using SayRetry = std::function<void(const std::string& why)>;
 
 // Runs this program's hidden subcommand `point`. A point on several ranks runs it once per rank,
-// and the ranks' records are merged into one. Throws Interrupted after a signal. If a child leaves
-// no result, the record says crash, oom (killed while memory was short) or timeout, with the
-// child's last output.
+// and the ranks' records are merged into one. Throws Interrupted after a signal. If a child ends
+// without a result, the record's status is crash, timeout, or oom (killed while memory was short),
+// and its reason contains the child's last output.
 PointRecord measure_in_child(const PointRequest& request, const ChildRule& rule,
                              const SayRetry& say_retry);
 
@@ -40,11 +40,11 @@ PointRecord measure_in_child(const PointRequest& request, const ChildRule& rule,
 std::vector<PointRecord> measure_turns_in_child(const TurnsRequest& request, const ChildRule& rule,
                                                 const SayRetry& say_retry);
 
-// Returns whether the child was killed while memory was free, or exceeded its time limit. Both may
-// be accidents. Without a retry, one accident could cost the comparison its reference. Pure.
+// Returns whether the child was killed while memory was free, or exceeded its time limit. Such
+// failures may be unrelated to the point, so a retry can succeed. Pure.
 bool deserves_retry(const ChildResult& result);
 
-// Fills the status of a point whose child process left no result in any of `attempts` attempts.
+// Fills the status of a point if `attempts` child processes in succession ended without a result.
 // Pure.
 void describe_end(const ChildResult& result, std::chrono::milliseconds limit, int attempts,
                   PointRecord& record);

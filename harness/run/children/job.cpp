@@ -29,7 +29,7 @@ RankPlace place_in(int world) {
   return *place;
 }
 
-// Encodes each number as text, without loss of bits.
+// Encodes each number as text, without rounding.
 std::string text_of(const std::vector<double>& values) {
   std::string text;
   for (const double value : values) text.append(bits_of(value)).append(" ");

@@ -1,5 +1,5 @@
-// This process's rank and process groups in a point that several ranks measure together. Also
-// checks that all ranks measure the same plan and program. Costs nothing in a point with one rank.
+// The rank and process groups of this process when several ranks measure a point together. Also
+// checks that all ranks measure the same plan and program. Does nothing for a point with one rank.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -19,7 +19,8 @@ class Ranks;
 class PretendedRanks;
 struct RankPlace;
 
-// Joins the other ranks of the spec's layout. With several GPUs, sets `device` to this rank's GPU.
+// Joins the other ranks of the spec's layout. If the machine has several GPUs, sets `device` to
+// this rank's GPU.
 std::unique_ptr<Ranks> join_ranks(const RankPlace& place, const ModelSpec& spec,
                                   c10::Device& device);
 
@@ -27,7 +28,7 @@ class Job {
  public:
   // Joins the other ranks of the request's layout, or simulates them. Checks that all ranks have
   // the same plan and program; throws RanksError if not. Throws std::invalid_argument if the
-  // environment does not give a rank in a world of the layout's size.
+  // environment gives no rank, or a world size other than the layout's.
   explicit Job(const PointRequest& request);
   ~Job();
   Job(const Job&) = delete;
@@ -36,11 +37,11 @@ class Job {
   bool is_alone() const { return world_ == 1; }
   bool is_pretended() const {
     return pretended_ != nullptr;
-  }  // whether this process simulates a rank alone; tensor values are then meaningless
+  }  // true if this process simulates one rank; tensor values are then meaningless
   int rank() const { return rank_; }
   // The request's model, with this rank filled in.
   ModelSpec spec() const { return spec_; }
-  // The request's device. With several GPUs, this is the rank's own GPU.
+  // The request's device or, if the machine has several GPUs, this rank's GPU.
   c10::Device device() const { return device_; }
 
   // Tells the launcher the current step, so that the launcher can name a rank that hangs.
@@ -48,7 +49,8 @@ class Job {
   // Throws RanksError unless every rank's step issued the collectives in `log`. The error names the
   // ranks and the calls.
   void compare(CollectiveLog& log);
-  // Sums element by element over all ranks, in rank order, so that every rank gets the same bits.
+  // Adds the lists of all ranks element by element, in rank order, so that every rank gets the same
+  // bits.
   std::vector<double> sum(const std::vector<double>& values);
 
  private:

@@ -1,4 +1,4 @@
-// Recognizes out-of-memory errors and reads the size of the failed request from their messages.
+// Recognizes out-of-memory errors and reads the size of the failed allocation from their messages.
 // Also defines the in-memory files that pass requests and results between processes.
 #pragma once
 
@@ -23,8 +23,8 @@ std::string without_advice(const std::string& message);
 // runtime, cuBLAS, cuDNN and similar libraries each word this message differently. Pure.
 bool speaks_of_memory(std::string_view message);
 
-// A file in memory, never on a disk, that child processes inherit. The kernel frees the file when
-// its last user exits, even after a crash.
+// A file in memory that child processes inherit. The kernel frees the file when the last process
+// that uses it ends.
 class MemoryFile {
  public:
   explicit MemoryFile(const char* name);  // throws FileError
@@ -39,8 +39,8 @@ class MemoryFile {
   int fd_;
 };
 
-// Overwrites the file in place, because a file in memory cannot be replaced atomically. A reader
-// may see a partial file, so it must first check that the writer exited normally. Throws FileError.
+// Overwrites the file in place, not atomically. A reader must first check that the writer exited
+// normally. Throws FileError.
 void write_in_place(const std::string& path, const std::string& text);
 
 }  // namespace rematch

@@ -16,8 +16,8 @@ namespace fs = std::filesystem;
 constexpr std::size_t kKeyLetters = 12;
 constexpr std::size_t kPolicyLetters = 40;
 
-// Compares the hashes of the programs, because a rebuilt program may measure something different
-// under the same key. File dates would not show a rebuild.
+// Compares hashes of the program, because a rebuilt program may measure something different under
+// the same key.
 bool is_same_program(const Provenance& left, const Provenance& right) {
   return left.program_sha256 && left.program_sha256 == right.program_sha256;
 }

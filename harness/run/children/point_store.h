@@ -16,14 +16,14 @@ class PointStore {
   // FileError if the folder cannot be created.
   PointStore(std::string folder, Provenance provenance, bool fresh);
 
-  // Loads the result that an earlier run of the same binary saved under this name, on a machine
-  // with the same fingerprint. For kTimes the card must also be the same. Absent if the file is
-  // missing or broken, or if its point did not end ok.
+  // Loads the result that an earlier run of the same binary saved under this name on the same kind
+  // of machine. For kTimes the GPU must also be the same. Absent if the file is missing or broken,
+  // or if the point's status is not ok.
   enum class Figures : std::uint8_t { kExact, kTimes };
   std::optional<PointRecord> load(const std::string& name, Figures figures) const;
   void save(const std::string& name, const PointRecord& record) const;
 
-  // Returns whether the folder holds anything from which a later run can resume.
+  // Returns whether the folder contains results that a later run can reuse.
   bool keeps_any() const;
 
  private:
@@ -34,7 +34,7 @@ class PointStore {
   bool fresh_;
 };
 
-// Returns the file name of a point: the first letters of its key and, for readability, its policy.
+// Returns the file name of a point: the first letters of its key and its policy's name.
 std::string point_name(const PointIdentity& identity, const std::string& policy);
 
 }  // namespace rematch

@@ -39,11 +39,11 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLookInterval{20};
-// The commands of all ranks start at about the same time. Each command parses its flags before it
-// takes its first request, so the first request gets a longer timeout.
+// The first request gets a longer timeout, because a command first has to start and to parse its
+// flags.
 constexpr milliseconds kPatienceToCome = std::chrono::minutes(5);
 constexpr milliseconds kPatienceToTake = std::chrono::seconds(30);
-// A rank's command answers only after the child process of its rank has ended.
+// A command answers only after the child process of its rank has ended.
 constexpr milliseconds kPatienceToAnswer = std::chrono::seconds(10);
 constexpr milliseconds kPatienceToEnd = std::chrono::seconds(2);
 constexpr const char* kEndName = "end";
@@ -117,7 +117,7 @@ RanksOutcome LeadingCommand::run(const std::string& request, milliseconds limit)
   try {
     return run_on_all(request, limit);
   } catch (const RanksError& error) {
-    return lost(error.what());  // without the store, the other commands are lost too
+    return lost(error.what());
   }
 }
 
@@ -177,8 +177,7 @@ std::optional<int> LeadingCommand::wait_for_others(const std::string& prefix,
   return std::nullopt;
 }
 
-// Waits for the other commands to end, because they read the exit code from the store in this
-// process.
+// Keeps the store in this process alive until the other commands have read the exit code.
 void LeadingCommand::end(int exit_code) {
   if (std::exchange(has_ended_, true)) return;
   try {

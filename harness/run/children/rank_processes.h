@@ -1,6 +1,6 @@
 // Runs the processes of a point on several ranks. Either this process starts all of them, or
-// torchrun or srun has started this program once per rank. In the second case each instance, called
-// a command, starts the process of its own rank. Treats requests and results as opaque text.
+// torchrun or srun starts this program once per rank. These instances are called commands, and each
+// command starts the process of its rank. Does not parse requests and results.
 #pragma once
 
 #include <chrono>
@@ -17,8 +17,8 @@ namespace rematch {
 struct RanksOutcome {
   LaunchResult::End end = LaunchResult::End::kWell;
   std::string message;  // the error, which names the rank that failed
-  // How the process of the failed rank ended. If no rank can be blamed, how rank 0's process ended.
-  // Absent if the failed rank's command is gone.
+  // How the process of the failed rank ended. If no failed rank is known, how rank 0's process
+  // ended. Absent if the failed rank's command is lost.
   std::optional<ChildResult> culprit;
   // The result of each rank, in order of ranks. Empty unless all ranks ended well.
   std::vector<std::string> results;
@@ -28,7 +28,7 @@ class RankProcesses {
  public:
   virtual ~RankProcesses() = default;
   // Runs the hidden subcommand `point` on every rank, with the same request. Returns after the
-  // processes have ended. Throws std::system_error if a process cannot be started here.
+  // processes have ended. Throws std::system_error if this process cannot start a child.
   virtual RanksOutcome run(const std::string& request, std::chrono::milliseconds limit) = 0;
 };
 
@@ -42,18 +42,17 @@ class SpawnedRanks final : public RankProcesses {
   Launcher launcher_;
 };
 
-// The command of rank 0 in a job of several commands. Decides what is measured and in which order.
-// Sends each request to the other commands, which run follow_rank_0(). Once another command or the
-// store is gone, every later request fails at once.
+// The command of rank 0 in a job of several commands. Sends each request to the other commands,
+// which run follow_rank_0(). If another command or the store is lost, all later requests fail.
 class LeadingCommand final : public RankProcesses {
  public:
   // Throws RanksError if the store that connects the commands cannot be served.
   explicit LeadingCommand(const RankPlace& place);
-  ~LeadingCommand() override;  // calls end() with the exit code of a failure
+  ~LeadingCommand() override;  // calls end() with an exit code for failure
 
   RanksOutcome run(const std::string& request, std::chrono::milliseconds limit) override;
-  // Tells the other commands to end with this exit code. Later calls have no effect. Returns after
-  // the others have answered, or after a short wait.
+  // Tells the other commands to end with this exit code, and waits a short time for their answers.
+  // Later calls have no effect.
   void end(int exit_code);
 
  private:
@@ -67,9 +66,9 @@ class LeadingCommand final : public RankProcesses {
   bool has_ended_ = false;
 };
 
-// Runs in the command of any rank but 0. Starts this rank's process for each request of rank 0's
-// command, until that command ends. Returns the exit code for this command. Throws RanksError if
-// rank 0's command is gone. Throws Interrupted after a signal.
+// Runs in the command of any rank but 0. Starts this rank's process for each request from rank 0's
+// command, until that command sends an exit code. Returns this exit code. Throws RanksError if rank
+// 0's command is lost. Throws Interrupted after a signal.
 int follow_rank_0(const RankPlace& place);
 
 }  // namespace rematch

@@ -15,8 +15,7 @@
 namespace rematch {
 namespace {
 
-// Orders statuses by how well they explain the failure of a point. The lowest number explains it
-// best.
+// Ranks statuses by how well they explain the failure of a point. 0 explains it best.
 int rank_of_reason(PointStatus status) {
   switch (status) {
     case PointStatus::kOk:
@@ -39,7 +38,7 @@ std::string name_on(std::size_t rank, const std::string& tensor) {
   return "rank" + std::to_string(rank) + "/" + tensor;
 }
 
-// Rank 0's hashes keep their names. Hashes of other ranks get names that include the rank.
+// Rank 0's hashes keep their names. The rank is added to the names of the other ranks' hashes.
 void add_steps(std::size_t rank, const std::vector<StepRecord>& steps, PointRecord& merged) {
   for (std::size_t step = 0; step < steps.size() && step < merged.steps.size(); ++step) {
     StepRecord& whole = merged.steps[step];
@@ -53,9 +52,8 @@ void add_steps(std::size_t rank, const std::vector<StepRecord>& steps, PointReco
   }
 }
 
-// If ranks have different batches, the loss of a step is the mean over the batches, as a trainer
-// logs it. Ranks that share a batch have one loss. The loss bits of each rank are kept among the
-// hashes.
+// If ranks have different batches, a step's loss is the mean over the batches, as in a trainer's
+// log. Ranks that share a batch have one loss. The hashes contain the exact loss of each rank.
 void average_losses(const std::vector<PointRecord>& ranks, PointRecord& merged) {
   ModelSpec spec;
   spec.dimensions = merged.identity.dimensions;

@@ -18,8 +18,8 @@ struct Variant;
 struct RunSettings;
 
 enum class Pass : std::uint8_t {
-  kExact,   // the parity, counts and memory passes, whose figures are identical in every run
-  kParity,  // only the parity pass, which records the bits of each step
+  kExact,   // the parity, counts and memory passes, which give identical results in every run
+  kParity,  // only the parity pass, which records hashes of each step's tensors
   kTime,    // the time pass, without observers and hooks, with LibTorch's own allocator
 };
 template <>
@@ -32,10 +32,9 @@ struct PointRequest {
   std::string device = "cpu";
   ModelFamily family = ModelFamily::kLlama;
   std::string data_file;
-  Plan plan;  // by default a plan without regions, under which nothing is recorded
+  Plan plan;  // by default a plan without regions
   int num_steps = 1;
-  std::string snapshot_file;  // CUDA allocator snapshot, written after the exact pass; if empty,
-                              // none is written
+  std::string snapshot_file;  // CUDA allocator snapshot of the exact pass; may be empty
   Determinism timed_as = Determinism::kFastest;  // kernels of the time pass
   // Whether LibTorch chooses the attention backend in the time pass on CUDA. If false, the pass
   // uses the backend that the identity names.
@@ -46,7 +45,7 @@ struct PointRequest {
 PointRequest request_for(const RunSettings& settings, const Variant& variant, Pass pass,
                          int num_steps);
 
-// Returns a record in which only the identity of the point is filled in.
+// Returns a record that contains only the identity of the point.
 PointRecord empty_record(const PointRequest& request);
 
 ModelSpec spec_of(const PointRequest& request);

@@ -15,7 +15,8 @@ namespace rematch {
 struct TurnsRequest {
   // One or more time passes that differ only in policy, plan and schedule.
   std::vector<PointRequest> arms;
-  // Index of the reference arm. `rule` limits the error of each arm's ratio to the reference arm.
+  // Index of the reference arm. Rounds end when each arm's ratio to the reference arm is as precise
+  // as `rule` requires.
   std::size_t reference = 0;
   RoundRule rule;
 };

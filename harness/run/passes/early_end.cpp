@@ -22,7 +22,7 @@ class EarlyEnd {
       : record_(record), position_(position), device_(device) {}
 
   void explain(const std::exception_ptr& failure) {
-    // The step's listener does not see recompute, so the engine is asked whether a recomputed op
+    // Recompute is no phase of the training step, so the engine is asked whether a recomputed op
     // threw.
     in_recompute_ = take_recompute_failure();
     try {
@@ -63,7 +63,7 @@ class EarlyEnd {
     record_.memory->peak_allocated = DeviceMemory(device_).peak();
   }
 
-  // Handles allocators and libraries that have no special error type for running out of memory.
+  // Detects failures of allocation that are reported as a general error.
   void is_error(const std::string& what) {
     if (speaks_of_memory(what)) {
       is_out_of_memory("out of memory: " + what, requested_bytes(what));

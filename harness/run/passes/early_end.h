@@ -11,8 +11,7 @@
 namespace rematch {
 
 // Runs `measure`. If `measure` throws, writes the failure and the step and phase of the pass to
-// `record`, and returns normally. Typical failures are out of memory, a loss that is not finite, or
-// a rejected op.
+// `record`, and returns normally.
 void run_to_early_end(const PassPosition& position, c10::Device device, PointRecord& record,
                       const std::function<void()>& measure);
 

@@ -25,8 +25,8 @@ namespace {
 
 constexpr const char* kLayoutKey = "links_of_layout";
 constexpr Bytes kMinOnLink{1024};
-// Measuring sizes up to this limit takes seconds on a CPU. The time of a larger collective, such as
-// the gather of a block, is extrapolated linearly.
+// Measurements up to this size take seconds on a CPU. The time of a larger collective is
+// extrapolated linearly.
 constexpr Bytes kMaxOnLink{64 << 20};
 constexpr std::int64_t kLinkGrowth = 4;
 constexpr int kWarmUpCalls = 2;
@@ -52,7 +52,7 @@ struct Bench {
   }
 };
 
-// The two tensors of a collective: a whole tensor, and one rank's part of the whole.
+// The two tensors of a collective: a whole tensor, and one rank's part of it.
 struct Sides {
   at::Tensor whole;
   at::Tensor part;
@@ -91,7 +91,7 @@ LinkCurve collective_curve(const Bench& bench, CollectiveKind kind, const RankGr
     const Sides sides{at::zeros({of_part * size}, options), at::zeros({of_part}, options)};
     const Bytes whole{of_part * size * kElementBytes};
     if (!curve.empty() && curve.back().bytes >= whole)
-      continue;  // rounding up gave a size that is already measured
+      continue;  // rounding produced a size that is already measured
     curve.push_back({whole, bench.time([&] { run_collective(kind, sides, group); })});
   }
   return curve;
@@ -105,7 +105,7 @@ LinkGroup measure_group(const Bench& bench, const RankGroup& group) {
   return measured;
 }
 
-// Measures the engine's own copies. On the CPU, a second block of memory represents the host.
+// Measures copies as the engine makes them. On the CPU, a second block of memory acts as the host.
 void measure_copies(const Bench& bench, LinkProfile& links) {
   const std::unique_ptr<Mover> mover = make_mover(bench.device);
   const auto options = at::TensorOptions().dtype(at::kByte).device(bench.device);

@@ -30,7 +30,7 @@ class MemoryListener final : public Watching {
   MemoryProbe& probe_;
 };
 
-// Returns the host memory of the step. Absent if the plan offloads nothing.
+// Returns the host memory that the step used. Absent if the plan offloads nothing.
 std::optional<HostRecord> host_record(const Training& training) {
   const std::optional<HostMemory> host = training.host_memory();
   if (!host) return std::nullopt;

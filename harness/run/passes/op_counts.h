@@ -31,8 +31,8 @@ struct CountDifference {
   std::int64_t other = 0;
 };
 
-// Returns the first difference by phase and name. An op that is not listed has count 0. Two names
-// of the same op (trace_op.h) count as one.
+// Returns the first difference, in the order of phases and names. An op that is not listed has
+// count 0. Two names of the same op (trace_op.h) count as one.
 std::optional<CountDifference> first_difference(const OpCounts& one, const OpCounts& other);
 
 }  // namespace rematch

@@ -12,9 +12,9 @@ namespace {
 
 // Note [Gradient norm] The norm is the square root of the sum of squares of all gradients. Each
 // tensor is squared and summed in float64, and the tensors' sums are added in parameter order. The
-// Python code computes the norm in the same way. Several ranks add up their sums. A gradient is
-// missing only if no rank has it, and a gradient that several ranks share counts once for each
-// rank.
+// Python code computes the norm in the same way. With several ranks, the ranks' sums are added, so
+// a gradient that several ranks hold counts several times. A gradient is missing only if no rank
+// has it.
 double squares_of(const at::Tensor& gradient) {
   return gradient.to(at::kDouble).pow(2).sum().item<double>();
 }

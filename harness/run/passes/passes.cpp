@@ -77,8 +77,8 @@ void exact_passes(const PointRequest& request, Job& job, Training& training, Pas
 
 void measure(const PointRequest& request, PassPosition& position, PointRecord& record) {
   Job job(request);
-  // Recording starts before the model is made, so that the snapshot also explains a model that does
-  // not fit.
+  // Recording starts before the model is made, so that the snapshot is useful even if the model
+  // does not fit.
   if (!request.snapshot_file.empty()) record_allocations();
   Training training(training_settings(request, job));
   training.use_plan(request.plan, request.identity.schedule);

@@ -1,5 +1,5 @@
-// The passes over one point, in this process. They run one after another, so that no pass disturbs
-// another. They fill a PointRecord. If a pass ends early, the record's status and reason say why.
+// The passes over one point in this process. They run one after another, so that no pass affects
+// another, and fill a PointRecord. If a pass ends early, the record's status and reason say why.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,10 +19,9 @@ namespace rematch {
 
 class OpObserver;
 
-// Runs the passes that the request asks for: parity, counts and memory (on meta only counts and
-// memory), parity alone, or time. Failures of a point are written to the record: out of memory, a
-// loss that is not finite, or a rejected op. Throws for an invalid request. Call this before the
-// first tensor is made, because this function chooses the allocator.
+// Runs the passes that the request asks for. Skips the parity pass if values are meaningless. If
+// the point fails, writes the failure to the record. Throws for an invalid request. Call this
+// before the first tensor is made, because this function chooses the allocator.
 PointRecord run_passes(const PointRequest& request);
 
 // Runs the time passes of several points of one model alternately, in this process. Returns a
@@ -30,14 +29,13 @@ PointRecord run_passes(const PointRequest& request);
 // early is not run in later rounds. Call this before the first tensor is made.
 std::vector<PointRecord> run_turns(const TurnsRequest& request);
 
-// Runs the parity pass. Records the exact bits of each step's loss, gradients, parameters and
+// Runs the parity pass. Records hashes of each step's loss, gradients, parameters and random
 // generators, from step 0 on. Also records whether every parameter has a gradient. Throws
 // LossNotFinite.
 void parity_pass(Training& training, Job& job, int num_steps, PassPosition& position,
                  PointRecord& record);
 
-// Runs the memory pass: one step under a memory probe. The observers in `beside` also observe the
-// step.
+// Runs the memory pass: one step under a memory probe and the observers in `beside`.
 MemoryRecord memory_pass(Training& training, at::Device device, std::int64_t step,
                          PassPosition& position, std::vector<OpObserver*> beside = {});
 
@@ -49,7 +47,7 @@ struct WarmUp {
 };
 
 // Returns the warm-up rule for the first timed steps of a process. A GPU's clocks and its
-// libraries' choice of kernels need a second to become stable.
+// libraries' choice of kernels become stable after about a second.
 WarmUp warm_up_of_process(at::Device device);
 
 // The steps of one time pass. Warm-up begins at step `first`, and `count` timed steps follow.
@@ -59,23 +57,22 @@ struct StepsToTime {
   WarmUp warm_up;
 };
 
-// Runs a time pass: steps that only a clock observes. Fills the point's time with one round of
-// samples and phases. On a GPU, adds the device's state and the peaks of its allocator; on other
-// devices, the time of each op class. Returns the number of the next step. Throws LossNotFinite.
+// Runs a time pass, in which only a clock observes the steps. Fills the point's time with one round
+// of samples and phases. On a GPU, adds the device's state and the peaks of its allocator. On other
+// devices, adds the time of each op class. Returns the number of the next step. Throws
+// LossNotFinite.
 std::int64_t time_pass(Training& training, const Job& job, const StepsToTime& steps,
                        PassPosition& position, PointRecord& record);
 
-// Runs the copy time pass: steps of a plan that offloads, with only a timer on the copies. Fills
-// medians over `num_steps` steps from `first_step` on. Call this after warm-up. Do not call this on
-// meta tensors or on the dry device, where copies take no time.
+// Measures the copies of a plan that offloads, with no other observer than a copy timer. Fills
+// medians over `num_steps` steps, beginning with `first_step`. Call this after warm-up. Do not call
+// this on meta tensors or on the dry device, where copies take no time.
 void copy_time_pass(Training& training, at::Device device, std::int64_t first_step, int num_steps,
                     PassPosition& position, HostRecord& host);
 
-// Runs the kernel pass on a GPU: records which kernels the steps really ran, from the device's own
+// Runs the kernel pass on a GPU: records the kernels of at least two steps from the device's
 // activity records. Fills the point's kernels and the times of its op classes, or the reason why
-// kernels are missing. Missing or inconsistent activity records do not fail the point, because the
-// other measurements remain valid. Counts at least two steps, so that steps can be compared with
-// each other.
+// kernels are missing. Missing or inconsistent activity records do not fail the point.
 void kernel_pass(Training& training, at::Device device, std::int64_t first_step, int num_steps,
                  PointRecord& record);
 

@@ -1,4 +1,4 @@
-// Setup code that every pass over a point runs first in its process.
+// Setup code that each pass over a point runs first in its process.
 #pragma once
 
 #include "harness/run/children/request.h"
@@ -14,11 +14,10 @@ class Job;
 void prepare_process(const PointRequest& request);
 
 // Returns the settings for a Training with the request's model, data and optimizer. `job` must
-// outlive that Training.
+// outlive the Training.
 TrainingSettings training_settings(const PointRequest& request, Job& job);
 
-// Records in the point's time whether the timed steps use kernels that give the same bits every
-// time.
+// Records whether the timed steps use deterministic kernels.
 void note_determinism(const PointRequest& request, PointRecord& record);
 
 }  // namespace rematch

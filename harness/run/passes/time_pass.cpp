@@ -17,15 +17,14 @@
 namespace rematch {
 namespace {
 
-// On an H100, kernel launches of small models still took 1.5 times longer after two steps than
-// after ten.
+// On an H100, small models' kernel launches were 1.5 times slower after two steps than after ten.
 constexpr int kGpuWarmUpSteps = 3;
 constexpr std::chrono::milliseconds kGpuWarmUpTime{1000};
 
-// Times steps and their parts. No other observer is active.
+// Times steps and their phases. No other observer is active.
 class TimeListener final : public Watching {
  public:
-  // `sampler` may be null. It samples the GPU from the first of the `num_steps` steps to the last.
+  // `sampler` may be null. It samples the GPU's state during all `num_steps` steps.
   TimeListener(PassPosition& position, at::Device device, int num_steps, GpuSampler* sampler)
       : Watching(position), clock_(device), num_steps_(num_steps), sampler_(sampler) {}
 
@@ -143,8 +142,8 @@ std::int64_t time_steps(Training& training, const Job& job, const StepsToTime& s
   return next;
 }
 
-// Times op classes in one step after the timed steps, so that it does not disturb them. The step
-// runs in the same process, so that it uses the same allocator and caches.
+// Times op classes in one step after the timed steps, because timing each op slows the step down.
+// Uses the same process, and so the same allocator and caches.
 void time_classes(Training& training, std::int64_t step, PassPosition& position,
                   PointRecord& record) {
   position = {"op time", -1, {}};

@@ -38,7 +38,7 @@ class Turns {
   }
 
  private:
-  // If the model does not fit into memory, every arm ends in the same way.
+  // If the model does not fit into memory, every arm gets the same failure.
   void build_training() {
     PointRecord built = records_.front();
     run_to_early_end(position_, job_.device(), built, [&] {
@@ -53,7 +53,7 @@ class Turns {
     }
   }
 
-  // Returns the record of one round of an arm. An arm that has ended early is not run again.
+  // Returns the record of one round of an arm. Does not run an arm that has already ended early.
   PointRecord measure(std::size_t arm, const Turn& turn) {
     PointRecord& record = records_[arm];
     if (record.status != PointStatus::kOk) return record;

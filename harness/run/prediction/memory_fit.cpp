@@ -22,7 +22,7 @@ std::optional<AvailableMemory> memory_of_machine() {
   return AvailableMemory{*available, "available on this machine"};
 }
 
-// Excludes NCCL's communicators. Their size is too uncertain to justify the rejection of a run.
+// Excludes NCCL's communicators, because their size is too uncertain to reject a run.
 MemoryReserve reserve_of(const CudaDevice& card) {
   return usual_reserve(sheet_of_card(card.name), card.memory, /*num_communicators=*/0);
 }

@@ -16,9 +16,9 @@
 namespace rematch {
 namespace {
 
-// Estimates the size of the libraries' workspaces, which are allocated before the measured step.
-// The measured baseline includes them, but the baseline predicted on meta does not. The difference
-// is the estimate.
+// Estimates the size of the libraries' workspaces. They are allocated before the measured step, so
+// they are in the measured baseline but not in the baseline predicted on meta. The estimate is the
+// difference.
 void add_workspace(const MemoryRecord& predicted, MemoryRecord& measured) {
   measured.predicted_peak_note = kTemporariesNotMeasured;
   if (!measured.baseline_requested || !predicted.baseline_requested) return;
@@ -26,9 +26,9 @@ void add_workspace(const MemoryRecord& predicted, MemoryRecord& measured) {
 }
 
 // Dense flops of one multiprocessor in one clock, from NVIDIA's data sheets. `half` is for 16-bit
-// types on tensor cores. `single` is for float32, on tensor cores too, because TF32 may be allowed.
-// For example, 132 multiprocessors with 4096 flops each at 1.83 GHz give an H100 SXM's 989 TFLOP/s
-// in bfloat16. 142 multiprocessors with 1024 flops each at 2.49 GHz give an L40S's 362 TFLOP/s.
+// types on tensor cores. `single` is for float32, also on tensor cores, because TF32 may be
+// allowed. For example, an H100 SXM has 132 multiprocessors with 4096 flops each at 1.83 GHz, which
+// is 989 TFLOP/s in bfloat16.
 struct PerClock {
   std::string_view compute_capability;
   double half;
@@ -37,8 +37,8 @@ struct PerClock {
 constexpr std::array kPerClock = {PerClock{"8.0", 2048, 1024}, PerClock{"8.6", 1024, 512},
                                   PerClock{"8.9", 1024, 512}, PerClock{"9.0", 4096, 2048}};
 
-// Upper limits of one CPU core. No core does more in a clock than two 512-bit multiply-adds or one
-// AMX tile product. No core clocks higher than kCpuHertz.
+// Upper limits of one CPU core. In one clock a core does at most two 512-bit multiply-adds or one
+// AMX tile product. kCpuHertz is the highest clock.
 constexpr double kCpuSinglePerClock = 64;
 constexpr double kCpuHalfPerClock = 2048;
 constexpr double kCpuHertz = 6.5e9;

@@ -28,8 +28,8 @@ TrainingSettings meta_settings(const ModelSpec& spec, const OptimizerChoice& opt
   return settings;
 }
 
-// Records the collectives that run after backward, because a trace does not include the ops after
-// backward. On meta, collectives need no process group.
+// Records the collectives that run after backward, because a trace ends with backward. On meta,
+// collectives need no process group.
 class IssuedCollectives final : public OpObserver {
  public:
   void about_to_run(const c10::OperatorHandle& op, Phase /*phase*/,
@@ -81,8 +81,7 @@ MetaModel::MetaModel(const ModelSpec& spec, const OptimizerChoice& optimizer,
 }
 
 Trace MetaModel::trace() {
-  // Allocates the batch before forward, because the batch is alive throughout the step, as
-  // parameters are.
+  // Allocates the batch before forward, because it exists throughout the step.
   const Batch batch = training_.batch(0);
   const Bytes alive = current_meta_memory().total;
   Trace trace = record_trace([&] { return training_.loss(batch); });
@@ -113,8 +112,8 @@ void MetaModel::finish_step(Trace& trace) {
   optimizer_ops_ = counter.record(1).by_op[static_cast<std::size_t>(Phase::kOptimizer)];
 }
 
-// Rounds the sizes of storages, because they come from tensors. All other bytes come from the
-// counting allocators, which have already rounded them.
+// Rounds the sizes of storages, because they come from tensors. All other sizes are already
+// rounded, because they come from the counting allocators.
 RoundedTrace MetaModel::rounded_trace(std::int64_t round) {
   RoundedTrace rounded{trace(), round};
   Trace& trace = rounded.trace;

@@ -13,16 +13,15 @@
 
 namespace rematch {
 
-// Call install_counting_allocators() first. No other meta tensors may be alive, because the
-// allocator counts the bytes of all meta tensors.
+// Requires install_counting_allocators(). No other meta tensors may exist, because the allocator
+// counts the bytes of all meta tensors.
 class MetaModel {
  public:
-  // `data_file` is only checked; its contents do not affect the result. Throws what make_data()
-  // throws.
+  // Checks `data_file`, but does not use its contents. Throws what make_data() throws.
   MetaModel(const ModelSpec& spec, const OptimizerChoice& optimizer, const std::string& data_file,
             std::uint64_t seed);
 
-  // Returns the trace of a step, with unrounded sizes if the allocators do not round.
+  // Returns the trace of a step. Its sizes are unrounded, unless the allocators round.
   Trace trace();
   // Returns the trace with all sizes rounded up, as the counting allocators round them. The
   // allocators must have been installed with this `round` before the model was made.

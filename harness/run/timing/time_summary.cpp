@@ -37,9 +37,10 @@ void summarize_classes(const std::vector<TimedRound>& rounds, TimeRecord& time) 
   }
 }
 
-// A sample is an outlier if it exceeds both limits: its round's median plus this many median
+// A sample is an outlier if it exceeds two limits: its round's median plus this many median
 // absolute deviations, and the median times this ratio. In a normal distribution about one sample
-// in a million exceeds the first limit. A sample above the second limit is visible in a plot.
+// in a million exceeds the first limit. The second limit excludes deviations that a plot would not
+// show.
 constexpr double kOutlierDeviations = 5 * 1.4826;
 constexpr double kOutlierRatio = 1.1;
 
@@ -55,8 +56,8 @@ int count_outliers(const Rounds& rounds) {
   return static_cast<int>(outliers);
 }
 
-// Combines the device states of all rounds. Sums retries and repeats, takes the median clock, and
-// keeps the worst value of every other field.
+// Combines the device states of all rounds. Adds up retries and repeats, and keeps the median clock
+// and the worst value of every other field.
 std::optional<DeviceStateRecord> summarize_states(const std::vector<TimedRound>& rounds) {
   std::optional<DeviceStateRecord> all;
   std::vector<double> clocks;
@@ -94,7 +95,7 @@ bool is_slowdown(const std::string& reason) {
 }
 
 // The device's state overrides the verdict on the samples, because the samples of a throttled GPU
-// can agree well with each other.
+// may show little noise.
 void judge_device(const DeviceStateRecord& state, TimeQuality& quality) {
   if (state.allocator_retries.value_or(0) > 0) {
     quality.verdict = "thrashing";

@@ -107,7 +107,8 @@ void TimedArms::measure_in_one_process(std::vector<PointRecord>& points) {
   }
 }
 
-// Loads all arms or none. Only arms that were timed in the same process can be compared.
+// Loads all arms of a round or none, because only arms that were timed in the same process can be
+// compared.
 std::optional<std::vector<PointRecord>> TimedArms::turns_on_disk() const {
   std::vector<PointRecord> records;
   for (const Arm& arm : arms_) {
@@ -141,8 +142,8 @@ std::vector<PointRecord> TimedArms::measure_turns() {
   return records;
 }
 
-// Measures the control in a fresh process, to show whether the long life of the shared process
-// changes times.
+// Measures the control in a fresh process, to show whether times change because the shared process
+// runs long.
 void TimedArms::add_fresh_control() {
   const Variant& variant = variants_[*reference_];
   const std::string part = describe_variant(variant) + " again, in a fresh process";
@@ -165,8 +166,7 @@ void TimedArms::add_fresh_control() {
 int TimedArms::num_steps() const { return request_.num_timed_steps.value_or(request_.num_steps); }
 
 // Returns the number of the attempt whose results for the round are on disk. Returns nothing if the
-// arms' files come from different measurements. This happens if a run was killed during a round, or
-// if two runs share a folder.
+// arms' files do not come from the same attempt, for example after a run was killed during a round.
 std::optional<int> TimedArms::attempt_on_disk(int round) const {
   std::optional<int> attempt;
   std::optional<std::vector<std::string>> starts;
@@ -224,8 +224,8 @@ void TimedArms::add_time(std::size_t index, PointRecord& point) const {
     return;
   }
   TimeRecord time = summarize_rounds(own->rounds);
-  // On a GPU, keeps the op class times of the kernel pass. On other devices every round has timed
-  // the op classes.
+  // On a GPU, keeps the op class times of the kernel pass. On other devices, every round has times
+  // of op classes.
   if (point.time) time.classes = std::move(point.time->classes);
   point.time = std::move(time);
   const Arm* reference = reference_ ? arm_of(*reference_, false) : nullptr;
@@ -241,7 +241,7 @@ std::optional<Estimate> TimedArms::control() const {
   const Arm* again = reference_ ? arm_of(*reference_, true) : nullptr;
   if (reference == nullptr || again == nullptr) return std::nullopt;
   if (again->rounds.size() != reference->rounds.size()) return std::nullopt;
-  if (request_.in_process) {  // the control ran a single round, so its rounds cannot be paired
+  if (request_.in_process) {  // the control has only one round, so rounds cannot be paired
     const double fresh = median_over_rounds(rounds_of(again->rounds.front())).value;
     return Estimate{fresh / median_over_rounds(rounds_of(reference->rounds.front())).value, {}};
   }
@@ -282,8 +282,8 @@ std::string TimedArms::arm_name(const Arm& arm, const std::string& part) const {
   return point_name(variant.identity, variant.policy) + part + "-" + arms_hash();
 }
 
-// Returns a hash of everything that comparable rounds have in common: the arms, the number of steps
-// and the kernels. Rounds with another hash belong to another comparison.
+// Returns a hash of the settings that comparable rounds share: the arms, the number of steps and
+// the kernels.
 std::string TimedArms::arms_hash() const {
   std::string text = std::to_string(num_steps());
   if (request_.in_process) {

@@ -1,7 +1,6 @@
 // Times every point of a comparison that has status ok, and the reference once more as the A/A
-// control. Arms take turns round by round, and a restarted run finds finished rounds on disk. With
-// in_process, all points share one process, and the control has a separate process. Does not
-// measure counts, bytes or bits.
+// control. Arms alternate in rounds, and finished rounds on disk are reused. With in_process, all
+// points share one process, and the control has a separate process.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // Times arms alternately. In each round every arm runs once. Every second round runs the arms in
 // reverse order. Rounds end when every ratio is precise enough or the maximum number of rounds is
-// reached. Depends only on the times of points.
+// reached.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,7 @@
 
 namespace rematch {
 
-// A participant in a round: a point whose status is ok or, as the A/A control, the reference a
-// second time.
+// A point that is timed in every round. The A/A control is the reference a second time.
 struct Arm {
   std::size_t point = 0;
   bool control = false;
@@ -31,13 +30,12 @@ struct Turn {
   bool from_disk = false;  // true if all arms of this attempt are on disk
 };
 
-// Returns the number of the attempt whose results for the round are on disk, or nothing. A round is
-// loaded as a whole or measured as a whole, because its arms are compared with each other.
+// Returns the number of the attempt whose results for the round are on disk, or nothing. All arms
+// of a round are loaded, or all are measured, because they are compared with each other.
 using FindOnDisk = std::function<std::optional<int>(int round)>;
 using MeasureArm = std::function<PointRecord(const Arm& arm, const Turn& turn)>;
 
-// Fills the arms' rounds. Returns the number of rounds. A round that did not end ok is not added to
-// its arm.
+// Fills the arms' rounds. Returns the number of rounds. Omits rounds that did not end ok.
 int take_turns(std::vector<Arm>& arms, std::size_t reference, const RoundRule& rule,
                const FindOnDisk& find_on_disk, const MeasureArm& measure);
 
@@ -50,8 +48,8 @@ std::vector<std::size_t> order_of_round(int round, std::size_t num_arms);
 double half_interval(const Estimate& estimate);
 
 // Returns the largest half_interval() among the arms' ratios to arm `reference`. If the reference
-// is the only arm, uses the interval of its step time. Skips failed arms, which have fewer rounds
-// than the reference. Absent if fewer than two rounds ran. Pure.
+// is the only arm, uses the interval of its step time. Skips failed arms. Absent if fewer than two
+// rounds ran. Pure.
 std::optional<double> widest_half_interval(const std::vector<Arm>& arms, std::size_t reference);
 
 }  // namespace rematch

@@ -41,8 +41,8 @@ double one_two_five(int index) {
   return kFactors.at(static_cast<std::size_t>(index - 3 * decade)) * std::pow(10, decade);
 }
 
-// Returns the largest index that is a multiple of `stride` and whose element in this sequence is at
-// most `value`.
+// Returns the index of the largest element that is at most `value`, among the elements whose index
+// is a multiple of `stride`.
 int last_at_most(double value, int stride) {
   int index = stride * static_cast<int>(std::floor(3 * std::log10(value) / stride) - 1);
   while (one_two_five(index + stride) <= value * (1 + kTolerance)) index += stride;
@@ -72,8 +72,8 @@ Axis linear_axis(Quantity quantity, double low, double high, int most_ticks) {
   return axis;
 }
 
-// Places ticks at 1, 2 and 5 of each power of ten. If there are too many ticks, places them at the
-// powers of ten, then at every other power, and so on.
+// Places ticks at 1, 2 and 5 times each power of ten. If there are too many ticks, uses only powers
+// of ten, then every second power, and so on.
 Axis decades_axis(double low, double high, int most_ticks) {
   int first = 0;
   int last = 0;
@@ -94,7 +94,7 @@ Axis decades_axis(double low, double high, int most_ticks) {
 }
 
 Axis ratio_axis(double low, double high, int most_ticks) {
-  // A logarithmic axis looks linear if the ratio of its ends is below this value.
+  // Below this ratio of its ends, a logarithmic axis looks linear.
   constexpr double kRoundNumbersBelow = 2.5;
   for (double* end : {&low, &high}) *end = std::clamp(*end, kSmallestRatio, 1 / kSmallestRatio);
   if (high / low < 1 + kTolerance) {
@@ -196,7 +196,7 @@ void draw_x_axis(Picture& picture, Axis& axis, const Box& area, GridLines lines)
     if (lines == GridLines::kDrawn) {
       picture.add_line({x, area.top}, {x, area.bottom}, Paint::kGrid);
     }
-    // Keep the outermost labels inside the picture.
+    // Keeps the outermost labels inside the picture.
     const double half = text_width(tick.text) * picture.growth / 2;
     const double middle = std::clamp(x, half, std::max(half, picture.width - half));
     if (middle - half < free_from) continue;

@@ -1,5 +1,5 @@
-// Axes map quantities to positions, with ticks at round numbers of a unit. This file also draws
-// intervals along an axis.
+// Axes map quantities to positions, with ticks at round numbers. Also draws intervals along an
+// axis.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@
 
 namespace rematch::chart {
 
-// kBytes is counted in bytes, and kDuration in nanoseconds. kRatio has a logarithmic axis, so 1/2
-// and 2 are equally far from 1, and the axis never contains 0.
+// kBytes is in bytes, and kDuration in nanoseconds. kRatio has a logarithmic axis, so that 1/2 and
+// 2 are equally far from 1.
 enum class Quantity : std::uint8_t { kBytes, kDuration, kCount, kNumber, kRatio };
 
 struct Tick {
@@ -30,16 +30,15 @@ struct Axis {
   double start = 0;  // position of `low`
   double end = 1;    // position of `high`
 
-  // Returns the position of a value. Values beyond the axis are clamped to its end, so nothing
-  // leaves a plot.
+  // Returns the position of a value. A value beyond the axis is drawn at the end of the axis.
   double operator()(double value) const;
   bool holds(double value) const { return value >= low && value <= high; }
   // Returns a title with the unit: "peak allocated, MiB".
   std::string titled(const std::string& words) const;
 };
 
-// Makes an axis that contains [low, high], with at most `most_ticks` + 2 ticks. Replaces ends that
-// cannot be drawn: equal or non-finite ends, and ends of a ratio that are not above 0.
+// Makes an axis that contains [low, high], with at most `most_ticks` + 2 ticks. Corrects ends that
+// are equal or not finite, and ends of a ratio that are not above 0.
 Axis make_axis(Quantity quantity, double low, double high, int most_ticks);
 
 // The lowest and the highest of a list of values.
@@ -56,13 +55,13 @@ struct Estimate {
   std::array<double, 2> interval = {0, 0};
 };
 
-// Returns the range of the values, extended at both ends to show their intervals. Each end is
-// extended by at most max(range / 2, min(2 * median interval, most_room)). Longer intervals are cut
-// off, because they would squeeze the values together.
+// Returns the range of the values, extended at both ends to show their intervals. The extension is
+// at most max(range / 2, min(2 * median interval, most_room)), because longer intervals would
+// squeeze the values together.
 Range range_of(const std::vector<Estimate>& estimates, double most_room);
 
-// Draws the bar of an interval. `across` is the bar's position on the other axis. If an end of the
-// interval lies beyond the axis, an arrow marks that end.
+// Draws an interval as a bar. `across` is the bar's position on the other axis. An arrow marks an
+// end that lies beyond the axis.
 enum class Direction : std::uint8_t { kAcross, kUpright };
 void draw_interval(Picture& picture, const Axis& axis, const std::array<double, 2>& interval,
                    double across, Direction direction, Paint paint);
@@ -70,14 +69,13 @@ void draw_interval(Picture& picture, const Axis& axis, const std::array<double, 
 // Returns the width that the labels of a y axis need to the left of the plot.
 double y_labels_width(const Axis& axis, double growth = 1);
 
-// Both functions place the axis along `area`, and draw its grid lines and labels. They skip labels
-// that would touch another label. Labels of an x axis are below `area`. Labels of a y axis are left
-// of it.
+// Both functions place the axis along `area`, and draw its grid lines and labels. Labels that would
+// touch another label are omitted.
 enum class GridLines : std::uint8_t { kNone, kDrawn };
 void draw_x_axis(Picture& picture, Axis& axis, const Box& area, GridLines lines);
 void draw_y_axis(Picture& picture, Axis& axis, const Box& area);
 
-// The area of a plot and its axes. draw_x_axis() and draw_y_axis() place the axes along the area.
+// The area of a plot and its axes, which draw_x_axis() and draw_y_axis() place along the area.
 struct Plot {
   Box area;
   Axis x;
@@ -87,7 +85,7 @@ struct Plot {
 };
 
 // Draws the axes of a plot with their titles in grey. The y axis' title is above the plot and
-// starts at `left`. The x axis is drawn `foot` below the plot.
+// starts at `left`. The distance from the plot to the x axis is `foot`.
 void draw_axes(Picture& picture, Plot& plot, double left, const std::string& y_title,
                const std::string& x_title, GridLines lines, double foot = 0);
 

@@ -14,10 +14,11 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// The sizes of a bar's parts, one for each style. Absent if the parts were not measured.
+// The sizes of a bar's parts, one for each style. Absent if they were not measured.
 using Parts = std::optional<std::vector<double>>;
 
-// Limits the value, because a file may contain any number, and sums of such numbers would overflow.
+// Limits the value, because a file may contain any number, and a sum of such numbers could
+// overflow.
 std::int64_t whole(double value) {
   constexpr double kLargest = 9e18;
   return static_cast<std::int64_t>(std::clamp(value, -kLargest, kLargest));
@@ -37,7 +38,7 @@ Row row_of(const ComparedPoint& compared) {
           {}};
 }
 
-// Adds a row for each point. Adds a legend entry for each style that occurs in some row.
+// Adds a row for each point, and a legend entry for each style that occurs in a row.
 void add_bars(Rows& chart, const std::vector<ComparedPoint>& points,
               std::span<const SeriesStyle> styles,
               const std::function<Parts(const PointRecord&)>& parts_of,
@@ -92,7 +93,7 @@ std::string peaks_of_phases(const MemoryRecord& memory) {
   return lines;
 }
 
-// Timing a step does not separate recompute from backward, because backward triggers recompute.
+// Recompute has no time of its own, because it runs inside backward.
 constexpr std::array kPhaseStyles = {
     SeriesStyle{"forward", Paint::kBlue}, SeriesStyle{"loss", Paint::kPurple},
     SeriesStyle{"recompute", Paint::kOrange}, SeriesStyle{"backward", Paint::kTeal},
@@ -104,7 +105,7 @@ constexpr std::array kClassStyles = {
     SeriesStyle{"reduction", Paint::kYellow}, SeriesStyle{"copy", Paint::kPink},
     SeriesStyle{"other", Paint::kGrey}};
 
-// Several classes of ops or kernels share a style. Classes of a newer version are shown as "other".
+// Several classes of ops or kernels share a style. Unknown classes are shown as "other".
 std::size_t look_of(std::string_view name) {
   if (name.starts_with("attention")) name = "attention";
   if (name == "memory") name = "copy";
@@ -129,7 +130,7 @@ Parts kernel_times(const PointRecord& record, std::size_t phase) {
   return times;
 }
 
-// Absent if no phase has times, because the step was not measured.
+// Absent if no phase has times.
 Parts op_times(const PointRecord& record, std::size_t phase) {
   if (!record.time || std::all_of(record.time->classes.begin(), record.time->classes.end(),
                                   [](const auto& classes) { return classes.empty(); })) {
@@ -232,7 +233,7 @@ Rows phase_times(const std::vector<ComparedPoint>& points) {
   };
   add_bars(chart, points, kPhaseStyles, phases_of, time_text);
   for (std::size_t index = 0; index < points.size(); ++index) {
-    // the median of whole steps, which differs from the sum of the phases' medians
+    // the median of whole steps, not the sum of the phases' medians
     const auto step = measured_step(*points[index].point);
     if (step) chart.rows[index].value = format_duration(*step);
   }

@@ -20,7 +20,7 @@ Drawn drawn(const Chart& chart, const std::string& why_empty) {
 
 struct NamedChart {
   std::string name;
-  std::string source;  // name of the data that the chart needs, for messages about an empty chart
+  std::string source;  // name of the data that the chart needs, for an error message
   std::function<Drawn(const Points&, const std::string& why_empty)> draw;
 };
 

@@ -1,4 +1,4 @@
-// Draws a chart, selected by name, as a standalone picture.
+// Draws the chart with a given name as a standalone picture.
 #pragma once
 
 #include <string>
@@ -22,14 +22,14 @@ std::variant<Picture, Rejected> draw_chart(const std::string& name,
                                            const PolicyComparison& comparison,
                                            const Environment& environment);
 
-// Draws the chart that shows the metric of this name. Returns Rejected for an unknown metric, or if
-// the record has no ratio of it.
+// Draws the ratios of the metric with this name. Returns Rejected for an unknown metric, or if the
+// record has no ratio of this metric.
 std::variant<Picture, Rejected> draw_chart(const std::string& name, const CompareRecord& record);
 
-// Draws all points of a searched front. Returns Rejected for every chart but "front".
+// Draws all points of a searched front. Returns Rejected for every chart except "front".
 std::variant<Picture, Rejected> draw_chart(const std::string& name, const FrontRecord& record);
 
-// Returns the memory limit that a front shows: the device's memory, or on a CPU the host's.
+// Returns the memory limit that a front shows: the GPU's memory or, on the CPU, the host's memory.
 std::optional<Bytes> memory_limit(const PolicyComparison& comparison,
                                   const Environment& environment);
 

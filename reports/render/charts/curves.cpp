@@ -8,7 +8,7 @@
 namespace rematch::chart {
 namespace {
 
-// The losses that several points share because their bits are equal.
+// Equal losses of several points, bit for bit.
 struct Losses {
   std::vector<std::string> names;  // names of the points
   const std::vector<StepRecord>* steps;
@@ -27,7 +27,7 @@ bool has_same_bits(const std::vector<StepRecord>& a, const std::vector<StepRecor
       [](const StepRecord& x, const StepRecord& y) { return x.loss_bits == y.loss_bits; });
 }
 
-// Groups points by their losses, in the order in which the losses first appear.
+// Groups points with equal losses, in the order of the points.
 std::vector<Losses> losses_of(const std::vector<ComparedPoint>& points) {
   std::vector<Losses> all;
   for (const ComparedPoint& compared : points) {
@@ -45,8 +45,7 @@ std::vector<Losses> losses_of(const std::vector<ComparedPoint>& points) {
   return all;
 }
 
-// The range of the reference's losses over its runs, for each step. Absent at a step where a run's
-// loss is not finite.
+// For each step, the range of the loss over the reference's runs. Absent if a loss is not finite.
 struct Band {
   const ComparedPoint& compared;
   std::vector<std::optional<Range>> steps;
@@ -69,7 +68,7 @@ std::optional<Range> range_at(const ComparedPoint& compared, std::size_t step) {
   return range;
 }
 
-// Returns the band of the first point that ran repeatedly.
+// Returns the band of the first point that has repeated runs.
 std::optional<Band> band_of(const std::vector<ComparedPoint>& points) {
   for (const ComparedPoint& compared : points) {
     const std::size_t num_steps = compared.point->steps.size();
@@ -92,14 +91,14 @@ std::string words_of(const Band& band) {
   return runs + ", which differ by " + widest.data() + " at most";
 }
 
-// If there are more curves than hues, all further curves get the last hue.
+// If there are more curves than hues, all remaining curves get the last hue.
 constexpr std::array kHues = {Paint::kBlue,   Paint::kOrange, Paint::kTeal,
                               Paint::kPurple, Paint::kPink,   Paint::kGrey};
 
 Paint hue_of(std::size_t curve) { return kHues.at(std::min(curve, kHues.size() - 1)); }
 
-// Draws the loss at each step minus the loss of `reference` at that step. If `reference` is null,
-// draws the loss itself. Mouse-over hints always show the loss itself.
+// Draws the loss at each step minus the loss of `reference`, or the loss itself if `reference` is
+// null. Mouse-over hints show the loss itself.
 Panel loss_panel(const std::vector<Losses>& all, const std::optional<Band>& band,
                  const std::vector<StepRecord>* reference) {
   const auto offset = [&](std::size_t step) -> std::optional<double> {
@@ -124,8 +123,8 @@ Panel loss_panel(const std::vector<Losses>& all, const std::optional<Band>& band
   if (!band) return panel;
   std::vector<Position> lower;
   Area area{{}, Paint::kGrid, Paint::kAxis, words_of(*band)};
-  // Adds the current area. Called at each gap of the band and at its end. The lower edge, drawn
-  // backwards, closes the area.
+  // Closes the current area by its lower edge, drawn backwards, and adds it. Called at each gap of
+  // the band and at its end.
   const auto flush = [&] {
     area.corners.insert(area.corners.end(), lower.rbegin(), lower.rend());
     if (lower.size() > 1) panel.areas.push_back(area);
@@ -137,7 +136,7 @@ Panel loss_panel(const std::vector<Losses>& all, const std::optional<Band>& band
       flush();
       continue;
     }
-    // the offset is never absent, because the band covers only finite losses
+    // not absent, because the band contains only finite losses
     const double from = *offset(step);
     const auto x = static_cast<double>(step);
     area.corners.push_back({x, band->steps[step]->high - from});
@@ -150,8 +149,8 @@ Panel loss_panel(const std::vector<Losses>& all, const std::optional<Band>& band
 // A plot is about 300 pixels wide, so finer samples would not be visible.
 constexpr std::size_t kMaxSamples = 150;
 
-// Returns the bytes of the first `num_layers` holders. The result is a double, because the sum of a
-// file's numbers may overflow an integer.
+// Returns the bytes of the first `num_layers` holders. Returns a double, because numbers from a
+// file may overflow an integer.
 double stacked(const MemoryTimeline& timeline, std::size_t num_layers, std::size_t sample) {
   double sum = 0;
   for (std::size_t layer = 0; layer < num_layers; ++layer) {
@@ -165,8 +164,8 @@ double total(const MemoryTimeline& timeline, std::size_t sample) {
   return stacked(timeline, kStackedHolders.size(), sample);
 }
 
-// Divides the samples into groups and returns the highest sample of each group, so that the peak is
-// always included.
+// Divides the samples into groups and returns the highest sample of each group, which preserves the
+// peak.
 std::vector<std::size_t> drawn_samples(const MemoryTimeline& timeline) {
   const std::size_t num_samples = timeline.op_index.size();
   const std::size_t num_drawn = std::min(num_samples, kMaxSamples);
@@ -222,8 +221,8 @@ Panel memory_panel(const ComparedPoint& compared, const MemoryTimeline& timeline
   const auto at = [&](std::size_t sample, double bytes) {
     return Position{static_cast<double>(timeline.op_index[sample]), bytes};
   };
-  // Draws the holders of the stack from top to bottom. Each area starts at the bottom of the plot,
-  // and covers the lower part of the areas drawn before.
+  // Draws the holders from the top of the stack to the bottom. Each area extends to the bottom of
+  // the plot, and covers the lower part of earlier areas.
   for (std::size_t layer = kStackedHolders.size(); layer-- > 0;) {
     if (!timeline.bytes.contains(kStackedHolders.at(layer))) continue;
     const SeriesStyle& style = kHolderStyles.at(layer);
@@ -264,8 +263,8 @@ Lines losses(const std::vector<ComparedPoint>& points) {
   chart.panels.push_back(loss_panel(all, band, nullptr));
   chart.panels.back().y_title = "Loss";
   chart.panels.back().height = 190;
-  // The differences need a panel of their own, because a band of a thousandth of the loss would be
-  // invisible on the losses' axis.
+  // The differences have their own panel, because they would be invisible on the axis of the
+  // losses.
   if (!band || (all.size() == 1 && band->widest == 0)) return chart;
   chart.panels.push_back(loss_panel(all, band, &band->compared.point->steps));
   chart.panels.back().y_title = "Loss minus the loss of " + band->compared.name() + "'s first run";

@@ -29,15 +29,15 @@ std::optional<std::array<double, 2>> interval_of(
                     static_cast<double>((*interval)[1].count())};
 }
 
-// Adds the legend entry if at least one spot has its style.
+// Adds the legend entry if any spot has its style.
 template <class Holds>
 void add_key(std::vector<Key>& legend, const std::vector<Spot>& spots, Holds holds, Key key) {
   if (std::any_of(spots.begin(), spots.end(), holds)) legend.push_back(std::move(key));
 }
 
 Spot spot_of(const ComparedPoint& compared) {
-  // A point's predicted and measured markers are both drawn only if they are further apart than
-  // this distance. Otherwise the measured marker would hide the predicted marker.
+  // Below this distance, only the measured marker of a point is drawn, because it would hide the
+  // predicted marker.
   constexpr double kVisible = 0.002;
   const PointRecord& record = *compared.point;
   Spot spot;
@@ -81,7 +81,7 @@ std::vector<Key> measured_legend(const std::vector<Spot>& spots) {
   return legend;
 }
 
-// Returns several lines: what the plan keeps, its peak and step time, predicted and measured.
+// Returns several lines: the kept ops, and the predicted and measured peak and step time.
 std::string hint_of(const Front& front, const FrontPoint& point, const std::string& name) {
   const PlanFigures& figures = point.figures;
   std::string text = name + "\n" + short_saves(point) + "\nrecomputes " +
@@ -103,7 +103,7 @@ std::string hint_of(const Front& front, const FrontPoint& point, const std::stri
   return text;
 }
 
-// A point of the front is a blue circle, a baseline a grey square.
+// Points of the front are blue circles, and baselines are grey squares.
 Spot spot_of(const Front& front, const FrontPoint& point, const std::string& name, bool is_own) {
   Spot spot;
   spot.predicted = place(point.figures.peak, predicted_step(front, point));
@@ -193,7 +193,7 @@ Plane searched_front(const FrontRecord& record, const std::vector<std::size_t>& 
     plane.spots.push_back(spot_of(front, point, point.plan.policy, /*is_own=*/false));
     plane.spots.back().rank = 2;
   }
-  // A budget matters more to the reader than the device's memory.
+  // Shows the budget if there is one, and otherwise the device's memory.
   if (record.budget) {
     plane.limit = {"Budget", *record.budget};
   } else if (record.device_memory) {
@@ -206,7 +206,7 @@ Plane searched_front(const FrontRecord& record, const std::vector<std::size_t>& 
 
 namespace {
 
-// Counts the layers that text such as "0, 2, 13-31" names.
+// Returns the number of layers in text such as "0, 2, 13-31".
 double num_layers(const LayerRun& run) {
   double number = 0;
   for (std::size_t at = 0; at < run.layers.size();) {
@@ -240,8 +240,8 @@ std::string kept_words(const std::vector<std::string>& saves) {
 
 constexpr const char* kCheaper = "other ops";
 
-// Returns words for a saved op: "attention", "matmuls of ffn" for "+1.ffn.gate::aten::mm#2", or
-// "other ops" for any op that is cheap to recompute.
+// Returns a description of a saved op: "attention", "matmuls of ffn" for "+1.ffn.gate::aten::mm#2",
+// or "other ops" for an op that is cheap to recompute.
 std::string role_of(std::string_view saved) {
   const std::size_t colons = saved.find("::");
   if (colons == std::string_view::npos) return kCheaper;
@@ -259,7 +259,7 @@ std::string role_of(std::string_view saved) {
   return module.empty() ? "matmuls" : "matmuls of " + module;
 }
 
-// Returns text such as "attention, matmuls of ffn"; "other ops" if nothing costly is kept.
+// Returns text such as "attention, matmuls of ffn", or "other ops" if only cheap ops are kept.
 std::string roles_of(const std::vector<std::string>& saves) {
   std::set<std::string> roles;
   for (const std::string& saved : saves) roles.insert(role_of(saved));
@@ -267,7 +267,7 @@ std::string roles_of(const std::vector<std::string>& saves) {
   return joined(std::vector<std::string>(roles.begin(), roles.end()));
 }
 
-// Assigns colours to the different sets of kept ops, in the order in which points use them.
+// Assigns a colour to each set of kept ops, in the order in which the sets appear.
 class Treatments {
  public:
   Paint paint_of(const LayerRun& run) {

@@ -13,7 +13,7 @@ constexpr double kPanelRight = 8;
 constexpr double kBottom = 40;  // room for the x axis
 constexpr double kStripHeight = 5;
 constexpr double kStripGap = 3;
-// If there were more samples than this, their markers would touch.
+// With more samples than this, markers would touch.
 constexpr std::size_t kMaxMarkers = 60;
 
 double foot_of(const Panel& panel) { return panel.strip.empty() ? 0 : kStripHeight + kStripGap; }
@@ -23,7 +23,7 @@ double height_of(const Panel& panel) {
          kBottom;
 }
 
-// Returns every point of a panel's areas and curves, so that the axes can include all of them.
+// Returns all points of a panel's areas and curves, which determine the range of the axes.
 std::vector<Position> corners_of(const Panel& panel) {
   std::vector<Position> corners;
   for (const Area& area : panel.areas) {

@@ -1,5 +1,5 @@
-// Draws panels over the steps of a training run or the ops of one step: curves, areas and a strip
-// below them. Independent of points and reports.
+// Draws panels over the steps of a training run or the ops of one step: curves, areas, and a strip
+// below them.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 namespace rematch::chart {
 
 struct Sample {
-  std::optional<double> y;  // if absent, the curve has a gap, with a cross on the x axis
+  std::optional<double> y;  // absent for a gap in the curve, which a cross on the x axis marks
   std::string hint;
 };
 
@@ -51,7 +51,7 @@ struct Panel {
   std::string x_title;
   std::string y_title;  // title of the y axis; the unit is added
   Quantity quantity = Quantity::kNumber;
-  std::optional<double> at_least;  // the y axis includes 0 and this value
+  std::optional<double> at_least;  // the y axis includes 0 and at least this value
   double height = 118;             // height of the plot
   std::vector<Area> areas;         // later areas cover earlier areas
   std::vector<Curve> curves;       // earlier curves cover later curves
@@ -69,7 +69,7 @@ struct Lines {
   bool is_empty() const { return panels.empty(); }
 };
 
-// Draws two lines of text above a panel: its name and note, and below them its `words`.
+// Draws two lines of text above a panel: its name with its note, and its `words`.
 void draw_head(Picture& picture, const Panel& panel, const Box& frame);
 inline constexpr double kHead = 34;  // height of these two lines
 

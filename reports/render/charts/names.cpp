@@ -9,14 +9,14 @@
 namespace rematch::chart {
 namespace {
 
-// At most this many names are placed beside their spots. Letters replace all further names.
+// Maximum number of names that are written beside their markers. Other names get letters.
 constexpr std::size_t kMaxPlaced = 120;
 constexpr char kFirstLetter = 'a';
 constexpr std::size_t kMaxLetters = 26;
 
 double distance(const Position& a, const Position& b) { return std::hypot(a.x - b.x, a.y - b.y); }
 
-// Returns the boxes that a name must not cover.
+// Returns the boxes that names must not cover.
 std::vector<Box> obstacles_in(const Picture& picture) {
   std::vector<Box> obstacles;
   for (const Shape& shape : picture.shapes) {
@@ -33,8 +33,8 @@ std::optional<Label> place(const Picture& picture, const Name& name,
   return place_label(name.label, name.at, places.clearance, picture.growth, obstacles, places.area);
 }
 
-// For each name, puts a letter next to the marker and adds the name to the legend. If the letter
-// has no room, the name joins the legend entry of the nearest letter.
+// For each name, writes a letter beside the marker and adds the name to the legend. If there is no
+// room for the letter, adds the name to the legend entry of the nearest letter.
 void add_letters(Picture& picture, const std::vector<Name>& names, std::vector<Box> obstacles,
                  const NamePlaces& places) {
   std::vector<std::pair<Position, std::size_t>> placed;  // letters and their legend entries
@@ -105,7 +105,7 @@ std::optional<Label> place_label(Label label, Position at, double clearance, dou
       {-kDiagonal, -kDiagonal, Anchor::kEnd, kAbove},
       {-kDiagonal, kDiagonal, Anchor::kEnd, kBelow},
   }};
-  constexpr double kFurther = 10;  // added to the distance if no closer place is free
+  constexpr double kFurther = 10;  // added to the distance if all closer places are taken
   for (const double distance : {clearance, clearance + kFurther}) {
     for (const auto& [right, down, anchor, drop] : kPlaces) {
       label.at = {at.x + distance * right, at.y + distance * down};

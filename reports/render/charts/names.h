@@ -1,5 +1,5 @@
-// Writes names beside the markers of a chart. If a name does not fit beside its marker, writes a
-// letter there and puts the name into the legend. So every point is named.
+// Writes names beside the markers of a chart. If a name does not fit, writes a letter beside the
+// marker and puts the name into the legend.
 #pragma once
 
 #include <optional>
@@ -20,12 +20,12 @@ struct NamePlaces {
   double longest = 0;    // longest allowed width of a name beside its marker
 };
 
-// Places names in the given order. Call it once the picture has all its shapes, because names must
-// not cover them.
+// Places names in the given order. Call this after all shapes were drawn, because names must not
+// cover them.
 void add_names(Picture& picture, const std::vector<Name>& names, const NamePlaces& places);
 
-// Returns the label next to a marker at `at`, at the first of sixteen places where it covers none
-// of `obstacles` and stays in `bounds`. Absent if no place fits.
+// Returns a label for a marker at `at`. Tries sixteen positions, and uses the first at which the
+// label covers none of `obstacles` and stays inside `bounds`. Absent if there is none.
 std::optional<Label> place_label(Label label, Position at, double clearance, double growth,
                                  const std::vector<Box>& obstacles, const Box& bounds);
 

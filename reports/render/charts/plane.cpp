@@ -20,8 +20,8 @@ constexpr double kRight = 14;
 constexpr double kRadius = 5;
 constexpr double kSquareRadius = 4.4;
 constexpr double kClearance = kRadius * kGrowth + 4;  // distance from a marker's middle to its name
-// A limit is drawn only if it differs from the spots' peaks by at most this factor. A limit further
-// away would squeeze the spots together.
+// A limit is drawn only if it differs from the spots' peaks by at most this factor. Otherwise the
+// spots would be squeezed together.
 constexpr double kNearLimit = 1.6;
 // The longest name, as a fraction of the plot's width.
 constexpr double kLongestName = 0.45;
@@ -37,8 +37,8 @@ Range peaks_of(const Plane& chart) {
 }
 
 Range steps_of(const Plane& chart) {
-  // The axis shows all step times, and range_of() extends it to show their intervals. If all step
-  // times are similar, range_of() extends the axis by at most this fraction of the slowest step.
+  // If all step times are similar, the axis is extended by at most this fraction of the slowest
+  // step, to show their intervals.
   constexpr double kMinRoom = 0.02;
   double slowest = 0;
   std::vector<Estimate> steps;
@@ -60,7 +60,7 @@ std::string far_side(const Limit& limit, const Range& peaks) {
 }
 
 Axis axis_of(Quantity quantity, const Range& range, int most_ticks) {
-  const double margin = 0.04 * range.span();  // moves markers away from the frame
+  const double margin = 0.04 * range.span();  // distance of markers from the frame
   return make_axis(quantity, std::max(0.0, range.low - margin), range.high + margin, most_ticks);
 }
 
@@ -99,8 +99,8 @@ void draw_steps(Picture& picture, const std::vector<Position>& corners) {
   picture.add(Path{corners, Paint::kBlue, Paint::kClear, 1, /*is_dashed=*/true});
 }
 
-// Splits the staircase of a front into its stairs. A stair is given by three points: a horizontal
-// line from the first to the second, then a vertical line to the third.
+// Splits the staircase of a front into stairs. A stair is three points: a horizontal line leads to
+// the second point, and a vertical line to the third.
 std::vector<std::array<Position, 3>> steps_through(std::vector<Position> corners,
                                                    const Plot& plot) {
   std::sort(corners.begin(), corners.end(),
@@ -199,7 +199,7 @@ Axis ratio_axis_of(Range range) {
   return make_axis(Quantity::kRatio, range.low / margin, range.high * margin, 4);
 }
 
-// Draws spots and their names. Names of spots on the front are placed first.
+// Draws spots and their names. Spots on the front are named first.
 void draw_small_spots(Picture& picture, const FrontPanel& panel, const Plot& plot) {
   constexpr double kLongestSpotName = 120;
   std::vector<const FrontSpot*> spots;

@@ -1,5 +1,5 @@
 // Draws fronts: peak bytes on the x axis, step time on the y axis, a marker for each spot, the
-// staircase of the front, and a memory limit. Independent of points and reports.
+// staircase of the front, and a memory limit.
 #pragma once
 
 #include <array>
@@ -49,8 +49,8 @@ struct Plane {
 
 Picture draw(const Plane& chart);
 
-// A spot in one of several small fronts that share their axes. Its position is given as ratios to
-// the reference's peak and step time, so that fronts of different sizes can be compared.
+// A spot in one of several small charts that share their axes. Its position is in ratios to the
+// reference's peak and step time, so that fronts of different sizes can be compared.
 struct FrontSpot {
   Position at;
   std::string name;
@@ -67,7 +67,7 @@ struct FrontPanel {
 struct FrontPanels {
   std::string title;
   std::vector<FrontPanel> panels;
-  Range peaks;  // range over all panels that share the axes, shown or not
+  Range peaks;  // range over all panels that share the axes, including hidden panels
   Range steps;
 };
 

@@ -13,11 +13,11 @@ constexpr double kLaneTop = 19;
 constexpr double kLaneHeight = 11;
 constexpr double kAxisHeight = 24;
 constexpr double kGap = 8;
-constexpr double kInset = 6;  // margin for dots at the ends of lanes
+constexpr double kInset = 6;  // room for dots at the ends of lanes
 constexpr int kMaxTicks = 4;
 
-// Returns the natural logarithm, limited to the values that an axis can show. The result for a
-// ratio of 0 or below is the lowest of these values.
+// Returns the natural logarithm, limited to the range of an axis. For a ratio of 0 or below,
+// returns the lower limit.
 double logarithm(double ratio) {
   constexpr double kFarthest = 28;  // natural logarithm of about 1e12
   return ratio > 0 ? std::clamp(std::log(ratio), -kFarthest, kFarthest) : -kFarthest;
@@ -50,7 +50,7 @@ void draw_words(Picture& picture, const Row& row, double top) {
   name.is_bold = row.is_bold;
   name.hint = row.hint;
   double room = std::max(40.0, picture.width - note_width - value_width);
-  do {  // shortens the name repeatedly, because bold letters are wider than fit_text() assumes
+  do {  // repeats, because bold letters are wider than fit_text() assumes
     name.text = fit_text(row.name, room);
     room -= kGap;
   } while (extent(name).right > room + kGap && room > kGap);

@@ -1,5 +1,5 @@
 // Draws charts with one row per policy: a name, a value as text, and below them a lane with stacked
-// bars, or with a dot and its interval. Independent of points and reports.
+// bars, or with a dot and its interval.
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ struct Row {
   std::string value;  // text at the right end of the row
   std::string hint;
   bool is_bold = false;
-  std::vector<Segment> segments;  // a row with neither segments nor a dot was not measured
+  std::vector<Segment> segments;  // a row without segments and without a dot was not measured
   std::optional<Dot> dot;
 
   double total() const;  // sum of the segments
@@ -46,9 +46,9 @@ struct Rows {
   Quantity quantity = Quantity::kCount;
   std::vector<Row> rows;
   std::vector<Key> legend;
-  // a vertical line crosses all lanes at this value, which is 1 for ratios
+  // a vertical line across all lanes at this value, which is 1 for ratios
   std::optional<double> reference;
-  // the axis extends at least to this value, so that neighbouring charts can share a scale
+  // minimum end of the axis, so that neighbouring charts can share a scale
   double at_least = 0;
 
   bool is_empty() const;  // true if no row has anything to draw

@@ -24,7 +24,7 @@ constexpr std::array<int, 95> kAdvances = {
     575, 775, 752, 295, 295, 656, 557, 863, 748, 787, 603, 787, 695, 635,  611, 732, 684, 989, 685,
     611, 685, 390, 337, 390, 838, 500, 500, 613, 635, 550, 635, 615, 352,  635, 634, 278, 278, 579,
     278, 974, 634, 612, 635, 635, 411, 521, 392, 634, 592, 818, 592, 592,  525, 636, 337, 636, 838};
-constexpr int kOtherAdvance = 1000;  // assumes that a non-ASCII letter is as wide as it is high
+constexpr int kOtherAdvance = 1000;  // assumes that non-ASCII letters are as wide as they are high
 
 double advance(std::string_view character) {
   const auto index = static_cast<std::size_t>(character[0]) - ' ';
@@ -32,8 +32,7 @@ double advance(std::string_view character) {
   return kTextSize * (is_known ? kAdvances[index] : kOtherAdvance) / 1000;
 }
 
-// Rounds to a tenth of a unit, which is finer than a pixel. Short numbers keep a page with hundreds
-// of pictures small.
+// Rounds to a tenth of a unit, to keep pages small. The error is less than a pixel.
 std::string number(double value) {
   if (!std::isfinite(value)) {
     throw std::logic_error("a coordinate of a picture is not finite");
@@ -49,8 +48,7 @@ std::string attribute(const char* name, double value) {
   return std::string(" ").append(name).append("=\"").append(number(value)).append("\"");
 }
 
-// Returns a class attribute with the classes of a fill and a stroke, which picture_styles()
-// defines.
+// Returns a class attribute with the classes of a fill and a stroke from picture_styles().
 std::string classes(Paint fill, Paint stroke, const char* more = "") {
   std::string names = more;
   const auto add = [&names](char kind, Paint paint) {

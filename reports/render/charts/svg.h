@@ -1,5 +1,5 @@
-// Pictures as data: shapes with positions and colour roles, written as SVG. Tests inspect the
-// shapes before they become text. This file does no layout.
+// Pictures as data: shapes with positions and colours, written as SVG. Tests inspect the shapes.
+// This file does no layout.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,8 @@ struct Box {
   }
 };
 
-// The role of a colour. picture.css has the values for light and dark pages. The hues remain
-// distinct for every kind of colour blindness. In grey print they differ by lightness.
+// The role of a colour. picture.css has the values for light and dark pages. The colours remain
+// distinct for people with colour blindness, and in grey print.
 enum class Paint : std::uint8_t {
   kClear,
   kSurface,
@@ -55,8 +55,8 @@ enum class Paint : std::uint8_t {
 };
 inline constexpr int kNumPaints = 15;
 
-// A hint is shown when the mouse is over the shape, and screen readers read the hint aloud. A hint
-// may have several lines.
+// A hint appears when the mouse is over the shape, and screen readers read it aloud. It may have
+// several lines.
 struct Path {
   std::vector<Position> corners;
   Paint stroke = Paint::kAxis;
@@ -87,7 +87,7 @@ enum class Anchor : std::uint8_t { kStart, kMiddle, kEnd };
 
 // All text has one size; see Picture::growth.
 inline constexpr double kTextSize = 12;
-// values of Label::drop, for labels beside, below and above `at`
+// values of Label::drop for labels beside, below and above `at`
 inline constexpr double kCentered = 0.35;
 inline constexpr double kBelow = 0.78;
 inline constexpr double kAbove = -0.24;
@@ -105,7 +105,7 @@ struct Label {
 
 using Shape = std::variant<Path, Rectangle, Marker, Label>;
 
-// An entry of a legend: a marker or a symbol that occurs in the picture, and its meaning.
+// An entry of a legend: a marker or symbol of the picture, and its meaning.
 struct Key {
   std::string text;
   MarkerKind kind = MarkerKind::kCircle;
@@ -120,8 +120,8 @@ struct Picture {
   double height = 0;
   std::vector<Shape> shapes = {};  // later shapes cover earlier shapes
   std::vector<Key> legend = {};
-  // Text and markers grow by this factor, so that the picture stays legible when it shrinks on a
-  // narrow screen. The layout must leave room for the growth.
+  // Text and markers are enlarged by this factor, so that a picture stays legible on a narrow
+  // screen. The layout must leave room for this.
   double growth = 1;
 
   void add(Shape shape);
@@ -130,36 +130,35 @@ struct Picture {
   void add_line(Position from, Position to, Paint stroke, double width = 1);
 };
 
-// The growth factor of pictures whose text grows on narrow screens. page.css must contain the same
+// The growth of pictures that must stay legible on narrow screens. page.css must contain the same
 // value.
 inline constexpr double kGrowth = 1.6;
 
 // Returns the box of a shape. The width of text is estimated.
 Box extent(const Shape& shape, double growth = 1);
 
-// Returns the boxes that a shape's strokes, bars and markers cover. A slanted line becomes several
-// small boxes. The list is empty for text, and for areas and grid lines, because text may cover
-// them.
+// Returns the boxes that a shape's strokes, bars and markers cover. A slanted line gives several
+// small boxes. The list is empty for text, areas and grid lines.
 std::vector<Box> covered_by(const Shape& shape, double growth = 1);
 
 // Estimates the width of text without a font engine. Uses the widths of DejaVu Sans, the widest of
-// the usual interface fonts, so text that fits in it fits in any of them.
+// the usual interface fonts.
 double text_width(std::string_view text);
 
-// Shortens text that is wider than `width`, and ends it with an ellipsis.
+// Shortens text that is wider than `width`, and appends an ellipsis.
 std::string fit_text(std::string_view text, double width);
 
 // Returns an <svg> element for a page that contains picture_styles(). Throws std::logic_error if a
 // coordinate is not finite.
 std::string to_svg(const Picture& picture);
 
-// Returns the marker of a legend entry as an <svg> element, or its symbol in bold.
+// Returns the marker of a legend entry as an <svg> element, or the entry's symbol in bold.
 std::string to_svg(const Key& key);
 
-// Returns a file with its own styles, background, margin and legend.
+// Returns a complete SVG file with styles, background, margin and legend.
 std::string to_svg_file(const Picture& picture);
 
-// Returns CSS with the values of each Paint and the font of text.
+// Returns CSS with the colour of each Paint and the font of text.
 std::string picture_styles();
 
 }  // namespace rematch::chart

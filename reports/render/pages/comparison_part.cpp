@@ -18,7 +18,7 @@ namespace rematch::page {
 namespace {
 
 constexpr std::size_t kMaxPanels = 24;
-constexpr std::size_t kMaxOpenPanels = 3;  // number of columns that a wide screen holds
+constexpr std::size_t kMaxOpenPanels = 3;  // number of columns on a wide screen
 constexpr const char* kOrder = "baselines and the front first";
 
 const ComparedPoint* lowest_peak(const std::vector<ComparedPoint>& points) {
@@ -63,7 +63,7 @@ std::vector<Tile> peak_tiles(const std::vector<ComparedPoint>& points) {
   return tiles;
 }
 
-// Counts how many of all points have equal bits and how many executed the predicted ops.
+// Counts the points with equal bits, and the points that executed the predicted ops.
 std::vector<Tile> proof_tiles(const std::vector<ComparedPoint>& points) {
   Share equal;
   Share as_predicted;
@@ -111,8 +111,7 @@ Figure front_figure(const std::vector<ComparedPoint>& points, const std::optiona
   return figure;
 }
 
-// Charts of executed ops, of their cost and of the peak's holders are shown; all other charts are
-// folded.
+// Folds all charts except attention ops, ratios of step times and memory at the peak.
 void add_charts(const std::vector<ComparedPoint>& all, std::vector<Figure>& figures) {
   const std::vector<ComparedPoint> points = most_telling(all, kMaxChartRows);
   const std::string rest = left_out_words(points.size(), all.size(), kOrder);
@@ -158,7 +157,7 @@ void add_memory(const std::vector<ComparedPoint>& all, std::vector<Figure>& figu
                      page::legend(chart.legend) + some_open(panels, kMaxOpenPanels, "points")});
 }
 
-// Returns an anchor that stays the same when other points are added: "s0-nth_first-2--on_demand".
+// Returns an anchor that does not change when other points are added: "s0-nth_first-2--on_demand".
 std::string anchor_of_point(const std::string& anchor, const table::Row& row) {
   std::string name = row.cells[0] + "-" + row.cells[1];
   std::replace_if(
@@ -167,7 +166,7 @@ std::string anchor_of_point(const std::string& anchor, const table::Row& row) {
   return anchor + "-" + name;
 }
 
-// Gives each row an anchor. If two rows would get the same anchor, only the first row gets it.
+// Gives each row an anchor. If several rows have the same anchor, only the first row gets it.
 table::Grid with_anchors(table::Grid grid, const std::string& anchor) {
   std::set<std::string> known;
   for (table::Row& row : grid.rows) {
@@ -198,7 +197,7 @@ Part comparison_part(const PolicyComparison& comparison, const Environment& envi
 
 namespace {
 
-// True if the metric is the same in every row that has it.
+// True if all rows with this metric have the same value.
 bool is_same_everywhere(const CompareRecord& record, Metric metric) {
   bool is_measured = false;
   for (const ComparedRow& row : record.rows) {
@@ -211,8 +210,7 @@ bool is_same_everywhere(const CompareRecord& record, Metric metric) {
   return is_measured;
 }
 
-// A chart that shows only ratios of 1 would take room from other charts. So a sentence replaces
-// such a chart.
+// A sentence replaces a chart that would show only ratios of 1.
 std::string add_ratios(const CompareRecord& record, std::vector<Figure>& figures) {
   std::string same;
   for (const Metric metric : kAll<Metric>) {

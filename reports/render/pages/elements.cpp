@@ -11,10 +11,9 @@ namespace rematch::page {
 namespace {
 
 constexpr std::size_t kMaxOpenRows = 20;
-// On a narrow screen, a row's detail with more characters is cut after two lines until the reader
-// expands it.
+// On a narrow screen, a longer detail is cut after two lines until the reader unfolds it.
 constexpr std::size_t kLongestWords = 100;
-// number of characters of a cell that stay on one line
+// a cell with at most this many characters stays on one line
 constexpr std::size_t kLongestOnOneLine = 28;
 
 std::string anchor_of(const std::string& part_anchor, std::size_t index) {
@@ -60,7 +59,7 @@ std::string links(const std::vector<Figure>& figures, const std::string& part_an
   return text.empty() ? "" : "<p class=\"links\">" + text + "</p>\n";
 }
 
-// Allows line breaks after punctuation in names and places.
+// Allows line breaks after punctuation in names and paths.
 std::string breakable(const std::string& words) {
   std::string text;
   std::size_t from = 0;
@@ -171,7 +170,7 @@ std::string list(const std::vector<std::string>& lines) {
 }
 
 std::string grid(const table::Grid& grid, CellTitles titles) {
-  // Makes the table a tab stop, so that the keyboard can scroll it.
+  // Makes the table focusable, so that the keyboard can scroll it.
   std::string text = titles == CellTitles::kAbove
                          ? "<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>"
                          : "<div class=\"scroll wraps\" tabindex=\"0\"><table><thead><tr>";

@@ -1,5 +1,5 @@
-// The elements of every page: key figures, titled figures, tables, pictures. Less important content
-// is folded under its title. These functions escape their text arguments.
+// The elements of every page: key figures, titled figures, tables and pictures. Less important
+// content is folded under its title. Text arguments are escaped.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct Figure {
   FigureWidth width = FigureWidth::kWhole;
 };
 
-// A key figure: its name, its value in large print, and a line below.
+// A key figure: its name, its value in large print, and a line of text below the value.
 struct Tile {
   std::string name;
   std::string value;
@@ -34,7 +34,7 @@ struct Tile {
 // The part of a page that shows one comparison, compare record or front.
 struct Part {
   std::vector<Tile> tiles;
-  std::string facts;    // a line of facts in grey
+  std::string facts;    // a line of facts in grey, such as the machine
   std::string verdict;  // the verdict, a line in bold
   std::vector<Figure> figures;
 };
@@ -45,8 +45,8 @@ Fold fold_of(std::size_t num_rows);
 // Returns text such as " Shown: 40 of 500 points, baselines first."; empty if all are shown.
 std::string left_out_words(std::size_t num_shown, std::size_t num_all, const std::string& order);
 
-// Converts text to markup. "+-" becomes a plus-minus sign, and a number stays on one line with its
-// unit.
+// Converts text to markup. Replaces "+-" by a plus-minus sign, and keeps each number on one line
+// with its unit.
 std::string prose(const std::string& words);
 
 std::string paragraph(const char* css_class,
@@ -55,12 +55,12 @@ std::string legend(const std::vector<chart::Key>& keys);
 std::string picture(const chart::Picture& picture);  // markup of the picture and its legend
 std::string list(const std::vector<std::string>& lines);
 
-// Where a cell's title is: above its column, or on a narrow screen beside its value. With titles
-// beside values, a row wraps instead of scrolling.
+// The place of the titles of cells: above the columns, or on a narrow screen beside the values.
+// With titles beside values, a wide row wraps instead of scrolling.
 enum class CellTitles : std::uint8_t { kAbove, kBesideOnNarrow };
 
-// Writes a table. The detail of a row gets a row of its own below it. A table that is too wide
-// scrolls sideways and keeps its first column visible. No word is broken.
+// Writes a table. A row's detail is in a separate row below it. A table that is too wide scrolls
+// sideways and keeps its first column visible. Words are not broken.
 std::string grid(const table::Grid& grid, CellTitles titles = CellTitles::kAbove);
 
 // Arranges parts in columns. Parts after the first `most_open` are folded under a title such as "12
@@ -73,18 +73,17 @@ std::string some_open(const std::vector<std::string>& parts, std::size_t most_op
 // `anchor`.
 std::string part(const Part& part, const std::string& anchor);
 
-// A chart with more rows than this is unreadable. Tables have all rows.
+// Charts with more rows than this are cut, because they would be unreadable. Tables show all rows.
 inline constexpr std::size_t kMaxChartRows = 40;
 
-// Makes a figure from a chart of rows. The figure is one column wide and has the chart's title, and
-// the chart's `words` followed by `more_words`.
+// Makes a figure from a chart of rows. The figure is one column wide. Its text is the chart's
+// `words` and `more_words`.
 Figure chart_figure(const chart::Rows& chart, Fold fold, const std::string& more_words = "");
 
-// A cell of a heat map: a table whose cells are tinted by the quality of their values. The values
-// are still shown as text.
+// A cell of a heat map, which is a table whose cells are coloured by their values.
 struct HeatCell {
   std::string text;
-  int level = 0;  // -5 is best, 5 is worst; 0 has no tint
+  int level = 0;  // from -5, the best, to 5, the worst; 0 has no colour
 };
 
 struct HeatColumn {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMaxFrontPoints = 100;
 
-// Returns the points that were run, the knee, and other points that together represent the front.
+// Returns the measured points, the knee, and some other points of the front.
 std::vector<std::size_t> representative_points(const Front& front) {
   std::vector<PlanePoint> plane;
   for (const FrontPoint& point : front.points) {
@@ -78,7 +78,7 @@ std::string points_words(const FrontRecord& record, const std::string& file) {
          capitalized(exactness_words(record)) + ". " + next_words(record, {file, ""});
 }
 
-// If the row's detail shortens the plan, adds the whole plan as text that the reader can unfold.
+// If the detail shows the plan shortened, adds the whole plan as text that the reader can unfold.
 void fold_plan(const FrontPoint& point, table::Row& row) {
   if (short_saves(point) != point.saves) row.folded = capitalized(point.saves) + ".";
 }

@@ -24,7 +24,7 @@ using page::Tile;
 constexpr const char* kProvenanceAnchor = "made";
 constexpr const char* kProvenanceHeading = "Machine, settings and command";
 
-// One part of the page, with a row in the table of contents.
+// One part of the page, with its row in the table of contents.
 struct Section {
   std::string anchor;
   std::string heading;  // includes the file's name if there are several files
@@ -40,8 +40,7 @@ std::string last_parts(const std::string& path, int num_parts) {
   return from == std::string::npos ? path : path.substr(from + 1);
 }
 
-// Returns the file's name, with as much of its path as distinguishes it from other files of that
-// name.
+// Returns the file's name, and as much of its path as is needed to distinguish it from other files.
 std::string short_name(const std::string& path, const std::vector<std::string>& paths) {
   constexpr int kMaxParts = 8;
   for (int num_parts = 1;; ++num_parts) {
@@ -55,7 +54,7 @@ std::string short_name(const std::string& path, const std::vector<std::string>& 
   }
 }
 
-// Everything that goes onto one page, and the name of each file on it.
+// The records of one page, with short names for their files.
 struct Sources {
   const std::vector<NamedReport>& reports;
   const std::vector<NamedCompare>& compares;
@@ -75,7 +74,7 @@ struct Sources {
   }
 };
 
-// Splits the title into a heading such as "wan_small on cpu" and the dimensions and settings.
+// Splits the title into a heading such as "wan_small on cpu", and the dimensions and settings.
 std::pair<std::string, std::string> heading_and_facts(const PolicyComparison& comparison) {
   const std::size_t colon = comparison.title.find(": ");
   return {comparison.title.substr(0, colon), comparison.title.substr(colon + 2)};
@@ -91,7 +90,7 @@ std::string facts_of(const FrontRecord& record) {
   return facts + ranks_words(record);
 }
 
-// A sweep of at most this many comparisons has a part for each of them. In a larger sweep, only the
+// Up to this number, each comparison of a sweep has a part of its own. In a larger sweep, only the
 // overview has their tables.
 constexpr std::size_t kMaxParts = 6;
 
@@ -146,8 +145,8 @@ void add_report(const Sources& sources, const NamedReport& source, std::vector<S
   }
 }
 
-// Adds a part for each comparison that occurs in several reports, with the points of these reports
-// in one chart.
+// Adds a part for each comparison that occurs in several reports, with one chart of the points of
+// all these reports.
 void add_overlays(const Sources& sources, std::vector<Section>& sections) {
   if (sources.reports.size() < 2) return;
   std::vector<std::vector<PolicyComparison>> all;
@@ -214,8 +213,8 @@ std::string machines_of(const std::vector<NamedReport>& reports) {
   return joined(machines, "; ");
 }
 
-// Returns a table of contents with a row for each part, and a column for each key figure. Empty for
-// a single part, whose links to figures suffice.
+// Returns a table of contents with a row for each part, and a column for each key figure. Empty if
+// there is only one part.
 std::string contents(const std::vector<Section>& sections, bool has_provenance) {
   if (sections.size() < 2) return "";
   table::Grid grid{{{"contents", table::Alignment::kLeft}}};
@@ -248,8 +247,8 @@ std::string contents(const std::vector<Section>& sections, bool has_provenance) 
          page::grid(grid, page::CellTitles::kBesideOnNarrow) + "</figure></nav>\n";
 }
 
-// Returns markup for the machine and the software versions, collapsed at first, and for the command
-// that reproduces the measurement.
+// Returns markup for the machine, the versions of its software, and the command that reproduces the
+// measurement. Machine and versions are folded.
 std::string provenance(const Provenance& made, const std::string& name) {
   const Environment& machine = made.environment;
   std::string facts;
@@ -287,7 +286,7 @@ std::string provenance(const Provenance& made, const std::string& name) {
   return text + "</figure>\n";
 }
 
-// Returns the commit, the day and the command of a search. Empty if the file contains none of them.
+// Returns the commit, the day and the command of a search, as far as the file contains them.
 std::string provenance(const FrontRecord& record, const std::string& name) {
   std::string facts = record.date.empty() ? "" : "Searched on " + record.date + " ";
   if (record.git_commit) {
@@ -309,7 +308,7 @@ std::string page_script() { return std::string(embedded_scripts().front().second
 std::string in_base64(const std::string& hex) {
   constexpr std::string_view kDigits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  // 6 hex digits are 3 bytes, which base64 encodes as 4 digits
+  // 6 hex digits are 3 bytes, or 4 digits of base64
   constexpr std::size_t kHexOfGroup = 6;
   std::string text;
   for (std::size_t at = 0; at < hex.size(); at += kHexOfGroup) {
@@ -327,8 +326,8 @@ std::string head(const std::string& title) {
   std::string text =
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      // Forbids loading any resource, and running any script except the page's own, because a
-      // report may contain anything.
+      // Allows no external resources, and no script except the page's own, because a report may
+      // contain any text.
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
       "style-src 'unsafe-inline'; img-src data:; script-src 'sha256-";
   text += in_base64(sha256_hex(page_script())) + "'\">\n<link rel=\"icon\" href=\"data:,\">\n";
@@ -345,7 +344,7 @@ std::string render_page(const std::vector<NamedReport>& reports,
   Sources sources{reports, compares, fronts};
   sources.find_short_names();
   const std::vector<Section> sections = sections_of(sources);
-  // The title of the page names only its first parts, so that it fits into a browser's tab.
+  // Uses only the first parts, so that the title fits into a browser's tab.
   constexpr std::size_t kMaxInTitle = 3;
   std::vector<std::string> headings;
   for (const Section& section : sections) {

@@ -1,6 +1,6 @@
-// Renders reports, compare records and searched fronts as one HTML file. The file needs no network
-// and no script, embeds its pictures, and supports light and dark screens from phone size up. All
-// text from files is escaped.
+// Renders reports, compare records and searched fronts as one HTML file. The file works without a
+// network and without scripts, embeds its pictures, and supports light and dark screens from phone
+// size up. All text from files is escaped.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 namespace rematch {
 
 struct NamedReport {
-  std::string name;  // the file, as the user named it
+  std::string name;  // path of the file, as the user wrote it
   Report report;
 };
 

@@ -1,4 +1,4 @@
-// The parts of a page: the key figures, figures and tables of each kind of record.
+// The parts of a page: key figures, figures and tables for each kind of record.
 #pragma once
 
 #include <string>
@@ -21,19 +21,20 @@ Part comparison_part(const PolicyComparison& comparison, const Environment& envi
 // A compare record: verdict, ratios that differ, tables, explanations.
 Part compare_part(const CompareRecord& record);
 
-// A searched front: key figures, the front, its points and what the points keep. `file` holds the
-// front. The anchors of its points start with `anchor`: "f0-p5".
+// A searched front: key figures, the front, its points and the ops that they keep. `file` is the
+// path of the front. The anchors of its points start with `anchor`: "f0-p5".
 Part front_part(const FrontRecord& record, const std::string& file, const std::string& anchor);
 
 // One model of a sweep: tables and heat maps of policies by axes, fronts side by side, failures,
-// and each comparison folded. If comparisons have parts of their own on the page, `anchors` holds
-// the anchors of these parts, one for each of model.shapes. If `anchors` is empty, the sweep's part
-// has a folded table for every comparison, with anchors that begin with `anchor`.
+// and all comparisons, folded. If comparisons have parts of their own on the page, `anchors` links
+// to these parts, one for each of model.shapes. If `anchors` is empty, adds a folded table for
+// every comparison, with anchors that begin with `anchor`.
 Part sweep_part(const SweepModel& model, const std::string& anchor,
                 std::vector<std::string> anchors);
 
-// Adds heat maps of peak, step time and verdict, with a map for each combination of values of all
-// axes except the first. `anchors` holds a link target for each of model.shapes.
+// Adds heat maps of peak, step time and verdict. The first axis gives the columns of a map; each
+// combination of values of the other axes has its own map. `anchors` contains a link target for
+// each of model.shapes.
 void add_sweep_maps(const SweepModel& model, const std::vector<std::string>& anchors,
                     std::vector<Figure>& figures);
 

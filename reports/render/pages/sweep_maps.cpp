@@ -16,8 +16,7 @@ namespace {
 constexpr std::size_t kMaxOpenMaps = 6;
 constexpr std::size_t kMaxNarrowColumns = 3;
 
-// The results of one policy that share a cell of the map, because their runs differ only in the
-// seed.
+// The results of one policy that share a cell of the map. They differ only in the seed.
 using Cells = std::vector<const SweepCell*>;
 
 int level_of(double ratio, const std::array<double, kStrongestHeat>& steps) {
@@ -42,7 +41,7 @@ HeatCell step_time_cell(const Cells& cells) {
   for (const SweepCell* cell : cells) {
     if (!cell->step_ratio) continue;
     ratios.push_back(*cell->step_ratio);
-    // The reference's ratio to itself has no interval, but is exact.
+    // The ratio of the reference to itself has no interval, but is exact.
     const bool is_reference = cell->compared->verdict.kind == VerdictKind::kReference;
     is_sure = is_sure && (cell->is_step_sure || is_reference);
   }
@@ -64,14 +63,13 @@ HeatCell judged_cell(const Cells& cells) {
   return worst;
 }
 
-// The comparisons that one map shows. They differ only in the seed and in the value of the first
-// axis.
+// The comparisons of one map. They differ only in the seed and in the value of the first axis.
 struct MapPlaces {
   std::string words;  // what these comparisons have in common, such as "batch 1"
   std::vector<std::size_t> shapes;
 };
 
-// True if a map has a column per value of the first axis, false if it has a single column.
+// True if a map has a column for each value of the first axis, false if there are no axes.
 bool has_columns(const SweepModel& model) { return !model.axes.empty(); }
 
 std::size_t num_columns(const SweepModel& model) {

@@ -15,7 +15,7 @@ namespace rematch::page {
 namespace {
 
 constexpr std::size_t kMaxFailureRows = 200;
-// maximum number of comparisons that are listed for one failure
+// maximum number of comparisons that are listed for the same failure
 constexpr std::size_t kMaxPlaces = 4;
 constexpr std::size_t kMaxOpenFronts = 6;
 constexpr std::size_t kMaxFronts = 24;
@@ -78,8 +78,7 @@ std::string percent_text(double ratio) { return format_fixed(100 * ratio, 0) + "
 
 std::string ratio_text(double ratio) { return format_fixed(ratio, 2); }
 
-// Returns each verdict with its count, the most frequent first. For example "lower peak: 20, fits:
-// 4" for 20 verdicts "lower peak" and 4 verdicts "fits".
+// Returns each verdict with its count, the most frequent first, such as "lower peak: 20, fits: 4".
 std::string counted(const std::map<std::string, std::size_t>& words) {
   std::vector<std::pair<std::string, std::size_t>> sorted(words.begin(), words.end());
   std::stable_sort(sorted.begin(), sorted.end(),
@@ -120,7 +119,7 @@ table::Grid policy_grid(const SweepModel& model) {
   return grid;
 }
 
-// An outcome with its reason, which several points may have in common.
+// A failure with its reason, which several points may share.
 struct Failure {
   std::string policy;
   std::string outcome;

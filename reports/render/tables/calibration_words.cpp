@@ -1,4 +1,4 @@
-// Describes the measurement of a front: how it calibrates predicted step times, and whether the
+// Describes how measured points calibrate the predicted step times of a front, and whether the
 // calibration is reliable.
 #include <algorithm>
 #include <cmath>
@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Returns the anchors that have a time. Anchors are the points by which step times are calibrated.
+// Returns the anchors that have a time. Anchors are the points that calibrate step times.
 std::vector<const FrontPoint*> timed_anchors(const Front& front) {
   std::vector<const FrontPoint*> found;
   for (const std::size_t index : front.measurement->anchors) {
@@ -30,9 +30,9 @@ double measured_ns(const FrontPoint& point) {
   return static_cast<double>(point.measured->step_time->count());
 }
 
-// Returns the noise of the line that calibrates step times, relative to the step time. The noise is
-// the largest distance of an anchor from the line, or the largest difference between two timings of
-// one plan, whichever is larger.
+// Returns the noise of the line that calibrates step times, relative to the step time: the largest
+// distance of an anchor from the line, or the largest difference between two timings of one plan,
+// whichever is larger.
 double noise_of_line(const Front& front) {
   double noise = 0;
   for (const FrontPoint* point : timed_anchors(front)) {
@@ -45,8 +45,8 @@ double noise_of_line(const Front& front) {
   return noise;
 }
 
-// Returns the spread of the anchors' times, which is the slowest divided by the fastest, minus 1.
-// Also returns the number of anchors with a time.
+// Returns the spread of the anchors' times (the slowest divided by the fastest, minus 1), and the
+// number of anchors with a time.
 std::pair<double, int> spread_of_anchors(const Front& front) {
   std::vector<double> times;
   for (const FrontPoint* point : timed_anchors(front)) times.push_back(measured_ns(*point));
@@ -55,10 +55,9 @@ std::pair<double, int> spread_of_anchors(const Front& front) {
   return {*most / *least - 1, static_cast<int>(times.size())};
 }
 
-// Returns a warning if noise may explain the slope of the line through the anchors.
+// Returns a warning if the slope of the line through the anchors may be noise.
 std::string noisy_line_warning(const Front& front) {
-  // If noise is a quarter of the spread, each end of the line may be off by a quarter of the
-  // spread, so the slope may be wrong by half.
+  // With noise of a quarter of the spread at each end of the line, the slope may be wrong by half.
   constexpr double kMaxNoiseOfSpread = 0.25;
   const bool is_line = front.measurement && front.measurement->line.offset_ns != 0;
   if (!is_line) return "";
@@ -71,10 +70,10 @@ std::string noisy_line_warning(const Front& front) {
          "; measure again on an idle machine, with more rounds.";
 }
 
-// Returns a warning if measured steps are far from the sum of the profile's times.
+// Returns a warning if measured step times are far from the sum of the profile's op times.
 std::string stale_profile_warning(const FrontRecord& record) {
-  // If the two times differ by more than this factor, the machine was in a different state while it
-  // was profiled.
+  // If measured and profiled times differ by a larger factor, the machine was in a different state
+  // during the profile.
   constexpr double kStale = 1.5;
   const Front& front = record.front;
   const auto profiled = static_cast<double>(front.points[front.knee].step_time.count());
@@ -88,7 +87,7 @@ std::string stale_profile_warning(const FrontRecord& record) {
          "busy; profile again on an idle machine.";
 }
 
-// Returns text such as " minus 307 ms"; "" for no offset.
+// Returns text such as " minus 307 ms", or "" for an offset of 0.
 std::string offset_words(double offset_ns) {
   if (offset_ns == 0) return "";
   return (offset_ns < 0 ? " minus " : " plus ") +

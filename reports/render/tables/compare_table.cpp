@@ -35,7 +35,7 @@ std::string cell_of(const MetricRecord& metric) {
                          metric.verdict != CompareVerdict::kUnsure;
   if (!is_change) return verdict;
   const std::string change = format_change(*metric.ratio - 1);
-  // "<0.1 %" has no sign, so the verdict gives the direction
+  // "<0.1 %" has no sign, so the direction is in the verdict
   return change.starts_with('<') ? change + " " + verdict : change;
 }
 
@@ -60,7 +60,7 @@ std::string difference_text(const MetricRecord& metric) {
   return sign + text.data();
 }
 
-// Adds the difference if rounding would show the same value twice.
+// Adds the difference if both values look equal after rounding.
 std::string change_text(const MetricRecord& metric) {
   const std::string base = value_text(metric.metric, *metric.base);
   const std::string candidate = value_text(metric.metric, *metric.candidate);
@@ -99,7 +99,7 @@ std::string detail_of(const ComparedRow& row) {
         *metric.base != *metric.candidate) {
       parts.push_back(change_text(metric));
     }
-    // Notes on times concern whole reports, so they are below the table.
+    // Leaves out notes on times, which are below the table because they concern whole reports.
     if (metric.note.empty() || is_compared_time(metric)) continue;
     parts.push_back(words_of(metric.metric) + ": " + metric.note);
   }
@@ -112,7 +112,7 @@ std::string detail_of(const ComparedRow& row) {
   return joined(parts, "; ");
 }
 
-// Leaves out the metrics of collectives if no point has them. Most reports ran on one rank.
+// Leaves out the metrics of collectives if no point has them.
 bool is_left_out(const CompareRecord& record, Metric metric) {
   if (metric != Metric::kCollectives && metric != Metric::kCollectiveBytes) return false;
   return std::none_of(record.rows.begin(), record.rows.end(), [&](const ComparedRow& row) {
@@ -258,7 +258,7 @@ CompareGrids compare_grids(const CompareRecord& record) {
 
 std::string render_compare(const CompareRecord& record, TableFormat format, std::size_t width) {
   const CompareGrids compared = compare_grids(record);
-  // In Markdown the verdict comes first, because readers of a pull request see the first line
+  // In Markdown the verdict comes first, because a reader of a pull request sees the first line
   // first.
   const std::string verdict = "Verdict: " + record.verdict + ".";
   const bool leads = format == TableFormat::kMarkdown;

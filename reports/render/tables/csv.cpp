@@ -36,8 +36,7 @@ std::string cell_of(std::uint64_t value) { return std::to_string(value); }
 std::string cell_of(Phase phase) { return std::string(to_string(phase)); }
 std::string cell_of(double value) {
   return Json(value).dump();
-}  // the shortest text that reads
-   // back as the same number
+}  // the shortest text that converts back to the same number
 std::string cell_of(Bytes value) { return std::to_string(value.count); }
 std::string cell_of(std::chrono::nanoseconds value) { return std::to_string(value.count()); }
 
@@ -66,7 +65,7 @@ class Line {
   std::vector<std::string> cells_;
 };
 
-// The names that occur in any point. Each name gets a column.
+// Names that occur in any point. Each name has a column.
 using Names = std::set<std::string>;
 
 void collect(const std::map<std::string, std::int64_t>& dimensions, Names& names) {
@@ -81,7 +80,7 @@ void add_dimensions(Line& line, const std::map<std::string, std::int64_t>& dimen
   }
 }
 
-// Adds a cell for each field that has a column. A missing record leaves its cells empty.
+// Adds a cell for each field that has a column. If the record is missing, the cells are empty.
 template <HasFields Record>
 void add_fields(Line& line, const Record* record) {
   const Record absent;

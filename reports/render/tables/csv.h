@@ -1,6 +1,6 @@
 // Reports, compare records and searched fronts as comma-separated values (RFC 4180), with units in
-// the column names. A value that was not measured is empty. Text that a spreadsheet would take for
-// a formula gets a leading apostrophe.
+// the column names. Values that were not measured are empty. An apostrophe precedes text that a
+// spreadsheet would read as a formula.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace rematch {
 
-// Returns a header and a line for each point. Every dimension of any model has its own column.
+// Returns a header and a line for each point. All dimensions of all models have columns.
 std::string render_csv(const std::vector<NamedReport>& reports);
 
 // Returns a header and a line for each row and metric. A point that could not be compared has a

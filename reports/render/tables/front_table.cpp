@@ -36,8 +36,8 @@ Grid empty_grid(const std::string& name, const FrontRecord& record) {
           "keeps"};
 }
 
-// If only the hull of the front was searched, every bound is the step time without checkpointing.
-// The column of bounds would then repeat the column "vs none", so it is dropped.
+// If only the convex hull of the front was searched, every bound is the step time without
+// checkpointing. The column of bounds is then omitted, because it would repeat "vs none".
 void drop_trivial_bound(const FrontRecord& record, Grid& grid) {
   const auto is_trivial = [&](const FrontPoint& point) {
     return point.step_time_bound == record.front.reference().step_time;
@@ -68,7 +68,7 @@ std::string host_words(const FrontRecord& record, const FrontPoint& point) {
 }  // namespace
 
 std::string next_words(const FrontRecord& record, const FrontFiles& files) {
-  // If the leading point keeps everything, shows the knee instead, because keeping everything needs
+  // If the leading point keeps everything, uses the knee instead, because keeping everything needs
   // no plan.
   std::size_t number = lead_point(record).value_or(record.front.knee);
   if (record.front.points[number].figures.num_recomputed == 0) number = record.front.knee;
@@ -80,7 +80,7 @@ std::string next_words(const FrontRecord& record, const FrontFiles& files) {
          " runs it.";
 }
 
-// If the peak exceeds the device's memory, the row's details begin with that fact.
+// Puts a warning first if the peak exceeds the device's memory.
 table::Row point_row(const FrontRecord& record, const std::string& name, const FrontPoint& point,
                      std::vector<std::string> details) {
   const FrontPoint& none = record.front.reference();
@@ -99,8 +99,8 @@ table::Row point_row(const FrontRecord& record, const std::string& name, const F
   return {{name, format_bytes(figures.peak), phase,
            format_change(none.figures.peak.count, figures.peak.count), format_duration(step),
            format_change(predicted_step(record.front, none).count(), step.count()),
-           // Clamps the distance from the bound to 0, because rounding of a calibrated time may put
-           // a point just below its bound.
+           // Clamps the distance from the bound to 0, because a rounded time may be just below its
+           // bound.
            format_change(bound.count(), std::max(bound, step).count()),
            std::to_string(figures.num_recomputed)},
           joined(details, "; ")};

@@ -12,8 +12,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Text of this length fits on one line below a row, on a screen of 100 columns. rematch describe
-// shows the rest.
+// Text of this length fits on one line below a row, on a screen of 100 columns.
 constexpr std::size_t kLongestSaves = 92;
 
 std::string optimizer_words(OptimizerKind optimizer) {
@@ -46,8 +45,8 @@ std::optional<std::size_t> index_of(const Front& front, const FrontPoint& sought
   return std::nullopt;
 }
 
-// Describes what the leading point is, such as "The fastest plan that fits 40 GiB". The text starts
-// a sentence. A front's file may contain an answer without the limit that the user set.
+// Returns the start of a sentence about the leading point, such as "The fastest plan that fits 40
+// GiB". A front's file may contain an answer without the user's limit.
 std::string question_of(const FrontRecord& record) {
   if (record.budget) return "The fastest plan that fits " + budget_of(record);
   if (record.max_slowdown_ratio) {
@@ -57,8 +56,7 @@ std::string question_of(const FrontRecord& record) {
   return record.answer ? "The answer" : "The fastest plan that fits " + memory_of(record);
 }
 
-// Adds the bytes that are left for tensors, unless the user gave a budget, because a budget already
-// states them.
+// Adds the memory that is left for tensors, unless the user gave it as the budget.
 std::string device_memory_words(const FrontRecord& record) {
   std::string whole = format_bytes(*record.device_memory);
   if (!record.reserve || record.budget) return whole;
@@ -78,7 +76,7 @@ std::string memory_of(const FrontRecord& record) {
          reserve_words(*record.reserve) + ")";
 }
 
-// The value of --reserve is also subtracted from a budget; the default reserve is not.
+// The user's --reserve is also subtracted from a budget; the default reserve is not.
 std::string budget_of(const FrontRecord& record) {
   std::string for_tensors = format_bytes(*record.budget);
   if (!record.reserve || !record.reserve->asked) return for_tensors;

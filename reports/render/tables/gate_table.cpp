@@ -18,7 +18,7 @@ std::string detail_of(const CheckRecord& check) {
   return detail;
 }
 
-// Adds a row for each check. Each row starts with the cells of `first`.
+// Adds a row for each check, with the cells of `first` in front.
 void add_rows(Grid& grid, const std::vector<std::string>& first,
               const std::vector<CheckRecord>& checks) {
   for (const CheckRecord& check : checks) {

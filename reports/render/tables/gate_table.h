@@ -1,4 +1,4 @@
-// A gate record as a table: a line for each check, with its reason below.
+// A gate record as a table: a row for each check, with its reason below.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace rematch {
 
-// From this number of points on, points that pass are counted instead of shown.
+// If there are at least this many points, points that pass are only counted.
 inline constexpr std::size_t kMaxPassingPoints = 100;
 
 std::string render_gate(const GateRecord& record, TableFormat format, std::size_t width = 120);

@@ -9,7 +9,7 @@ namespace {
 
 struct Layout {
   std::vector<std::size_t> widths;
-  std::vector<bool> is_shown;  // cells of hidden columns move to the detail line
+  std::vector<bool> is_shown;  // values of hidden columns are shown in the detail line
   std::size_t gap = 2;
 
   std::size_t total() const {

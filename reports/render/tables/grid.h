@@ -1,5 +1,4 @@
-// Rows of cells with a line of text below each row, laid out as ASCII columns or as Markdown.
-// Independent of the meaning of the cells.
+// Rows of cells with a line of text below each row, as ASCII columns or as Markdown.
 #pragma once
 
 #include <chrono>
@@ -25,18 +24,18 @@ enum class Alignment : std::uint8_t { kLeft, kRight };
 struct Column {
   std::string title;
   Alignment alignment = Alignment::kRight;
-  // If the table is too wide, columns move into the detail line. The column with the highest number
-  // moves first. A column with number 0 never moves.
+  // If the table is too wide, columns move into the detail line, the column with the highest number
+  // first. A column with number 0 never moves.
   int yields = 0;
 };
 
 struct Row {
   std::vector<std::string> cells;  // one for each of the grid's columns
   std::string detail = {};         // text below the row
-  bool is_alarming = false;        // whether a page highlights the detail
+  bool is_alarming = false;        // true if a page highlights the detail
   std::string anchor = {};  // target of the first cell's link on a page; empty without a link
   std::string id = {};      // the row's own anchor on a page, to which its first cell links
-  std::string folded = {};  // text that a page shows below the detail once the reader unfolds it
+  std::string folded = {};  // text that a page shows below the detail after the reader unfolds it
 };
 
 struct Grid {
@@ -46,7 +45,7 @@ struct Grid {
   std::vector<Row> rows = {};
 };
 
-// Drops empty columns. If `title` is not empty, drops only the column of this title.
+// Drops empty columns; if `title` is not empty, only the column with this title.
 void drop_empty_columns(Grid& grid, std::string_view title = "");
 
 // The result ends with a newline. Lines have at most `width` characters, unless a single cell is
@@ -57,8 +56,8 @@ std::string format_grid(const Grid& grid, TableFormat format, std::size_t width)
 // newline.
 std::string format_line(const std::string& text, TableFormat format, std::size_t width);
 
-// Removes every tag, entity, link and line break from `text` and keeps its words. Needed because
-// names come from files, and Markdown does not escape HTML.
+// Removes every tag, entity, link and line break from `text`, because names come from files, and
+// Markdown does not escape HTML.
 std::string markdown_text(std::string_view text);
 
 // Formats cells of measured quantities. In every table, a dash means "not measured".

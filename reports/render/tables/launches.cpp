@@ -18,7 +18,7 @@ using table::Grid;
 using table::kNotMeasured;
 using table::Row;
 
-// Returns the policies' names, with schedules if points have different ones.
+// Returns the policies' names, with schedules if schedules differ.
 std::vector<std::string> names_of(const std::vector<const PointRecord*>& points) {
   const bool has_several = std::any_of(points.begin(), points.end(), [&](const PointRecord* point) {
     return point->identity.schedule != points.front()->identity.schedule;

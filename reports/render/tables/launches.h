@@ -9,8 +9,8 @@
 
 namespace rematch {
 
-// Returns the text of two tables: memory by point, and launches per step by kernel name with a
-// column for each point. Empty if no point has kernels. Ends with a newline.
+// Returns two tables as text: memory by point, and launches per step by kernel name, with a column
+// for each point. Empty if no point has kernels. Ends with a newline.
 std::string render_launches(const Report& report, std::size_t width);
 
 }  // namespace rematch

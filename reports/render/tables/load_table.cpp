@@ -17,7 +17,7 @@ std::string fits_words(const LoadsRecord& record) {
          "; the highest throughput is ";
 }
 
-// Says whether the rate is for one rank, or for the ranks that share a batch. Empty for a single
+// Returns whether the rate is for one rank, or for the ranks that share a batch. Empty for a single
 // rank.
 std::string owner_words(const LoadsRecord& record) {
   if (record.world == 1) return "";

@@ -1,5 +1,5 @@
-// Shows a search for the batch size, or the number of tokens, with the highest throughput on a
-// device: a table of what was tried, and a sentence about the best.
+// Shows the result of a search for the batch size, or the number of tokens, with the highest
+// throughput on a device.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,8 @@
 
 namespace rematch {
 
-// Returns the table and the sentence. Empty if nothing fits on the device.
+// Returns a table of what was tried, and a sentence about the best. Empty if nothing fits on the
+// device.
 std::string loads_to_text(const LoadsRecord& record, TableFormat format, std::size_t width);
 
 }  // namespace rematch

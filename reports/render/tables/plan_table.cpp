@@ -54,8 +54,8 @@ char letter_of(Treatment treatment) {
   return treatment.is_kept() ? traits_of(*treatment.kept_in).letter : 'r';
 }
 
-// If some matmuls are saved and others recomputed, lists all matmuls. A description such as "every
-// second" would be easy to misread.
+// Lists all matmuls if some are saved and others are recomputed, because "every second" would be
+// easy to misread.
 std::string matmuls_text(const RegionType& type) {
   std::string text;
   std::string_view scope;
@@ -162,7 +162,7 @@ std::string kept_text(const Plan& plan, std::size_t index, const TypeFacts& fact
     if (!op.treatment.is_kept()) continue;
     table::Row& row = grid.rows.emplace_back(row_of(op));
     std::string& reason = row.cells.back();
-    reason = reason.substr(0, reason.find(", here "));  // drops the op's name, which the row shows
+    reason = reason.substr(0, reason.find(", here "));  // omits the op's name, which the row shows
   }
   std::string text = "\n";
   text += table::format_line(

@@ -1,5 +1,5 @@
-// A plan as text: which layers are checkpointed, what happens to each op and why, and the bytes and
-// recomputed ops in total. policies/catalogue/describe.h gives the same information as JSON.
+// A plan as text: the checkpointed layers, the treatment of each op with its reason, and the total
+// bytes and recomputed ops. policies/catalogue/describe.h gives the same information as JSON.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Predicted steps as a table for a terminal. A row has the plan's peak, the phase of the peak, the
-// kinds of tensors that use the memory at the peak, and the executed ops.
+// Predicted steps as a table for a terminal. A row shows the plan's peak, the phase of the peak,
+// the kinds of tensors at the peak, and the executed ops.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace rematch {
 
-// If a note says that a peak leaves something out, the table shows the peak with "at least".
-// `words` are printed above the table and name the model, the optimizer and the rank.
+// If a note says that a peak is incomplete, the table shows it with "at least". `words` are printed
+// above the table and name the model, the optimizer and the rank.
 std::string predictions_to_text(const std::string& words, const std::vector<PredictedStep>& steps,
                                 std::size_t width);
 

@@ -14,11 +14,10 @@ struct ExplainedGrid {
 };
 
 // Returns a row for each point that has ranks, and a column for each kind of collective that any
-// point ran: "forward/recompute/backward" per step on each rank. No rows if no point has ranks.
+// point ran. Cells are "forward/recompute/backward" per step on each rank.
 ExplainedGrid ranks_grid(const PolicyComparison& comparison);
 
 // Returns a row for each point whose plan keeps tensors on the host, with the bytes and the copies.
-// Has no rows if no plan keeps tensors on the host.
 ExplainedGrid host_grid(const PolicyComparison& comparison);
 
 }  // namespace rematch

@@ -25,8 +25,8 @@ using table::kNotMeasured;
 constexpr std::size_t kMaxNames = 8;  // maximum number of points that a sentence names
 constexpr const char* kUtilization = "MFU";
 
-// Returns text such as "60/60/60": ops executed in a step's forward, recompute and backward.
-// Takes two classes, because the backward of attention has its own op class.
+// Returns the numbers of ops in a step's forward, recompute and backward, such as "60/60/60". Takes
+// two classes, because the backward of attention has a different op class.
 std::string executed_cell(const PointRecord& point, OpClass ahead, OpClass backward) {
   if (!point.counts) return kNotMeasured;
   const auto per_step = [&](Phase phase, OpClass op_class) {
@@ -50,8 +50,8 @@ std::string change_cell(const ComparedPoint& compared) {
   return peak && none ? format_change(none->count, peak->count) : kNotMeasured;
 }
 
-// Returns the ratio of the step time to the reference's. For the reference itself, returns its step
-// time.
+// Returns the ratio of the step time to the reference's step time. For the reference, returns its
+// step time.
 std::string step_cell(const PointRecord& point) {
   if (!point.time) return kNotMeasured;
   if (point.time->ratio && point.policy != point.time->ratio->reference) {
@@ -70,13 +70,12 @@ std::string parity_cell(const PointRecord& point) {
   if (!is_exact(point)) return "not exact";
   if (has_other_bits(parity)) return "DIFFERENT";
   if (parity.every_parameter_has_gradient == false) return "NO PROOF";
-  // Requires only the loss and the gradients to be equal, because other bits may not have been
-  // recorded.
+  // Compares only the loss and the gradients, because other bits may not have been recorded.
   return parity.loss_bits_equal && parity.gradient_bits_equal ? "equal" : kNotMeasured;
 }
 
-// Returns the allocator's peaks over timed steps, which may run different kernels than the counted
-// steps.
+// Returns the allocator's peaks in timed steps, whose kernels may differ from the kernels of
+// counted steps.
 std::string timed_peaks(const PointRecord& point) {
   if (!point.time || !point.time->peak_allocated || !point.time->peak_reserved) return "";
   return "; timed steps: " + format_bytes(*point.time->peak_allocated) + " allocated, " +
@@ -111,8 +110,7 @@ table::Row row_of(const ComparedPoint& compared) {
   return row;
 }
 
-// Returns the attention kernel of the timed steps if it differs from the attention kernel of the
-// counted steps; else "".
+// Returns the attention kernel of the timed steps, or "" if the counted steps used the same kernel.
 std::string timed_attention(const Report& report) {
   for (const PointRecord& point : report.points) {
     if (!point.time || point.time->attention_backend.empty()) continue;
@@ -145,8 +143,7 @@ std::vector<std::string> footer(const Report& report) {
   return words;
 }
 
-// Formats the command as Markdown code, unless it contains characters that would end the code or
-// could be HTML.
+// Formats the command as Markdown code, unless it contains characters that are unsafe there.
 std::string reproduce_line(const std::string& command, TableFormat format) {
   if (format == TableFormat::kText) return command;
   if (command.find_first_of("`<\n\r") != std::string::npos) return table::markdown_text(command);

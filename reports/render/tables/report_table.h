@@ -1,5 +1,5 @@
-// The comparison of a report's policies as a table. A row has the ops that a policy executed, its
-// peak, its cost in time, and a verdict in words. Every point has a row, including failed ones.
+// A report's policies as a table. A row shows the ops that a policy executed, its peak, its cost in
+// time, and a verdict in words. Failed points also have a row.
 #pragma once
 
 #include <string>

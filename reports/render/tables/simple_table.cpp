@@ -9,7 +9,7 @@ namespace {
 using std::chrono::nanoseconds;
 
 // Returns text such as "0.8 GiB more than the exact front at this step time, 1.1 % slower at this
-// peak", or says that the plan is on the front.
+// peak", or text that the plan is on the front.
 std::string distance_words(const FrontRecord& record) {
   const SimplePoint& simple = *record.simple;
   if (simple.more_peak.count <= 0 && simple.more_time.count() <= 0) return "on the exact front";

@@ -43,7 +43,7 @@ TEST_CASE("the data of a step depends only on the seed and the step") {
     CAPTURE(i);
     CHECK(data->batch(5).tensors[i].equal(again->batch(5).tensors[i]));
     CHECK_FALSE(data->batch(5).tensors[i].equal(data->batch(6).tensors[i]));
-    if (i != 3) {  // the vocabulary is small, so two batches may contain the same words
+    if (i != 3) {  // with this small vocabulary, two batches may contain the same words
       CHECK_FALSE(
           data->batch(5).tensors[i].equal(make_shape_data(spec, 2, at::kCPU)->batch(5).tensors[i]));
     }
@@ -81,7 +81,7 @@ TEST_CASE("the text describes the video") {
     for (std::int64_t right = 0; right < left; ++right) {
       const bool same_colour = batch.tensors[3][left][1].equal(batch.tensors[3][right][1]);
       const auto highest = [&](std::int64_t row) {
-        // a shape may be so small that it covers the centre of one pixel or of none
+        // a small shape may cover the centre of only one pixel, or of none
         const at::Tensor video = batch.tensors[0][row];
         return video.amax({1, 2, 3}) + video.amin({1, 2, 3});
       };
@@ -96,8 +96,8 @@ TEST_CASE("noise is close to a standard normal, and flow time is inside (0, 1)")
   const at::Tensor noise = batch.tensors[1];  // the noise has 73728 random numbers
   CHECK(noise.mean().item<double>() == Approx(0.0).margin(0.02));
   CHECK(noise.pow(2).mean().item<double>() == Approx(1.0).margin(0.03));
-  // The fourth moment of a normal is 3. The fourth moment of a sum of eight uniforms is 3 - 6 / 5 /
-  // 8 = 2.85.
+  // A normal distribution has fourth moment 3. A sum of eight uniform numbers has 3 - 6 / 5 / 8 =
+  // 2.85.
   CHECK(noise.pow(4).mean().item<double>() == Approx(2.85).margin(0.15));
   CHECK(batch.tensors[2].min().item<float>() > 0.0F);
   CHECK(batch.tensors[2].max().item<float>() < 1.0F);
@@ -105,8 +105,8 @@ TEST_CASE("noise is close to a standard normal, and flow time is inside (0, 1)")
   CHECK(hash_to_open_unit(~0ULL) == 1.0F - 0x1p-24F);
 }
 
-// The velocity is noise - latents. In channel 0 it is 1 and 3, so the mean is 2 and the squared
-// error is 1. In channel 1 it is always 5, so the error is 0. The loss is (1 + 0) / 2.
+// The velocity is noise - latents. In channel 0 it is 1 and 3, with mean 2 and squared error 1. In
+// channel 1 it is always 5, with error 0. The loss is (1 + 0) / 2.
 TEST_CASE("the best constant prediction of the velocity is the mean of each channel") {
   std::vector<Batch> batches;
   for (const float velocity : {1.0F, 3.0F}) {

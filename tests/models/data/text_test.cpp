@@ -72,7 +72,7 @@ TEST_CASE("a step's batch depends only on the seed and the step") {
   CHECK(meta.tensors.at(1).sizes() == data->batch(0).tensors.at(1).sizes());
 }
 
-// A text that is exactly one window long allows only one start position.
+// A text of one window allows only one start position.
 TEST_CASE("the shortest valid text has one byte more than a window, for the last target") {
   const Batch batch = make_text_data(small_spec(2, 3), "abcd", 1, at::kCPU)->batch(0);
   CHECK(values(batch.tensors.at(0)) == std::vector<std::int64_t>{97, 98, 99, 97, 98, 99});

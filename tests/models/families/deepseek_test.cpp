@@ -23,7 +23,7 @@ const std::map<std::string, std::int64_t> kReducedDeepseek = {
 TEST_CASE("DeepSeek's loss and gradients equal the results of plain code in double") {
   check_against_plain_language(spec_of("deepseek_small", kReducedDeepseek));
   std::map<std::string, std::int64_t> as_wide = kReducedDeepseek;
-  as_wide["value_dim"] = 18;  // as wide as the query heads, so values need no padding
+  as_wide["value_dim"] = 18;  // equal to the width of query heads, so values need no padding
   check_against_plain_language(spec_of("deepseek_small", as_wide));
 }
 
@@ -42,9 +42,9 @@ TEST_CASE("latent attention runs one attention op per block") {
   CHECK(count == 2);
 }
 
-// The table has 64 dimensions. Before stretching, the context has 4096 tokens. Over 4096 tokens,
-// pair i makes 4096 * 10000^(-i / 32) / (2 pi) turns: 32 turns at i = 10.5, and one turn at i =
-// 22.5. So pairs up to 10 keep their frequency, and pairs from 23 on get 1 / 40 of their frequency.
+// The table has 64 dimensions, and the original context has 4096 tokens. In the context, pair i
+// makes 4096 * 10000^(-i / 32) / (2 pi) turns: 32 turns at i = 10.5, and one turn at i = 22.5. So
+// pairs up to 10 keep their frequency, and the frequency of pairs from 23 on is divided by 40.
 TEST_CASE("the rotary table is stretched by the formula of YaRN") {
   const RotaryTable table = make_yarn_table(3, 64, at::kCPU);
   const auto angle = [&](std::int64_t pair) {

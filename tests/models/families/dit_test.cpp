@@ -24,7 +24,7 @@ using namespace rematch;
 namespace {
 
 // Wan 2.1 in double, written as in diffusers. A convolution computes the patches, rotation
-// multiplies complex numbers, and attention is softmax(q k^T) v. The code is slow and simple.
+// multiplies complex numbers, and attention is softmax(q k^T) v.
 class WanReference {
  public:
   WanReference(const ModelSpec& spec, std::map<std::string, at::Tensor> parameters)

@@ -29,7 +29,7 @@ at::Tensor tensor_of(std::vector<double>& values, at::IntArrayRef sizes) {
 }
 
 // LTX-Video in double, written as in diffusers. Each cosine and sine is repeated for both elements
-// of a pair, and attention is softmax(q k^T + mask) v. The code is slow and simple.
+// of a pair, and attention is softmax(q k^T + mask) v.
 class LtxReference {
  public:
   LtxReference(const ModelSpec& spec, std::map<std::string, at::Tensor> parameters)
@@ -80,8 +80,7 @@ class LtxReference {
   }
 
   // Returns [tokens, dim]. A row starts with two pairs of zeros for the 64 % 6 = 4 leftover
-  // dimensions. The angles follow, sorted by frequency. For each frequency the order is frame, row,
-  // column.
+  // dimensions. Then each frequency has one angle per axis, in the order frame, row, column.
   at::Tensor angles() const {
     std::vector<double> angles;
     for (std::int64_t frame = 0; frame < spec_.at("frames"); ++frame) {

@@ -9,8 +9,7 @@
 namespace rematch::testing {
 namespace {
 
-// The matmuls are wq wk wv wo w1 w3 w2. A policy increments the count before it decides, so the
-// first matmul is kept.
+// The matmuls are wq wk wv wo w1 w3 w2. Counting starts at 1, and odd matmuls are kept.
 TEST_CASE("the first, third, fifth and seventh of a Llama block's matmuls are kept") {
   const Trace toy = toy_llama();
   for (const char* policy : {"sac_titan", "sac_titan_2024", "sac_titan_2025(llama3)",
@@ -40,8 +39,8 @@ TEST_CASE(
   CHECK(decisions(plan_of("ops_root", toy).types.at(0), kAttention).substr(0, 2) == "rr");
 }
 
-// torchtitan's current list contains aten::addmm, but addmm is not counted, so every addmm is kept.
-// The older lists contain only aten::mm.
+// torchtitan's current list contains aten::addmm, but only aten::mm is counted, so every addmm is
+// kept. The older lists contain only aten::mm.
 TEST_CASE(
     "in a model of biased linears, torchtitan's list keeps all matmuls, and the older lists keep "
     "none") {
@@ -80,8 +79,8 @@ std::set<std::string> ops_of(const std::vector<Selector>& selectors) {
   return names;
 }
 
-// Checks the save list itself. A resolved plan would not show every entry of the list, because
-// attention is matched by class and collectives are always kept.
+// Checks the save list itself, because a plan would not show every entry: attention is matched by
+// class, and collectives are always kept.
 TEST_CASE("sac_titan's save list has exactly the ops that torchtitan's own list names") {
   const std::vector<std::string> kept = {"aten::addmm",
                                          "aten::bmm",
@@ -150,7 +149,7 @@ TEST_CASE("the list of each torchtitan model contains the shared ops and the mod
         std::vector<std::string>{"higher_order::inductor_compiled_code"});
 }
 
-// aten.max names the overload that has no `dim` argument.
+// aten.max means the overload without a `dim` argument.
 TEST_CASE("sac_modalities reads max as the overload without a dimension") {
   CHECK(kept_of("sac_modalities(aten.max)", {"aten::max", "aten::max.dim"}) ==
         std::vector<std::string>{"aten::max"});
@@ -207,8 +206,8 @@ Trace titan_toy() {
   return builder.finish();
 }
 
-// The expected ops are from column "recomputed" of torchtitan's own test. The gate is excluded by
-// its name. wq is excluded because it has the same shape as the gate.
+// The expected ops are in column "recomputed" of torchtitan's own test. The gate is excluded by its
+// name, and wq because its shape equals the gate's.
 TEST_CASE("matmuls with the shape of an excluded matmul are excluded too") {
   const Plan plan = plan_of("sac_titan", titan_toy());
   CHECK(decisions(plan.types.at(0), kMm) == "rrS");
@@ -218,7 +217,7 @@ TEST_CASE("matmuls with the shape of an excluded matmul are excluded too") {
   CHECK(decisions(std::get<Plan>(resolved).types.at(0), kMm) == "rSr");
 }
 
-// torchtitan excludes an mm or a linear if the given name is a part of its module's name.
+// torchtitan excludes an mm or a linear if its module's name contains the given name.
 TEST_CASE("an exclusion matches any part of the module path and only mm") {
   for (const char* policy : {"sac_titan_excluding([output])", "sac_titan_excluding([outp])"}) {
     CAPTURE(policy);

@@ -1,5 +1,4 @@
-// Tests what policies do with collectives: collectives of activations, and gathers of sharded
-// parameters.
+// Tests how policies treat collectives of activations, and gathers of sharded parameters.
 #include <algorithm>
 
 #include "policies/base/rejected.h"

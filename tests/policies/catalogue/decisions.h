@@ -1,4 +1,4 @@
-// Test helpers that make policies and plans, and show as text which ops a plan saves.
+// Test helpers that make policies and plans, and list the ops that a plan saves.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ inline Policy policy_of(std::string_view text) {
   return std::get<Policy>(std::move(parsed));
 }
 
-// Writes the policy to a policy file, and returns the policy that is read from this file.
+// Writes the policy to a policy file, and returns the policy that is read back.
 inline Policy from_file(const Policy& policy) {
   const ScratchFolder folder;
   const std::string path = folder.file("policy.json");

@@ -1,5 +1,5 @@
 // Checks that the policies in reports/results/gpu/queue.json, which scripts/gpu_queue runs, can be
-// parsed. Without this test, a malformed policy would be noticed only on a machine with a GPU.
+// parsed. Otherwise a malformed policy would be noticed only on a GPU.
 #include <fstream>
 #include <regex>
 #include <sstream>
@@ -27,8 +27,8 @@ std::string refusal(const std::string& policies) {
 
 TEST_CASE("every list of policies in the queue of GPU questions parses") {
   const std::string text = questions();
-  // The second group of the expression is a list of policies. It leaves out a policy file at the
-  // end of the list, because parsing would open the file.
+  // The second group of this regular expression is the list of policies. It does not match a policy
+  // file at the end of the list, because parsing would open the file.
   static const std::regex kList("--(policy|baselines) ([a-z_0-9,()]+?)(,scripts/[a-z_/.]+)?[ \"]");
   int lists = 0;
   for (std::sregex_iterator list(text.begin(), text.end(), kList), none; list != none; ++list) {

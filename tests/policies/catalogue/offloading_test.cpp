@@ -1,4 +1,4 @@
-// Tests what policies keep on the host, and the warning of a policy that offloads nothing.
+// Tests which tensors policies keep on the host, and the warning if a policy offloads nothing.
 #include <algorithm>
 
 #include "policies/base/rejected.h"
@@ -32,8 +32,8 @@ std::map<std::string, int> on_host(const RegionType& type) {
   return ops;
 }
 
-// A block reads its input and the rotary table. All blocks read the table, and it is not the result
-// of an op.
+// A block reads its input and the rotary table. The table is shared by all blocks, and no op
+// computes it.
 TEST_CASE("an input of regions is kept on the host by the region that reads it first") {
   const Trace trace = toy_llama();
   const Plan plan = plan_offloaded("offload_inputs(full)", trace);
@@ -42,8 +42,8 @@ TEST_CASE("an input of regions is kept on the host by the region that reads it f
   CHECK(on_host(plan.types[0]).empty());
   CHECK(plan_sha256(plan) != plan_sha256(plan_offloaded("full", trace)));
 
-  // An input has 8 tokens of 16 channels in float32. The inputs of the first three of four blocks
-  // leave the device, including the embedding's result.
+  // An input has 8 tokens of 16 channels in float32. The inputs of the first three of the four
+  // blocks are offloaded; the first of them is the embedding's result.
   StepSimulator simulator(trace);
   const StepPrediction full =
       simulator.simulate(plan_offloaded("full", trace), Schedule::kOnDemand);
@@ -68,7 +68,7 @@ TEST_CASE("everything that a policy keeps can be offloaded, except for dead save
     CHECK((type.ops[op].treatment == Treatment::kOffload) == is_wanted);
     CHECK(type.ops[op].treatment != Treatment::kSave);
   }
-  CHECK(dead == 1);  // w2's result only goes into an add
+  CHECK(dead == 1);  // only an add reads w2's result
 }
 
 // 8 x 16 floats are 512 bytes, and 8 x 32 floats are 1024.
@@ -96,7 +96,7 @@ TEST_CASE("an offloading policy reads back unchanged") {
   }
 }
 
-// The second block reads the first block's result. While the second block holds the result, a copy
+// The second block reads the first block's result and keeps it in memory, so a copy to the host
 // frees nothing.
 TEST_CASE("a result that the next region holds is saved, not copied") {
   TraceBuilder build("chained");
@@ -104,7 +104,7 @@ TEST_CASE("a result that the next region holds is saved, not copied") {
   for (int layer = 0; layer < 3; ++layer) {
     const auto scope = build.scope("blocks", layer);
     const ValueId y = build.call("aten::silu", {x}, {4, 4}, {{0}, {}});
-    // a copy would free nothing, because autograd saves the result of exp on the device
+    // offloading would free nothing, because autograd saves the result of exp on the device
     x = build.call("aten::exp", {y}, {4, 4}, {{}, {0}});
   }
   const Trace trace = build.finish();

@@ -181,7 +181,7 @@ TEST_CASE("the error for a missing policy file gives its path") {
   CHECK_THAT(message_of("no/such/policy.json"), Catch::Contains("no/such/policy.json"));
 }
 
-// A report shows only the names of policies, and finds the reference `none` by its name.
+// A report stores only the names of policies, and the policy named `none` is its reference.
 TEST_CASE("a policy file with the name of another policy is rejected") {
   const testing::ScratchFolder folder;
   const std::string path = folder.file("mine.json");
@@ -196,8 +196,8 @@ TEST_CASE("a policy file with the name of another policy is rejected") {
           path + ": name: '" + name +
               "' already names a different policy in `rematch list`; choose another name");
   }
-  write("full", R"(, "no_effect_is_intended": true)");  // the file holds exactly the catalogue's
-                                                        // policy
+  // the file contains exactly the catalogue's policy
+  write("full", R"(, "no_effect_is_intended": true)");
   CHECK(name_of(path) == "full");
   write("mine.json", R"(, "save": ["embedding"])");
   CHECK(name_of(path) == "mine.json");

@@ -59,7 +59,7 @@ TEST_CASE("N and layer indices outside the model are rejected with the valid ran
   CHECK(message("skip_list([0,4])", 4) ==
         "skip_list([0,4]): layer 4 does not exist, toy_llama has 4 layers; use indices 0 to 3");
   Policy by_hand = policy("nth_last(2)");
-  by_hand.blocks.n = 0;  // a policy file may contain this N
+  by_hand.blocks.n = 0;  // policy files may contain an N of 0
   CHECK(std::holds_alternative<Rejected>(place_regions(by_hand, toy_llama())));
 }
 
@@ -82,7 +82,7 @@ TEST_CASE("a layer that the policy does not choose ends a segment") {
   CHECK(regions[2].planned.layers == std::vector<int>{7});
 }
 
-// The lists alternate as in a U-Net: down 0, middle 0, down 1, down 2.
+// As in a U-Net, layers of two block lists alternate: down 0, middle 0, down 1, down 2.
 TEST_CASE("a segment contains no blocks of two block lists") {
   testing::TraceBuilder build("unet");
   ValueId x = build.outside({2, 2}, "float32", true);
@@ -98,7 +98,7 @@ TEST_CASE("a segment contains no blocks of two block lists") {
   CHECK(regions[2].range == OpRange{OpId(2), OpId(4)});
 }
 
-// Layers 0 and 1 run twice. A region ends the first time that its last scope closes.
+// Layers 0 and 1 run twice. A region ends when its last scope closes for the first time.
 TEST_CASE("a segment contains each layer once") {
   testing::TraceBuilder build("looped");
   ValueId x = build.outside({2, 2}, "float32", true);

@@ -1,5 +1,5 @@
-// Tests properties that hold for every policy resolved on models of several kinds, and for every
-// text parsed as a policy.
+// Tests properties of every policy on models of several kinds, and of every text that is parsed as
+// a policy.
 #include <algorithm>
 #include <functional>
 #include <optional>
@@ -18,7 +18,7 @@
 namespace rematch::testing {
 namespace {
 
-// The traces are built once, because nothing changes them.
+// built once, because no test changes the traces
 const Trace& some_trace() {
   static const std::vector<Trace> traces = [] {
     std::vector<Trace> list = {toy_llama(), toy_biased({.layers = 2})};
@@ -32,7 +32,7 @@ bool is_one_line(const std::string& message) {
   return !message.empty() && message.find('\n') == std::string::npos;
 }
 
-// Returns the plan, if the policy fits the trace.
+// Returns the plan. Absent if the policy does not fit the trace.
 std::optional<Plan> plan_if_any(const Policy& policy, const Trace& trace) {
   const auto resolved = resolve(policy, trace, NoEffect::kAllow);
   if (const auto* rejected = std::get_if<Rejected>(&resolved)) {

@@ -19,8 +19,8 @@ std::vector<std::string> first_scopes(const Plan& plan) {
   return scopes;
 }
 
-// Attention has four matmuls. The number is even, so the same matmuls of the feed-forward are kept
-// whether or not counting restarts there.
+// Attention has an even number of matmuls, four. Therefore the same matmuls of the feed-forward are
+// kept whether or not its region starts a new count.
 TEST_CASE("attention and feed-forward are separate regions, each with its own policy") {
   const Trace toy = toy_llama({.layers = 1});
   Plan plan = plan_of("sac_split(attn: sac_titan, ffn: sac_titan)", toy);
@@ -82,8 +82,8 @@ TEST_CASE("sac_split rejects a policy that cannot apply to a part of a block") {
 }
 
 // Builds a norm, three projections that read its result (two of them rotated), attention, a
-// projection and a residual add. Nothing holds the results of q's and k's matmuls, because the
-// rotation's backward reads only its table.
+// projection and a residual add. Autograd does not save the results of q's and k's matmuls, because
+// backward of the rotation reads only its table.
 Trace normed_attention() {
   TraceBuilder builder("normed");
   const ValueId x = builder.outside({8, 8}, "float32", /*needs_grad=*/true);
@@ -139,7 +139,7 @@ TEST_CASE("recompute_modules of heavy modules, such as mlp, makes a region of ea
         "recompute_modules names mlp twice; name each module once");
 }
 
-// Megatron-LM's output-discarding checkpoint runs only the module again.
+// Megatron-LM's output-discarding checkpoint recomputes only the module.
 TEST_CASE("a light module, such as layernorm, is executed again without the rest of its block") {
   const Trace trace = normed_attention();
   const Plan plan = plan_of("recompute_modules([layernorm])", trace);
@@ -148,8 +148,8 @@ TEST_CASE("a light module, such as layernorm, is executed again without the rest
     CAPTURE(schedule);
     CHECK(executed_again(trace, plan, schedule) == std::vector<std::string>{"aten::mul.Tensor"});
   }
-  // Outside the module, the region holds only what backward reads. The region holds less than
-  // autograd without checkpointing; the difference is the norm's result.
+  // Outside the module, the region keeps only tensors that backward reads. Compared with autograd
+  // without checkpointing, only the norm's result is not kept.
   for (const PlannedOp& op : plan.types.at(0).ops) CHECK_FALSE(op.dead_save);
   CHECK(held_after_forward(trace, plan_of("none", trace)).total().count -
             held_after_forward(trace, plan).total().count ==

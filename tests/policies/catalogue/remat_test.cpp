@@ -1,4 +1,5 @@
-// Tests saved regions: which ops run again, what is kept, and which spellings are rejected.
+// Tests saved regions: which ops are recomputed, which results are kept, and which spellings are
+// rejected.
 #include "policies/base/json.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/warnings.h"
@@ -16,8 +17,8 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// Returns the names of the ops of the first block that backward executes again. Views cost nothing
-// and are left out.
+// Returns the names of the ops of the first block that are recomputed. Omits views, which cost
+// nothing.
 Names executed_again(const Trace& trace, const Plan& plan, Schedule schedule) {
   Names names;
   const OpRange range = region_ranges(trace, plan).at(0);
@@ -29,9 +30,9 @@ Names executed_again(const Trace& trace, const Plan& plan, Schedule schedule) {
   return names;
 }
 
-// A block in which the scope `part` runs a matmul, a gate and a matmul. Another gate runs before
-// this scope, and an add after it. Backward of a matmul reads the matmul's input and weight.
-// Backward of a gate reads the gate's input. Backward of the add reads nothing.
+// A block that runs a gate, then a matmul, a gate and a matmul in the scope `part`, then an add.
+// Backward of a matmul reads the matmul's input and weight. Backward of a gate reads the gate's
+// input. Backward of the add reads nothing.
 Trace gate_part_add() {
   TraceBuilder builder("gate_part_add");
   const ValueId x = builder.outside({8, 8}, "float32", /*needs_grad=*/true);
@@ -53,8 +54,8 @@ Trace gate_part_add() {
 
 constexpr std::int64_t kOne = 8 * 8 * 4;  // bytes of each tensor of gate_part_add
 
-// The first gate runs again, so the first matmul's input is not kept. The result of relu is kept,
-// because backward reads it. The part's result is kept, because the add runs again and reads it.
+// The first gate is recomputed, so the first matmul's input is not kept. The result of relu is
+// kept, because backward reads it. The scope's result is kept, because the recomputed add reads it.
 TEST_CASE(
     "a saved region does not run again, and keeps the results that ops outside the region read") {
   const Trace trace = gate_part_add();
@@ -71,7 +72,7 @@ TEST_CASE(
   CHECK(type.ops.at(0).reason == "outside saved regions");
 }
 
-// Without early stop, torch_remat runs the add again. on_demand does not.
+// Without early stop, torch_remat recomputes the add. on_demand does not.
 TEST_CASE(
     "under whole_region a block runs again to its end, and under on_demand as far as backward "
     "needs") {
@@ -85,12 +86,12 @@ TEST_CASE(
   early.early_stop = true;
   const Plan plan = std::get<Plan>(resolve(early, trace));
   CHECK(executed_again(trace, plan, Schedule::kWholeRegion) == Names{"aten::silu"});
-  CHECK(held_after_forward(trace, plan).kept.count == kOne);  // the part's result is not kept,
-                                                              // because nothing reads it
+  // the scope's result is not kept, because no op reads it
+  CHECK(held_after_forward(trace, plan).kept.count == kOne);
 }
 
-// torchtitan wraps the add that ends a block in a saved region. Recompute still runs everything
-// before the add, although nothing needs the part's result.
+// torchtitan wraps the add that ends a block in a saved region. All ops before the add are
+// recomputed, even if their results are not needed.
 TEST_CASE("the last add of a block may be a saved region") {
   const Trace trace = gate_part_add();
   Policy policy = policy_of("remat(save=[part::relu])");
@@ -105,9 +106,8 @@ TEST_CASE("the last add of a block may be a saved region") {
         Names{"aten::silu", "aten::mm", "aten::relu", "aten::mm"});
 }
 
-// The matmul's result reaches the last add through a view, which lies outside the saved region. The
-// add does not run again, so the view does not run again either, and no result of the region is
-// kept.
+// The last add reads the matmul's result through a view outside the saved region. The add and the
+// view are not recomputed, so no result of the region is kept.
 TEST_CASE("a view does not keep the result of a saved region") {
   TraceBuilder builder("view_behind_region");
   const ValueId x = builder.outside({8, 8}, "float32", /*needs_grad=*/true);
@@ -127,8 +127,8 @@ TEST_CASE("a view does not keep the result of a saved region") {
   CHECK(held_after_forward(trace, plan).kept.count == 0);
 }
 
-// Each matmul is a region of its own. Recompute runs silu, which makes the first matmul's input,
-// and relu, which reads the first matmul's result.
+// Each matmul is a region of its own. silu, which makes the first matmul's input, and relu, which
+// reads the first matmul's result, are recomputed.
 TEST_CASE("a saved region may be a single op") {
   const Trace trace = gate_part_add();
   const Plan plan = plan_of("remat(save=[part::matmul])", trace);
@@ -142,9 +142,10 @@ TEST_CASE("a saved region may be a single op") {
         Names{"aten::silu", "aten::mm", "aten::relu", "aten::add.Tensor"});
 }
 
-// toy_llama's attention keeps rsqrt, two of the norm's products, the rotated query and key, the
-// value, and the attention's two results. It keeps the output projection, because the residual add
-// reads it. Nothing reads pow and mean, and mean is written in place.
+// The attention of toy_llama keeps rsqrt, two of the norm's products, the rotated query and key,
+// the value, and both results of the attention op. It also keeps the output projection, which the
+// residual add reads. pow is not kept, because backward does not read it. mean is not kept, because
+// it is written in place.
 TEST_CASE("if attention of a Llama is saved, only the feed-forward is recomputed") {
   const Trace trace = toy_llama();
   const Plan plan = plan_of("remat(save=[attention])", trace);
@@ -159,8 +160,8 @@ TEST_CASE("if attention of a Llama is saved, only the feed-forward is recomputed
   CHECK(plan_of("remat(save=['attention'], recompute=[])", trace) == plan);
 }
 
-// rsqrt reads the sum that an in-place op made. A later op overwrites the result of rsqrt, so this
-// result cannot be kept, and rsqrt runs again on demand.
+// rsqrt reads a sum that an in-place op made. A later op overwrites rsqrt's result, so this result
+// cannot be kept and is recomputed on demand.
 TEST_CASE("a result that is written in place is recomputed for its reader") {
   TraceBuilder builder("overwritten");
   const ValueId x = builder.outside({8, 8}, "float32", /*needs_grad=*/true);
@@ -232,15 +233,16 @@ TEST_CASE("a policy file stores both lists of remat") {
   CHECK(plan_sha256(std::get<Plan>(resolve(read, trace))) == plan_sha256(ours));
 }
 
-// The results of views and of in-place ops cannot be kept, so these ops run again where needed.
+// The results of views and of in-place ops cannot be kept, so these ops are recomputed where
+// needed.
 bool cannot_be_kept(const TracedOp& op, const PlannedOp& planned) {
   return op.is_view || !op.writes.empty() ||
          planned.reason.ends_with("but is written in place later");
 }
 
-// Outside saved regions, all ops before the early stop run again. Inside saved regions, an op runs
-// again only if its results cannot be kept. Every kept result is needed: if it were not kept,
-// another op would have to run again.
+// Outside saved regions, all ops before the early stop are recomputed. Inside saved regions, an op
+// is recomputed only if its result cannot be kept, and a result is kept only if that avoids
+// recomputing another op.
 TEST_CASE("recompute runs all ops outside saved regions and saves no dead results", "[property]") {
   check_property("saved regions", [] {
     const Trace trace = random_trace(*rc::gen::inRange<std::uint32_t>(0, 40));

@@ -118,8 +118,8 @@ TEST_CASE("the ops that a save list names are kept") {
         std::vector<std::string>(7, "aten::addmm"));
 }
 
-// Backward of the residual add needs neither input, so nothing reads the down projection's result.
-// The add before the second norm reads the output projection's result.
+// Backward of the residual add reads no input, so nothing reads the down projection's result. But
+// the add before the second norm reads the output projection's result.
 TEST_CASE("a kept result that neither backward nor recompute reads is a dead save") {
   const RegionType type = resolved("save_mm", toy_llama()).types.at(0);
   std::vector<bool> dead;
@@ -129,8 +129,8 @@ TEST_CASE("a kept result that neither backward nor recompute reads is a dead sav
   CHECK(dead == std::vector<bool>{false, false, false, false, false, false, true});
 }
 
-// The block computes sum(silu(mm)). Backward of silu reads the matmul's result, but recompute runs
-// no op that reads it.
+// The block computes sum(silu(mm)). Backward of silu reads the matmul's result, but no recomputed
+// op reads it.
 TEST_CASE("a packed result is not a dead save even if no recompute reads it") {
   TraceBuilder build("packed");
   ValueId x = build.outside({4, 4}, "float32", true);
@@ -171,7 +171,7 @@ TEST_CASE("alternation counts matches in each region and keeps every second matc
   const auto kept = [](const Policy& rule) {
     std::string letters;
     const Plan plan = resolved(rule, toy_llama({.layers = 2}));
-    CHECK(plan.types.size() == 1);  // the second block counts from 1 again
+    CHECK(plan.types.size() == 1);  // counting starts again at 1 in the second block
     for (const PlannedOp& op : plan.types[0].ops) {
       if (op.name == "aten::mm") letters += op.treatment == Treatment::kSave ? 'S' : 'r';
     }

@@ -1,4 +1,4 @@
-// Policies match scopes by the names that models open. A name that no model opens would match
+// Checks that policies use only scope names that models open, because other names would match
 // nothing.
 #include "models/scope/names.h"
 
@@ -15,7 +15,7 @@
 namespace rematch {
 namespace {
 
-// Returns a call of every catalogue entry, with arguments that cover all of its selectors.
+// Returns a call of every catalogue entry. The arguments cover all of the entry's selectors.
 std::vector<std::string> catalogue_calls() {
   std::vector<std::string> calls;
   for (const CatalogueEntry& entry : catalogue()) {
@@ -70,7 +70,7 @@ std::vector<std::string> patterns_of(const Policy& policy) {
   return patterns;
 }
 
-// Returns the names in a pattern: "*attention.output*" has attention and output.
+// Returns the names in a pattern, such as attention and output for "*attention.output*".
 std::vector<std::string> names_in(std::string pattern) {
   std::erase(pattern, '*');
   std::vector<std::string> names;

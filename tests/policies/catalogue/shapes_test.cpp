@@ -63,8 +63,8 @@ TEST_CASE("hidden effects of all shapes are combined") {
   CHECK(combined({traces[1]}, {plans[1]}).hidden == traces[1].hidden);
 }
 
-// In the plan of the first shape, blocks 0 and 1 form one region, and blocks 2 and 3 form another.
-// In the plan of the second shape, each block is a region.
+// In the first shape's plan, blocks 0 and 1 are one region, and blocks 2 and 3 are another. In the
+// second shape's plan, each block is a region.
 TEST_CASE("regions of different lengths stay unchanged") {
   const std::vector<Trace> traces = {toy_llama(), toy_biased()};
   const std::vector<Plan> plans = {of("segments(2)", traces[0]), of("full", traces[1])};
@@ -100,9 +100,9 @@ TEST_CASE("plans are combined even if a layer is checkpointed in only one of the
   CHECK(first_scopes(plan.other_shapes[0]) == all);
 }
 
-// In the plan of the first shape, a region is a whole block. In the plan of the second shape, the
-// parts of a block are separate regions. When a block begins, the engine may not yet know the shape
-// of the step, and may open the first plan's region.
+// In the first shape's plan, a region is a whole block. In the second shape's plan, the parts of a
+// block are separate regions. When a block begins, the engine may not know the shape yet, and may
+// open the region of the first plan.
 TEST_CASE("regions inside a region of another shape are merged into that region") {
   const std::vector<Trace> traces = {toy_llama(), toy_biased()};
   const std::vector<Plan> plans = {of("full", traces[0]),
@@ -132,9 +132,8 @@ TEST_CASE("shapes that run the same ops get the plan of the larger shape") {
   CHECK(plan.other_shapes[1] == plans[2]);
 }
 
-// In the second shape, layer 2 runs different ops. Until layer 2, the engine cannot know which
-// shape a step has. The first plan's region continues after layer 0, but the second plan's region
-// ends there.
+// In the second shape, layer 2 runs different ops, so before layer 2 the engine cannot know the
+// shape. After layer 0, the first plan's region continues, but the second plan's region ends.
 TEST_CASE("a region is split where a region of another shape ends after the same ops") {
   const auto layers = [](const char* third) {
     TraceBuilder build("layers");
@@ -159,7 +158,7 @@ TEST_CASE("a region is split where a region of another shape ends after the same
   }
 }
 
-// The first shape has no layer 1, so in layer 0 the engine cannot yet know which shape a step has.
+// The first shape has no layer 1, so during layer 0 the engine cannot know the shape.
 TEST_CASE("shapes share the treatments of the larger shape until one shape skips a layer") {
   const auto layers = [](const std::vector<int>& indices) {
     TraceBuilder build("layers");
@@ -184,8 +183,7 @@ TEST_CASE("shapes share the treatments of the larger shape until one shape skips
   }
 }
 
-// In the second trace, a block runs no ops outside its inner scope, so both scopes contain the same
-// ops.
+// In the second trace, all ops of a block are in its inner scope.
 TEST_CASE("plans are combined even if a region inside a block contains all ops of the block") {
   const auto blocks = [](bool has_core) {
     TraceBuilder build("blocks");
@@ -219,7 +217,7 @@ TEST_CASE("plans that cannot be combined are rejected") {
              Contains("plan 1 has several shapes"));
 }
 
-// A rank that recomputes an all-gather waits for ranks that kept its result.
+// A rank that recomputes an all-gather would wait forever for ranks that kept its result.
 TEST_CASE("shapes with different collectives in backward are rejected") {
   const auto gathers = [](const char* activation) {
     TraceBuilder build("gathers");

@@ -1,6 +1,6 @@
-// Tests wrong settings that a training system silently accepts, or that crash far from their cause.
-// Here, such a setting is rejected with a correction, or gets a warning. Comments describe what the
-// system itself does.
+// Tests settings that a training system silently accepts although they are wrong, or that make it
+// crash later. Here, such a setting gets a warning, or is rejected with a correction. Comments say
+// what the system does.
 #include "policies/base/rejected.h"
 #include "policies/catalogue/warnings.h"
 #include "tests/policies/catalogue/decisions.h"
@@ -16,7 +16,7 @@ struct RefusedRow {
   const char* part;  // a part of the error message
 };
 
-// Checks texts that are rejected before there is a model.
+// Checks that the texts are rejected without a model.
 void check_refused(const std::vector<RefusedRow>& rows) {
   for (const RefusedRow& row : rows) {
     CAPTURE(row.typed);
@@ -30,7 +30,7 @@ std::string refusal_on(std::string_view text, const Trace& trace) {
   return rejected == nullptr ? "resolved" : rejected->message;
 }
 
-// Checks texts that parse but are rejected for a model of four layers.
+// Checks that the texts are valid, but are rejected for a model of four layers.
 void check_refused_by_model(const std::vector<RefusedRow>& rows) {
   for (const RefusedRow& row : rows) {
     CAPTURE(row.typed);
@@ -87,7 +87,7 @@ TEST_CASE("settings that cancel each other or need another setting are rejected"
       {"megatron(recompute_granularity=full)", "megatron has no mode"},
       {"megatron(recompute_granularity=selective,recompute_num_layers=2)", "megatron has no mode"},
       {"deepspeed:contiguous_memory_optimization", "needs partition_activations"},
-      // FastVideo parses this flag and never reads it.
+      // FastVideo parses this flag but does not use it.
       {"fastvideo(selective_checkpointing=0.5)", "never reads it"},
   });
 }
@@ -108,7 +108,8 @@ TEST_CASE("an N below 1 is rejected, because systems divide by N or loop forever
         "recompute_num_layers=-1)",
         "from 1"},
        {"deepspeed(activation_checkpoint_interval=-1)", "from 1"}});
-  // These settings accept 0: torchtitan and torchtune checkpoint every layer, DeepSpeed none.
+  // These systems accept 0: torchtitan and torchtune then checkpoint every layer, and DeepSpeed
+  // none.
   for (const char* all : {"titan(selective_ac_option=0)",
                           "torchtune(ac_mode=selective,"
                           "ac_option=0)"}) {
@@ -142,12 +143,12 @@ TEST_CASE("names without a match are rejected, because systems silently ignore t
                           {"modalities:selective_op(ops.aten.max.default)", "nothing in its"}});
   check_refused({
       {"megatron(recompute_modules=[moe_layer])",
-       "unknown module 'moe_layer'"},  // Megatron-LM itself advises this value
+       "unknown module 'moe_layer'"},  // value that Megatron-LM itself recommends
       // modalities raises KeyError in forward
       {"modalities:selective_op(ops.aten.addmm.default)", "unknown key"},
       {"titan:selective_2025(llama5)", "unknown model"},
-      // In PyTorch, a policy function that compares ops with an op packet such as aten.mm silently
-      // matches nothing. It must compare with an overload.
+      // In PyTorch, a policy function must compare ops with an overload. A comparison with an op
+      // packet such as aten.mm is always false.
       {"full_except(aten.mm)", "selector 'aten.mm'"},
       {"titan(memory_policy=full,full_recompute_save_ops=atn_fwd)", "selector 'atn_fwd'"},
   });
@@ -192,7 +193,7 @@ TEST_CASE("a mode with a misleading name warns and suggests the intended mode") 
                   "ac_option is ignored, as in torchtune"));
 }
 
-// Whether a system restores the random number generator matters only if the model draws random
+// A warning about restoring the random number generator matters only if the model draws random
 // numbers.
 TEST_CASE("a warning about a system's generator needs a model with random draws") {
   Trace toy = toy_llama();
@@ -209,8 +210,8 @@ TEST_CASE("a plan that equals full or none is rejected or warned about") {
   CHECK_THAT(refusal_on("skip_list([0,1,2,3])", toy), Catch::Contains("the same as none"));
 }
 
-// The setting 2 selects layers 1 and 3 in one system, but layers 0 and 2 in another. Only the
-// selection of 1 and 3 includes the last layer.
+// With N = 2, one system selects layers 1 and 3, and another selects 0 and 2. Only 1 and 3 include
+// the last layer.
 TEST_CASE(
     "a mode with every N-th layer starts at its system's layer, and a checkpointed last layer "
     "gives a warning") {
@@ -228,7 +229,7 @@ TEST_CASE(
     CAPTURE(policy);
     CHECK(layers(policy) == std::vector<int>{1, 3});
     CHECK(is_warned(policy, toy, "saves nothing at the usual peak"));
-    // the layer counter is never reset, so in a second model counting may start at another layer
+    // the layer counter is never reset, so counting may start elsewhere in a second model
     CHECK(is_warned(policy, toy, "counter"));
   }
   for (const char* policy : {"fastvideo(type=block_skip,n_layer=2)", "diffusers(every=2)",

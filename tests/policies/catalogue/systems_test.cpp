@@ -1,5 +1,5 @@
-// Tests that each mode of a training system resolves to the policy that it stands for, or is
-// rejected with the reason.
+// Tests that each mode of a training system resolves to the equivalent policy, or is rejected with
+// the reason.
 #include "policies/catalogue/systems.h"
 #include "policies/base/rejected.h"
 
@@ -18,7 +18,8 @@ struct SpellingRow {
   bool early_stop = true;
 };
 
-// Returns whether `expected` describes a pitfall instead of scopes or ops that a model should have.
+// Returns whether `expected` describes a pitfall. Otherwise it names scopes or ops that a model
+// should have.
 bool is_pitfall(const Policy::Expectation& expected) {
   return expected.scopes.empty() && expected.ops.empty();
 }
@@ -34,8 +35,8 @@ TEST_CASE("every mode belongs to a system with a source and a place to write the
   }
 }
 
-// torchtitan turns early stop off, except in its graph trainer. Megatron-LM and DeepSpeed
-// checkpoint reentrantly, without early stop. All other systems leave early stop on.
+// torchtitan disables early stop, except in its graph trainer. Megatron-LM and DeepSpeed use
+// reentrant checkpointing, which has no early stop. All other systems enable early stop.
 TEST_CASE("a system's spelling resolves to its policy, with the system's early stop") {
   const std::vector<SpellingRow> rows = {
       {"fastvideo:block_skip", "nth_first(1)"},
@@ -325,8 +326,7 @@ TEST_CASE("pitfalls of a system are listed with its rows") {
   CHECK_THAT(rejection_of("maxtext:custom(out_proj=host)"), Catch::Contains("NAME=offload"));
   CHECK_THAT(rejection_of("maxtext:custom(outproj=device)"), Catch::Contains("did you mean"));
   CHECK_THAT(rejection_of("titan:layers"), Catch::Contains("known: titan:none, titan:full"));
-  // N exceeds the number of layers. The systems with these modes then checkpoint nothing and
-  // continue.
+  // N exceeds the number of layers. The systems of these modes then silently checkpoint nothing.
   const auto resolved = resolve(policy_of("torchtune(ac_mode=selective,ac_option=9)"), toy_llama());
   REQUIRE(std::holds_alternative<Rejected>(resolved));
   CHECK_THAT(std::get<Rejected>(resolved).message, Catch::Contains("toy_llama has 4 layers"));

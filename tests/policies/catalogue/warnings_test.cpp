@@ -104,8 +104,8 @@ TEST_CASE("every other known pitfall of a supported mode gives a warning when th
   }
 }
 
-// The first model has no biases, experts or random draws. The second model has one of these three.
-// The warning of the system veomni depends on the plan.
+// The first model has no biases, experts or random draws. The second model has biases, experts or
+// random draws. The warning of the system veomni depends on the plan.
 TEST_CASE("a pitfall that cannot apply to the model gives no warning") {
   Trace draws = toy_llama();
   draws.ops[5_op].draws_random = true;
@@ -164,8 +164,8 @@ TEST_CASE(
   mine.name = "mine";
   CHECK_THAT(warnings_of(from_file(mine), toy_llama()).at(0),
              Catch::Contains("matches collective"));
-  // This attention op is for another device, but it has the same class as the trace's attention.
-  // The selector therefore matches, and there is no warning.
+  // This attention op is for another device, but has the same class as the attention of the trace,
+  // so the selector matches.
   mine.save = {{"", "aten::_scaled_dot_product_flash_attention", std::nullopt}};
   CHECK(warnings_of(from_file(mine), toy_llama()).empty());
 }
@@ -205,7 +205,7 @@ TEST_CASE("sac_split warns about a missing part that was given a policy") {
   CHECK(warnings_of("sac_split(attn: full, ffn: none)", trace).empty());
 }
 
-// The blocks of toy_llama have the scope ffn and ops of aten::mm, but neither moe nor aten::bmm.
+// The blocks of toy_llama contain the scope ffn and the op aten::mm, but neither moe nor aten::bmm.
 TEST_CASE("a policy's expectation is met if one of its scopes or ops matches") {
   const auto is_met = [](const Policy::Expectation& expected) {
     Policy policy = policy_of("full");

@@ -51,8 +51,8 @@ TEST_CASE("dp_knapsack saves the same ops as PyTorch's dynamic program", "[parit
   }
 }
 
-// SciPy's solver stops at a relative gap of 1e-4, and accepts solutions that exceed the budget by
-// up to 1e-6.
+// SciPy's solver stops at a relative gap of 1e-4. Its solutions may exceed the budget by up to
+// 1e-6.
 TEST_CASE("best_knapsack saves as much time as PyTorch's integer program within the budget",
           "[parity]") {
   constexpr double kGap = 1e-4;
@@ -70,8 +70,7 @@ TEST_CASE("best_knapsack saves as much time as PyTorch's integer program within 
 }
 
 // In the first instance, the best items take 5 + 22 + 26 of 72 bytes. In the second instance,
-// PyTorch's dynamic program adds the values in float32. There 2^25 + 1 is 2^25, so it drops the
-// item of value 1.
+// PyTorch's dynamic program drops the item of value 1, because 2^25 + 1 equals 2^25 in float32.
 TEST_CASE("best_knapsack solves two instances that PyTorch's solvers get wrong") {
   const std::vector<KnapsackItem> issue = {{25, 25}, {5, 2}, {22, 27}, {26, 28}};
   CHECK(best_knapsack(issue, 72) == std::vector<int>{1, 2, 3});
@@ -123,9 +122,8 @@ double height_at(const std::vector<FittedLine>& lines, double share) {
   return height;
 }
 
-// PyTorch fits two lines to the tradeoff and finds the point where they meet by a random search.
-// PyTorch's planner always uses the higher of the two lines, even if the second line rises less
-// than the first.
+// PyTorch fits two lines to the tradeoff, and searches randomly for the point where they meet. Its
+// planner always uses the higher line, even if the second line is less steep than the first.
 TEST_CASE("a module's tradeoff has the same lines as in PyTorch's estimator", "[parity]") {
   for (const Json& choice : read_choices("tradeoffs")) {
     CAPTURE(choice.dump());
@@ -197,8 +195,8 @@ TEST_CASE("sac_discards finds the optimum of PyTorch's program for modules", "[p
   CHECK(num_checkpointed > 10);
 }
 
-// Ten times 0.03 adds up to more than 0.3, but 0.03 can be subtracted from 0.3 ten times. The
-// program must therefore use one formula everywhere to test whether an item fits.
+// The sum of ten times 0.03 exceeds 0.3, but 0.03 can be subtracted ten times from 0.3. So every
+// test whether an item fits must use the same formula.
 TEST_CASE("best_knapsack tests consistently whether an item fits, even if rounding matters") {
   const std::vector<KnapsackItem> items(10, {0.03, 3.0});
   CHECK(best_knapsack(items, 0.3).size() == 9);

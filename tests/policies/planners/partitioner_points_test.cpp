@@ -1,6 +1,6 @@
-// Compares rematch's front with the points that PyTorch 2.11's own partitioner reached on
-// llama_small under memory budgets. tests/parity/planners/make_partitioner_points.py measured these
-// points: the bytes that a step adds, and the number of matmuls and attentions that run again.
+// Compares rematch's front with points of PyTorch 2.11's own partitioner on llama_small under
+// memory budgets. tests/parity/planners/make_partitioner_points.py measured these points: the bytes
+// that a step adds, and the number of recomputed matmul and attention ops.
 #include "harness/measure/memory.h"
 #include "harness/run/prediction/prediction.h"
 #include "policies/base/file.h"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kTimeOfOp = 1'000;
 
-// Gives times only to the ops that the partitioner counts.
+// Gives times only to ops that the partitioner counts.
 Profile profile_of_counts(const Trace& trace) {
   Profile profile;
   profile.model = trace.model;

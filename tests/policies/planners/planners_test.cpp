@@ -1,5 +1,5 @@
 // Tests PyTorch's planners on a small Llama, with several budgets. For each of their plans, the
-// search must find a plan that is no worse.
+// search must find a plan that is at least as good.
 #include <variant>
 
 #include "policies/base/rejected.h"
@@ -28,9 +28,8 @@ std::int64_t num_saves(const Plan& plan) {
   return count;
 }
 
-// The source is 0 and the sink is 3. The edges from the source to nodes 1 and 2 have capacities 5
-// and 4. The edge from 1 to 2 has capacity 1. The edges from 1 and 2 to the sink have capacities 3
-// and 2, and these two edges are the minimum cut.
+// Capacities from source 0 to nodes 1 and 2: 5 and 4. From 1 to 2: 1. From 1 and 2 to sink 3: 3 and
+// 2. The edges to the sink are the minimum cut.
 TEST_CASE("a minimum cut has the least total capacity") {
   MinCut cut(4);
   cut.add_edge(0, 1, 5);
@@ -42,7 +41,7 @@ TEST_CASE("a minimum cut has the least total capacity") {
   MinCut row(3);
   row.add_edge(0, 1, 2);
   row.add_edge(1, 2, 2);
-  // There are two minimum cuts. The result is the cut nearest to the source.
+  // There are two minimum cuts. The result is the cut closest to the source.
   CHECK(row.source_side(0, 2) == std::vector<bool>{true, false, false});
 }
 

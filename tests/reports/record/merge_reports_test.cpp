@@ -33,7 +33,7 @@ std::vector<PlannedPoint> whole_plan() {
   return points;
 }
 
-// Makes a repeat of the reference in another process, with this loss.
+// A repeat of the reference in another process, with this loss.
 RepeatRecord repeat_with(float loss) {
   const PointRecord none = sample_point("none");
   StepRecord step = none.steps.front();
@@ -41,8 +41,7 @@ RepeatRecord repeat_with(float loss) {
   return {point_key(none.identity), "none", PointStatus::kOk, "", {step}};
 }
 
-// Shard `index` of two. It has every second policy, and policy `none`, which every shard runs and
-// times itself.
+// Shard `index` of two. It has every second policy, and policy `none`, which every shard measures.
 Report shard(int index) {
   Report report;
   report.provenance = sample_provenance();
@@ -149,7 +148,7 @@ TEST_CASE("points that no shard measured are missing") {
   REQUIRE(half.missing.size() == 2);
   CHECK(half.missing[0].policy == "full");
   CHECK(half.missing[1].policy == "save_mm");
-  // The merged report keeps its list of missing points, so that a late shard can be merged in.
+  // The merged report still lists its missing points, so that a late shard can be merged.
   CHECK(merged({half.report, shard(1)}).missing.empty());
 }
 
@@ -166,7 +165,8 @@ TEST_CASE(
   CHECK(mixed.points.size() == 2);
   CHECK(mixed.provenance.environment.cpu_model == std::nullopt);
   CHECK(mixed.provenance.environment.cpu_cores == 2);
-  // The merged fingerprint equals neither source's, so nothing is compared with it by mistake.
+  // The merged fingerprint differs from the fingerprints of both sources, so no report is compared
+  // with it by mistake.
   for (const ReportSource& source : mixed.sources) {
     CHECK(source.points.size() == 1);
     CHECK(fingerprint(source.provenance.environment) != fingerprint(mixed.provenance.environment));
@@ -177,7 +177,7 @@ TEST_CASE("reports merge although host names and current clocks differ") {
   Provenance other = sample_provenance();
   other.environment.hostname = "elsewhere";
   other.environment.sm_clock_mhz = 1980;
-  other.environment.device_uuid = "GPU-other";  // another card of the same kind
+  other.environment.device_uuid = "GPU-other";  // another GPU of the same kind
   other.environment.variables = {{"OMP_NUM_THREADS", "4"}};
   const Report both =
       merged({single(sample_point("none")), single(sample_point("full"), other)}).report;
@@ -244,7 +244,7 @@ TEST_CASE("a point that ended ok in one report is kept, whatever its status in o
     CHECK(bytes_of(merged({shard(0), second}).report) == bytes_of(both.report));
     CHECK(bytes_of(merged({both.report, second}).report) == bytes_of(both.report));
   }
-  // Failures measured nothing, so they cannot contradict each other.
+  // Failed points contain no measurements, so they cannot contradict each other.
   const MergedReport failed =
       merged({single(ended(PointStatus::kCrash)), single(ended(PointStatus::kOom))});
   CHECK(failed.report.points.at(0).status == PointStatus::kOom);
@@ -258,7 +258,7 @@ TEST_CASE("two policies with the same plan have the same key, but remain two poi
 }
 
 // Each of the two sweeps lists comparisons that it did not measure. The other sweep measured some
-// of them, and tried but failed to measure others.
+// of them, and failed to measure others.
 TEST_CASE("comparisons that no sweep measured stay listed, in an order independent of the inputs") {
   const auto unmeasured = [](std::uint64_t seed, const char* outcome) {
     const PointIdentity none = sample_point("none").identity;

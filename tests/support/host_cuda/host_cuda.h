@@ -1,6 +1,6 @@
-// Runs CUDA kernels on the CPU, so that tests see the values that kernels compute. Blocks run one
-// after another, and the threads of a block take turns. Each source whose launches host_source.py
-// expands must include this file first. Only one thread at a time may call these functions.
+// Runs CUDA kernels on the CPU, so that tests can check their results. Blocks run one after
+// another, and the threads of a block take turns. Each source whose launches host_source.py expands
+// must include this file first. Only one thread at a time may call these functions.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -33,7 +33,7 @@ inline dim3 gridDim;
 
 namespace host_cuda {
 
-// The threads of one block. Each thread runs until it waits for the others or ends.
+// The threads of one block. Each thread runs until it ends or waits for other threads.
 class Block {
  public:
   Block(unsigned num_threads, const std::function<void()>& kernel);

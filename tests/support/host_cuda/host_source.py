@@ -1,4 +1,4 @@
-"""host_source.py SOURCE.cu OUT.cpp: rewrites a source's kernel launches as calls that a C++ compiler accepts."""
+"""host_source.py SOURCE.cu OUT.cpp: rewrites kernel launches as calls that a C++ compiler accepts."""
 
 import pathlib
 import re

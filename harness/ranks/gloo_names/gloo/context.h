@@ -1,6 +1,5 @@
 // Declares the names of Gloo that torch/csrc/distributed/c10d/ProcessGroupGloo.hpp uses. LibTorch's
-// wheel exports c10d's Gloo backend and Gloo itself, but none of Gloo's headers. Declarations are
-// enough, because layout and calls come from LibTorch's header and library.
+// wheel contains the Gloo library but not its headers.
 #pragma once
 
 #include <chrono>

@@ -25,8 +25,8 @@ Report sample_report() {
   return Report{sample_provenance(), {sample_point("none"), sample_oom("full")}, {}};
 }
 
-// Every member differs from its default, so that a member that is not written or not read is
-// noticed.
+// Every member differs from its default, so that the test notices a member that is not written or
+// not read.
 void check_equal(const PointRecord& a, const PointRecord& b) {
   CHECK(a.identity == b.identity);
   CHECK(a.policy == b.policy);
@@ -99,7 +99,8 @@ TEST_CASE("the note of a predicted peak is kept and written only if it is not em
   check_equal(report_from_json(json).points[0], report.points[0]);
 }
 
-// The three points have different structures. The second has a key that this build does not know.
+// The three points have different structures. The second point has a key that this build does not
+// know.
 TEST_CASE(
     "a report that is read from its text point by point equals the report that is read as a "
     "whole") {
@@ -110,7 +111,7 @@ TEST_CASE(
   }
   json["points"][2]["memory"]["peak_colour"] = Json{{"red", 1}};
   json["humidity_ratio"] = 0.4;
-  // The keys of a newer version may be written in a different order than they were read.
+  // Keys of a newer version may be written in a different order.
   const auto read = [](const Json& report) {
     return nlohmann::json(report_to_json(report_from_text(report.dump(2), "file.json")));
   };

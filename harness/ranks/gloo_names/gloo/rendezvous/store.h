@@ -1,6 +1,5 @@
 // Stand-in for Gloo's header of this name: see harness/ranks/gloo_names/gloo/context.h. Declares
-// the base class of c10d::ProcessGroupGloo::GlooStore. LibTorch's header overrides its virtual
-// functions.
+// the base class of c10d::ProcessGroupGloo::GlooStore.
 #pragma once
 
 #include <chrono>
