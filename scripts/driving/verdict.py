@@ -103,8 +103,7 @@ def judge_parity(parity, steps):
 
 
 def judge_front(point, figures):
-    """Requires that the figures that the step simulator predicted in the search equal the figures that the engine
-    measured in the run."""
+    """Requires that the engine measured exactly the figures that the search predicted."""
     for key in ("peak_allocated_bytes", "after_forward_bytes"):
         if point["memory"][key] != figures["predicted_" + key]:
             yield f"{key} {point['memory'][key]}, but the front predicts {figures['predicted_' + key]}"

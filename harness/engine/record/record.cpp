@@ -50,8 +50,8 @@ class Rollback {
   bool done_ = false;
 };
 
-// Checks the next weak reference in `identities`, and begins again after the last. If its tensor or
-// storage is dead, removes the reference from `identities` and the address from `known`.
+// Checks one weak reference in `identities` at each call, in turn. If its tensor or storage is
+// dead, removes the reference from `identities` and the address from `known`.
 template <typename Impl>
 void forget_if_dead(std::vector<c10::weak_intrusive_ptr<Impl>>& identities, std::size_t& next,
                     PointerMap& known) {

@@ -8,7 +8,8 @@
 namespace rematch::testing {
 namespace {
 
-// Keeps a random half of the ops. The same seed gives the same ops in the engine and in the oracle.
+// Keeps a random half of the ops. The same seed gives the same ops in the engine and in
+// run_closures().
 std::function<bool(int, int)> random_mask(std::uint32_t seed) {
   return [seed](int layer, int op) {
     std::mt19937 bits(seed * 7919U + static_cast<std::uint32_t>(layer * 131 + op));
@@ -45,8 +46,8 @@ TEST_CASE("networks that keep a random half of the ops are bitwise equal to the 
   }
 }
 
-// Checks the oracle itself. It must be bitwise equal to the plain run on every network.
-TEST_CASE("the closure oracle is bitwise equal to the plain run") {
+// Checks the independent implementation with which other tests compare the engine.
+TEST_CASE("an independent implementation is bitwise equal to the plain run") {
   for (const NamedNetwork& network : hazard_networks()) {
     CAPTURE(network.name);
     const Outcome plain = run_plain(network);

@@ -55,7 +55,7 @@ bool is_comparable(const std::string& name) {
 }
 
 // A plan can keep only tensors. A number that `.item()` returns is always recorded, so the plan
-// cannot choose it.
+// cannot choose to recompute it.
 bool has_tensor_result(const c10::OperatorHandle& op) {
   return op.operator_name().name != "aten::_local_scalar_dense";
 }

@@ -113,7 +113,9 @@ TEST_CASE("full peaks no higher than attn_only under whole_region, but higher un
 
 // A dead save is a value that a save list keeps although backward does not read it. Without dead
 // saves, a save list never holds more bytes than policy none.
-TEST_CASE("keeping all costly ops holds fewer bytes than policy none, except for dead saves") {
+TEST_CASE(
+    "keeping the results of all costly ops holds fewer bytes than policy none, except for dead "
+    "saves") {
   for (const bool is_llama : {false, true}) {
     const ModelCase& which = is_llama ? kLlama : kWan;
     const Trace trace = ModelInstance(which).trace();
@@ -168,7 +170,8 @@ std::map<std::string, int> tails(const Trace& trace) {
   return ops;
 }
 
-TEST_CASE("without early stop only the ops at the end of each region run in addition") {
+TEST_CASE(
+    "without early stop, only the ops at the end of each region are recomputed additionally") {
   const EightLayers f;
   std::map<std::string, int> expected = f.run("full", Schedule::kWholeRegion).ops;
   const std::map<std::string, int> tail = tails(f.trace);

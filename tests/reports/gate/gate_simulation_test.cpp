@@ -207,7 +207,7 @@ TEST_CASE("T1 fails more equal candidates if noise is constant per run or has ou
   CHECK(at_most(simulate_envelope(heavy_tails, 4, 0).failed) <= 0.03);
 }
 
-TEST_CASE("T1 detects a lasting difference of twelve standard deviations of a step") {
+TEST_CASE("T1 detects a lasting difference of twelve times the standard deviation of one step") {
   CHECK(simulate_envelope(independent, 4, 4, 2000).failed < 0.01);
   CHECK(simulate_envelope(independent, 4, 12, 2000).failed > 0.99);
   CHECK(simulate_envelope(growing, 4, 12, 2000).failed > 0.99);
@@ -230,7 +230,8 @@ TEST_CASE(
 // margin is used. By construction, a candidate that differs by exactly the margin passes one time
 // in twenty. A candidate that differs by twice the margin never passes.
 TEST_CASE(
-    "T2 passes a true difference of the margin one time in twenty, and never passes twice the "
+    "T2 passes one in twenty candidates that differ by the margin, and none that differ by twice "
+    "the "
     "margin") {
   CHECK(std::abs(simulate_equivalence(4, 8, 8).passed - 0.05) < 0.01);
   const Verdicts twice = simulate_equivalence(4, 8, 16);
