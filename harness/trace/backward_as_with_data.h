@@ -1,18 +1,16 @@
 // Makes backward on device meta run the same ops as with real tensors.
 //
 // Note [Backward on meta]
-// Autograd treats meta tensors like tensor subclasses. It therefore omits four things that it does
-// with real tensors:
+// Autograd treats meta tensors like tensor subclasses. With real tensors, it differs in four ways:
 // - It sums contributions to a gradient in place, into the first contribution, if nothing else
-//   refers to it.
-// - It scatters the gradient of an indexing op in place, into fresh zeros.
-// - It runs a reshape that needs no copy as `_reshape_alias`, unless the input is contiguous. On
-//   meta, it runs `view` instead.
-// - It scatters the gradient of an op that selects values, such as topk, into `zeros`. On meta, it
-//   uses `new_zeros` instead from LibTorch 2.15 on.
-// Without this mode, memory on meta would be too high by one gradient at every residual connection
-// and every gather, and ops would have other names. The mode replaces each such op by the op that
-// runs with real tensors, under the conditions that autograd checks.
+//   refers to that tensor.
+// - It scatters the gradient of an indexing op in place, into new zeros.
+// - It runs a non-contiguous reshape that needs no copy as `_reshape_alias`. On meta, it runs
+//   `view` instead.
+// - It scatters the gradient of an op that selects values, such as topk, into `zeros`. From
+//   LibTorch 2.15 on, it uses `new_zeros` on meta.
+// Without this mode, the memory measured on meta would be too high, and ops would have other names.
+// The mode replaces each op by the op that runs with real tensors.
 #pragma once
 
 #include <vector>
@@ -32,7 +30,7 @@ class BackwardAsWithData final : public OpMode {
     c10::OperatorHandle on_meta;
     c10::OperatorHandle with_data;
   };
-  std::vector<Pair> in_place_;  // the first pair is add and add_, which sum gradients
+  std::vector<Pair> in_place_;  // in_place_[0] is {add, add_}, which sum gradients
   Pair reshape_;
   Pair zeros_;
 };

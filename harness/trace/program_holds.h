@@ -17,13 +17,13 @@ class ProgramHolds {
   // Starts to watch a storage of the program, given its id. Repeated calls are cheap.
   void watch(StorageId storage, const c10::Storage& tensors_storage);
 
-  // Count the references that do not belong to the program: those of saved tensors and of the
+  // Count references that do not belong to the program: references from saved tensors and from the
   // recorder.
   void note_own_reference(StorageId storage) { ++entry(storage).own_references; }
   void drop_own_reference(StorageId storage) { --entry(storage).own_references; }
 
-  // Call this after op `op` of forward has run. Storages that the program no longer holds count as
-  // freed by this op.
+  // Call this after op `op` of forward has run. Records `op` as the op that freed each storage that
+  // the program no longer holds.
   void look(OpId op);
 
   // Returns whether the program or a backward formula holds the storage. False for a storage that
@@ -46,11 +46,11 @@ class ProgramHolds {
   std::vector<StorageId> held_;  // storages that the program held at the last look()
 };
 
-// Finds the scope of forward in which the running autograd node was made. Nodes are numbered in the
-// order in which forward makes them.
+// Finds the scope that was open in forward when the running autograd node was created, by the
+// node's sequence number.
 class NodeScopes {
  public:
-  // Nodes made after this call belong to this scope, until the next call.
+  // Assigns all nodes that are created from now on to this scope, until the next call.
   void enter(ScopeId scope);
 
   // Call this in backward, on the thread that runs the node. Nodes that accumulate gradients have

@@ -35,7 +35,7 @@ void add_values(const Observations& seen, Trace& trace) {
     if (observed.dtype.empty()) {
       set_view(seen.record, i, trace.values.back(), trace);
     } else {
-      // Takes the maximum, because a sparse tensor has more bytes than each of its parts.
+      // A sparse tensor has more bytes than each of the tensors that it consists of.
       Bytes& bytes = trace.storages[storage].bytes;
       bytes = std::max(bytes, observed.storage_bytes);
     }
@@ -53,8 +53,8 @@ bool shares_storage(const Trace& trace, const TracedOp& op) {
   return false;
 }
 
-// Lets an unrepeatable op write to an additional outside value, which stands for the op's state.
-// Plans therefore never recompute the op.
+// Makes plans keep the op's result: lets the op write to an added outside value, which stands for
+// the op's state.
 void add_state(Trace& trace, TracedOp& op) {
   const StorageId state(trace.storages.size());
   const ValueId value(trace.values.size());
@@ -65,8 +65,8 @@ void add_state(Trace& trace, TracedOp& op) {
   op.writes.push_back(state);
 }
 
-// Lists the side arguments that this call only reads, because the engine copies them: see Note
-// [Side writes] in harness/engine/record/op_facts.h.
+// Adds the arguments that this call only reads and that the engine copies, because another pass may
+// overwrite them unnoticed. See Note [Side writes] in harness/engine/record/op_facts.h.
 void add_copies(const Record& record, const RecordedOp& recorded, TracedOp& op) {
   if (recorded.side_writes || recorded.facts->side_feeds_results) return;
   for (std::size_t i = 0; i < recorded.num_uses; ++i) {
@@ -91,7 +91,7 @@ void add_ops(const Observations& seen, Trace& trace) {
       if (!is_written(recorded, use)) continue;
       const RecordedValue& value = record.values[use.value];
       if (recorded.held_writes && !record.storages[value.storage].outside) {
-        // In a replay, a later op of the record makes this write.
+        // a later op of the record restores the written content in a replay
         add_once(op.overwrites, StorageId(value.storage));
         continue;
       }
@@ -134,7 +134,8 @@ void add_hidden_effects(const Record& record, Trace& trace) {
       const auto& written = facts.silently_written;
       trace.hidden.silent_writers.push_back({facts.name, {written.begin(), written.end()}});
     }
-    // Skips the engine's own op for opaque calls, because the engine always keeps its results.
+    // Skips the op that stands for an opaque call, because the engine always keeps the results of
+    // such a call.
     const bool is_ours = facts.name.starts_with("rematch::");
     if (facts.unrepeatable && !is_ours) trace.hidden.kept_ops.push_back(facts.name);
   }

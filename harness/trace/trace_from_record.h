@@ -14,7 +14,7 @@ namespace rematch {
 
 struct ObservedValue {
   std::vector<std::int64_t> shape;
-  std::string dtype;  // empty if the value was never seen
+  std::string dtype;  // empty if the tracer has not seen the value
   Bytes storage_bytes;
   bool is_parameter = false;
 };
@@ -25,11 +25,10 @@ struct ObservedOp {
   std::string group;  // same as TracedOp::group
 };
 
-// One step: the record of its forward, including the loss, and what the tracer observed in
-// addition.
+// One step: the recorded forward, including the loss, and everything else that the tracer observed.
 struct Observations {
   Record record;
-  // The ids below are indices in the record.
+  // All ids below are indices into the tables of `record`.
   IdTable<ValueId, ObservedValue> values;
   IdTable<OpId, ObservedOp> ops;
   IdTable<StorageId, std::optional<OpId>> freed_at;  // same as TracedStorage::freed_at

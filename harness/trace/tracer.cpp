@@ -38,8 +38,7 @@ BackwardBytes bytes_tagged_in_backward(c10::Device device) {
 
 }  // namespace
 
-// Observes one step, and takes the place of a Recording: the tracer is the thread's op mode,
-// saved-tensor provider and scope listener.
+// Observes one step through the thread's op mode, saved-tensor hooks and scope listener.
 class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, public ScopeListener {
  public:
   Tracer() : outer_listener_(scope_listener()) {
@@ -54,8 +53,8 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
   Tracer(const Tracer&) = delete;
   Tracer& operator=(const Tracer&) = delete;
 
-  // Measures the memory of backward on `device`, the device of the loss, because some ops have no
-  // tensor argument that would name a device.
+  // `device` is the device of the loss. It is needed because some ops of backward have no tensor
+  // argument.
   void end_forward(c10::Device device) {
     device_ = device;
     holds_.look(num_ops());
@@ -88,7 +87,7 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     for (std::size_t i = stack->size() - facts.num_returns; i < stack->size(); ++i) {
       note_tensors((*stack)[i]);
     }
-    // The recorder may have added ops before and after the op.
+    // The recorder may have added replay-only ops before and after this op.
     const std::size_t num_after = num_replay_only_at_end();
     note_replay_only_ops(/*num_left=*/1 + num_after);
     observations_.ops.push_back(
@@ -100,9 +99,10 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
 
   std::unique_ptr<torch::autograd::SavedVariableHooks> make() override;
 
-  // Returns nothing for a tensor that the trace leaves out.
+  // Returns nullopt for a tensor that the trace does not list.
   std::optional<PackId> pack(const at::Tensor& tensor) {
-    if (in_backward_) return std::nullopt;  // traces leave out the graph of a double backward
+    // a trace does not list tensors saved for a double backward
+    if (in_backward_) return std::nullopt;
     note_tensor(tensor);
     const std::int32_t value = recorder_.saved_value_of(tensor);
     const Record& record = observations_.record;
@@ -142,7 +142,8 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     path.append(name);
     if (index) path.append(1, '.').append(std::to_string(*index));
     open_paths_.push_back(path);
-    // Ignores scopes that open without grad mode, because the engine opens no region for them.
+    // Does not record scopes that open without grad mode, because the engine makes no region for
+    // them.
     is_recorded_.push_back(at::GradMode::is_enabled());
     if (is_recorded_.back()) record_opening(std::move(path), index);
     if (outer_listener_ != nullptr) outer_listener_->enter(name, index);
@@ -264,8 +265,8 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     });
   }
 
-  // The recorder may have added ops of its own. Assigns these ops to the scope that is open. Call
-  // this before a scope opens or closes.
+  // Assigns the replay-only ops that the recorder has added to the open scope. Call this before a
+  // scope opens or closes.
   void note_replay_only_ops(std::size_t num_left = 0) {
     while (observations_.ops.size() + num_left < observations_.record.ops.size()) {
       observations_.ops.push_back({.scope = innermost_scope()});
@@ -281,8 +282,7 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     return static_cast<std::size_t>(last - ops.rbegin());
   }
 
-  // Counts the references that the recorder itself holds: to constants until an op writes to them,
-  // and to tensors that share a storage with an op's result but were not made by an op.
+  // Counts the recorder's own references to values that must not be mistaken for the program's.
   void note_kept_by_recorder(OpId id) {
     const Record& record = observations_.record;
     const RecordedOp& op = record.ops[static_cast<std::size_t>(id.index)];
@@ -313,8 +313,8 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     std::uint64_t hash;
   };
 
-  // Hashes the arguments that the op may write without a mark in its schema. Skips ops of torch,
-  // and arguments that are known to be written.
+  // Hashes arguments that the op's schema does not mark as mutable, to detect hidden writes. Skips
+  // PyTorch's ops, and arguments that are known to be written.
   static std::vector<HashedArgument> hash_unmarked(const OpFacts& facts,
                                                    const torch::jit::Stack& stack) {
     std::vector<HashedArgument> hashed;
@@ -409,8 +409,7 @@ class ObservedSave final : public torch::autograd::SavedVariableHooks {
   }
   at::Tensor call_unpack_hook() override {
     if (*tracer_ != nullptr && pack_) (*tracer_)->note_demand(*pack_);
-    // Returns a separate reference, so that the tracer can detect when the backward formula drops
-    // it.
+    // Returns a new tensor object, so that the tracer can detect when the formula drops it.
     return without_graph(saved_);
   }
 

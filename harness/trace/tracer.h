@@ -11,11 +11,13 @@
 
 namespace rematch {
 
-// Runs `loss()` and its backward once, without checkpointing, on the device of its tensors. On meta
-// this takes milliseconds for any size. The caller fills in model, dimensions, dtype and
-// parameter_bytes, and clears the gradients afterwards. Backward events contain bytes. On the CPU
-// and on meta, the bytes come from counting allocators (harness/measure/memory.h), and are 0
-// without them. On an accelerator, they count the results of ops (backward_holds.h).
+// Runs `loss()` and its backward once, without checkpointing, on the device of its tensors. The
+// caller fills in model, dimensions, dtype and parameter_bytes, and clears the gradients
+// afterwards.
+//
+// The bytes in backward events come from counting allocators on the CPU and on meta
+// (harness/measure/memory.h), and are 0 without these allocators. On an accelerator, the bytes are
+// counted from the results of ops (backward_holds.h).
 Trace record_trace(const std::function<at::Tensor()>& loss);
 
 // Like record_trace(), for a caller that runs forward and backward itself, each once and on this

@@ -49,7 +49,7 @@ std::variant<std::string, Rejected> allocator_of(std::string_view device,
 // Makes this process and its children use the named allocator.
 void use_allocator(const std::string& allocator);
 
-// The environment variable that configures LibTorch's allocator, and its value. This is
+// The environment variable that configures LibTorch's allocator, with its value. The variable is
 // PYTORCH_CUDA_ALLOC_CONF, or PYTORCH_ALLOC_CONF if only the latter is set.
 const char* allocator_variable();
 std::string allocator_configuration();

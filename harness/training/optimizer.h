@@ -1,5 +1,4 @@
-// The optimizer of a measured step: AdamW through LibTorch's fused op, or none. Measurements need
-// no others.
+// The optimizer of a measured step: AdamW through LibTorch's fused op, or no optimizer.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -21,7 +21,7 @@ namespace {
 // unset, because reading it costs time in every matmul.
 constexpr const char* kWorkspaceVariable = "CUBLAS_WORKSPACE_CONFIG";
 // From LibTorch 2.15 on, each matmul allocates and frees a workspace, unless these variables are 1.
-// A permanent workspace adds the same bytes to every peak, so predicted peaks stay correct.
+// If they are 1, the workspace stays allocated and adds the same bytes to every peak.
 constexpr const char* kKeptWorkspaceVariables[] = {"TORCH_CUBLAS_WORKSPACE_CACHE",
                                                    "TORCH_CUBLASLT_UNIFIED_WORKSPACE"};
 

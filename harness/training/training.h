@@ -25,12 +25,12 @@ namespace rematch {
 class StepListener {
  public:
   virtual ~StepListener() = default;
-  // Must return the result of make(). May hold guards while make() runs. Making the batch is not
-  // part of the step.
+  // Must return the result of make(). An override may hold RAII guards while make() runs. Making
+  // the batch is not part of the step.
   virtual Batch batch(const std::function<Batch()>& make) { return make(); }
   virtual void before_step() {}
-  // Must return the result of loss(), which runs forward. May hold guards while loss() runs. The
-  // step is being recorded meanwhile.
+  // Must return the result of loss(), which runs forward. An override may hold RAII guards while
+  // loss() runs.
   virtual at::Tensor forward(const std::function<at::Tensor()>& loss) { return loss(); }
   virtual void after_forward(const at::Tensor& /*loss*/) {}  // called after recording has ended
   virtual void after_backward() {}
@@ -61,8 +61,8 @@ class Training {
   // because detach would be another op of the step.
   at::Tensor step(std::int64_t index, StepListener& listener);
 
-  // Makes this rank's batch of step `index`. Its ops are not part of the step, so they are hidden
-  // from observers.
+  // Makes this rank's batch of step `index`. Observers do not see the ops that make the batch,
+  // because they are not part of the step.
   Batch batch(std::int64_t index);
 
   // Runs forward once and returns the loss with its graph.
@@ -76,8 +76,8 @@ class Training {
   // Sums gradients over ranks after backward, if the layout requires it. step() calls this itself.
   void finish_gradients();
 
-  // Host memory that the plan's offloaded values use. Absent if the plan offloads nothing. Peak and
-  // copied bytes count from restart_host_counts() on.
+  // Returns the host memory that the plan's offloaded values use, or nullopt if the plan offloads
+  // nothing. restart_host_counts() resets its peak and its copied bytes.
   std::optional<HostMemory> host_memory() const;
   void restart_host_counts() const;
   // Calls observe_moves() of the current plan's Checkpoint.

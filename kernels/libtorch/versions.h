@@ -2,13 +2,13 @@
 // header may depend on the version; scripts/check layers enforces this.
 //
 // Note [LibTorch versions]
-// The sources avoid most differences:
+// The sources work around most differences:
 // - 2.12: In the schemas of functional collectives, group_name has type Any instead of str. Meta
 //   kernels are boxed.
 // - 2.13: get_current_node() returns an intrusive_ptr. Callers write `auto`.
-// - 2.15: In these schemas, reduce_op has type Any instead of str. Meta kernels are boxed.
-// - All: at::Context has different flags in each version. The engine copies the flags as bytes, up
-//   to the member fp32_precision.
+// - 2.15: In the schemas of functional collectives, reduce_op also has type Any instead of str.
+// - at::Context has different flags in each version. The engine copies them as bytes, up to the
+//   member fp32_precision.
 #pragma once
 
 #include <c10/core/DispatchKey.h>
@@ -22,8 +22,9 @@
 
 namespace rematch::libtorch {
 
-// The engine uses dispatch key Fake, which is below autograd and ADInplaceOrView in every version.
-// LibTorch 2.13 moved Fake below Python, so Python's modes and tensor subclasses see an op first.
+// The engine intercepts ops at dispatch key Fake, which is below autograd and ADInplaceOrView in
+// every version. From LibTorch 2.13 on, Fake is also below Python, so Python modes and tensor
+// subclasses see an op before the engine.
 static_assert(TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 11 && TORCH_VERSION_MINOR <= 15,
               "only LibTorch 2.11 to 2.15 is supported: see scripts/libtorch");
 static_assert(c10::DispatchKey::Fake < c10::DispatchKey::ADInplaceOrView,

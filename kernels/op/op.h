@@ -18,7 +18,7 @@
 
 namespace rematch::kernels {
 
-// The arguments of Derivative::formula, which a node collects when backward calls the node.
+// The arguments of Derivative::formula. An autograd node fills them in during backward.
 struct Saved {
   at::Tensor grad;  // gradient of the op's first output
   // the tensors of Derivative::kept after unpacking; some may be undefined
@@ -79,9 +79,9 @@ Capability capability();
 // program is linked without CUDA.
 void launch_on_cuda(c10::Device device, const std::function<int(void* stream)>& kernel);
 
-// Runs `forward` below autograd. If any input requires a gradient, puts a node on the first output.
-// Saves inputs before the kernel runs, as LibTorch's generated autograd code does. A recompute that
-// stops once all inputs are saved therefore never runs the kernel.
+// Runs `forward` below autograd. If any input requires a gradient, attaches an autograd node to the
+// first output. Inputs are saved before the kernel runs, as in LibTorch's generated code, so a
+// recompute with early stop need not run the kernel.
 std::vector<at::Tensor> differentiate(const std::string& node_name, const Derivative& derivative,
                                       const std::function<std::vector<at::Tensor>()>& forward);
 

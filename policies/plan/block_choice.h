@@ -1,5 +1,5 @@
-// Defines which layers of each block list a policy governs. A new choice needs an enumerator, a row
-// with its name and rule in the table here, and an entry in reports/schema/policy.schema.json.
+// Defines how a policy chooses layers from each list of blocks. A new choice needs an enumerator, a
+// row with its name and rule in the table here, and an entry in reports/schema/policy.schema.json.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,8 @@
 
 namespace rematch {
 
-// `indices` are layer indices from 0. `n` is used only by choices that take a number.
+// `indices` are layer indices from 0. `n` is the number that some choices take, such as
+// nth_first(2).
 struct BlockChoice {
   enum class Kind : std::uint8_t {
     kNone,
@@ -29,7 +30,7 @@ struct BlockChoice {
   bool operator==(const BlockChoice&) const = default;
 };
 
-// The argument of a choice in a policy file: none, N, or a list.
+// The argument that a choice has in a policy file: nothing, a number, or a list.
 enum class ChoiceArgument : std::uint8_t { kNone, kCount, kList };
 
 struct BlockRule {
@@ -52,13 +53,13 @@ inline constexpr std::array kBlockRules = [] {
   return std::array{
     BlockRule{Kind::kNone, "none", Takes::kNone, [](const Choice&, int, int) { return false; }},
     BlockRule{Kind::kAll, "all", Takes::kNone, [](const Choice&, int, int) { return true; }},
-    // The rule of FastVideo's block_skip and of diffusers.
+    // FastVideo's block_skip and diffusers use this rule.
     BlockRule{Kind::kNthFirst, "nth_first", Takes::kCount, [](const Choice& c, int i, int) { return i % c.n == 0; }},
-    // The rule of torchtune, of modalities, and of torchtitan's retired mode for layers.
+    // The frameworks torchtune and modalities use this rule. torchtitan used it until March 2026.
     BlockRule{Kind::kNthLast, "nth_last", Takes::kCount, [](const Choice& c, int i, int) { return (i + 1) % c.n == 0; }},
     // Chooses all layers except every n-th.
     BlockRule{Kind::kSkipNth, "skip_nth", Takes::kCount, [](const Choice& c, int i, int) { return i % c.n != 0; }},
-    // The rule of Megatron-LM's "block" method.
+    // Megatron-LM's method "block" uses this rule.
     BlockRule{Kind::kFirst, "first", Takes::kCount, [](const Choice& c, int i, int) { return i < c.n; }},
     BlockRule{Kind::kLast, "last", Takes::kCount, [](const Choice& c, int i, int num) { return i >= num - c.n; }},
     BlockRule{Kind::kOnly, "only", Takes::kList, [](const Choice& c, int i, int) { return is_listed(c, i); }},

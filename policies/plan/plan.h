@@ -32,20 +32,19 @@ struct PlannedOp {
   std::string scope;  // relative to the parent of the region's first scope: "attention.core"
   Bytes bytes;        // bytes of fresh storages that the op allocates
   Treatment treatment = Treatment::kRecompute;
-  // reason for the treatment, one of a few texts: "matches aten::mm", "view: free", "not in the
-  // save list"
+  // the reason for the treatment: "matches aten::mm", "view: free", "not in the save list"
   std::string reason;
   bool dead_save = false;  // the result is saved, but no recompute reads it
-  // True if a whole-region recompute runs the op only if it needs a result of the op. The ops of
-  // torch_remat's saved regions are of this kind. Has no meaning for a saved op.
+  // True if a whole-region recompute runs the op only when another op or backward needs its result,
+  // as in torch_remat's saved regions. Meaningless for a saved op.
   bool skipped = false;
   bool operator==(const PlannedOp&) const = default;
 };
 
-// Corrects the lazy order of on_demand in regions where that order would have a higher peak than
-// whole_region. All three members are indices in the region's pack order. When backward demands
-// `pack`, the engine first materializes the packs of `before`, then `pack`, then the packs of
-// `after`. If a pack has no DemandStep, its demand materializes only that pack.
+// Changes the order in which on_demand recomputes, in regions where the default order would have a
+// higher peak than whole_region. The members are indices of saved tensors (packs), in the order in
+// which autograd saved them. When backward demands `pack`, the engine recomputes `before`, then
+// `pack`, then `after`.
 struct DemandStep {
   int pack = 0;
   std::vector<int> before;
@@ -60,19 +59,18 @@ struct RegionInput {
   bool operator==(const RegionInput&) const = default;
 };
 
-// The part of a region that equal regions share. Ops are in dispatch order.
+// Everything about a region except its position in the model. Equal regions share one type. Ops are
+// in dispatch order.
 struct RegionType {
   std::vector<PlannedOp> ops;
   bool early_stop = true;
-  // If true, the region runs only the ops that backward demands, as on_demand does, even under
-  // whole_region. An op then does not run again if nothing reads its result.
+  // If true, the region runs only the ops that backward demands, even under whole_region.
   bool by_demand = false;
-  // true: under on_demand, this region is recomputed as a whole too, because its peak is then lower
+  // true: on_demand also recomputes this region as a whole, because its peak is then lower
   bool whole_on_demand = false;
   std::vector<DemandStep> demand_steps;
-  // Inputs that are moved to a store at the end of the region. For each store there is one list;
-  // the list of the device is empty. No other tensor of the region may share the storage of such an
-  // input.
+  // For each store, the inputs that are moved to the store when the region ends. The list for the
+  // device is empty. Such an input must not share its storage with another tensor of the region.
   ByStore<std::vector<RegionInput>> stored_inputs;
   bool operator==(const RegionType&) const = default;
 };
@@ -100,11 +98,10 @@ struct ShapePlan {
 
 // The plan for a training step, with one or more shapes.
 //
-// Note [Shapes of a step] The steps of a program may run different ops. Examples are batches with
-// and without padding or images, and evaluations. Steps that run the same ops have the same shape.
-// A plan holds one or more shapes; the members inherited from ShapePlan describe the first. A
-// region is found by the scope where it begins, and each shape has a region type for it. The engine
-// follows the shape whose ops the step runs.
+// Note [Shapes of a step] The steps of a program may run different ops, for example with and
+// without images in a batch. Steps that run the same ops have the same shape. A plan holds one or
+// more shapes; the members inherited from ShapePlan describe the first. The engine detects from the
+// ops which shape a step has.
 struct Plan : ShapePlan {
   std::vector<ShapePlan> other_shapes;
   // The hidden effects of all shapes. They apply to the whole process.
@@ -127,8 +124,8 @@ std::size_t num_types(const Plan& plan);
 // Returns each shape as a separate plan.
 std::vector<Plan> plans_of_shapes(const Plan& plan);
 
-// Returns, as a separate plan, the shape that was made for the trace. If no shape was made for it,
-// returns the first shape.
+// Returns the part of the plan that was made for the trace, as a separate plan. If no shape was
+// made for the trace, returns the first shape.
 Plan plan_of_trace(const Plan& plan, std::string_view trace_sha256);
 
 // Returns whether the region moves results or inputs to a store.
@@ -138,14 +135,14 @@ bool moves_anything(const RegionType& type);
 // Returns nullopt if the region moves no value.
 std::optional<std::string> move_words(const RegionType& type);
 
-// Returns the name of a store that the plan uses and that changes the bits of values: see
-// StoreTraits::is_exact. Returns "" if every value comes back with the same bits. Runs of a plan
-// with such a store cannot be compared bit by bit. `stores` is the table of stores.
+// Returns the name of a store in the plan that does not return a value's exact bits
+// (StoreTraits::is_exact). Returns "" if the plan uses only exact stores. `stores` is the table of
+// stores.
 std::string inexact_store(const Plan& plan, std::span<const StoreTraits> stores = kStores);
 
 // Explains which op or input a store cannot hold: "op aten::empty (scope attention) cannot be kept
-// on the host". Returns nullopt if the stores can hold everything. Every plan passes this check
-// when it is read or resolved, so later code does not repeat the check.
+// on the host". Returns nullopt if there is no such op or input. Every plan is checked when it is
+// read or resolved.
 std::optional<std::string> store_problem(const RegionType& type);
 
 // Returns the SHA-256, in hex, of the canonical JSON (RFC 8785) of what the plan does. The JSON

@@ -32,21 +32,19 @@ struct RegionChoice {
   bool operator==(const RegionChoice&) const = default;
 };
 
-// In each region, numbers the ops that match `selectors` from 1. Keeps the odd or the even matches
-// and recomputes the other matches. Recomputes ops that match `exclude` without counting them. With
-// `exclude_same_shapes`, also recomputes every counted op whose second operand has the same shape
-// as the second operand of an excluded op. torchtitan excludes matmuls by their weight's shape in
-// this way.
+// In each region, numbers the ops that match `selectors` from 1. Keeps the odd or the even ops and
+// recomputes the others. Ops that match `exclude` are recomputed and get no number.
 struct Alternation {
   enum class Keep : std::uint8_t { kOdd, kEven };
   std::vector<Selector> selectors;
   std::vector<Selector> exclude;
   Keep keep = Keep::kOdd;
+  // true: also recomputes a match whose second operand has the same shape as an excluded op's
   bool exclude_same_shapes = false;
   bool operator==(const Alternation&) const = default;
 };
 
-// The rule for collectives that no list of the policy names. Applies to collectives in regions.
+// The rule for collectives of a region that no list of the policy selects.
 enum class CollectiveRule : std::uint8_t {
   kAsListed,  // collectives are treated like other ops, as in torch.utils.checkpoint
   kKeep,      // no collective is issued twice
@@ -68,16 +66,14 @@ struct Policy {
   // The models that get a warning.
   enum class Concern : std::uint8_t { kEveryModel, kDraws, kBiases, kExperts, kBiasesOrExperts };
 
-  // Scopes or ops that a policy relies on. If a model has neither such a scope nor such an op, the
-  // plan comes with a warning. If `scopes` and `ops` are both empty, every model that `concern`
-  // includes gets the warning.
+  // Scopes or ops that a policy relies on. If a model has none of them, the plan comes with a
+  // warning. If both lists are empty, every model that `concern` includes gets the warning.
   struct Expectation {
     std::vector<std::string> scopes;  // paths below a chosen block, like RegionChoice::patterns
     std::vector<Selector> ops;        // selects ops in the policy's regions
     // text of the warning; empty: the warning says that nothing in the model matches
     std::string warning;
-    // A module that recompute_modules can name; empty for other expectations. A single warning
-    // lists all such modules that the model lacks, and all that the model has.
+    // the module that this expectation is about, for policy recompute_modules; otherwise empty
     std::string module;
     Concern concern = Concern::kEveryModel;
     bool operator==(const Expectation&) const = default;
@@ -95,15 +91,15 @@ struct Policy {
   // true: the policy keeps every useful result, except the results of ops that match `recompute`
   bool inverse = false;
   std::vector<Selector> recompute;
-  // Regions of torch_remat. Recompute skips the ops that match `save_regions`. The policy keeps a
-  // result of a skipped op only if backward or a recomputed op needs the result. Ops that match
-  // `recompute_regions` are recomputed although they match `save_regions` too.
+  // Regions as in torch_remat. Recompute skips the ops that match `save_regions`, except the ops
+  // that match `recompute_regions`. The policy keeps a skipped op's result only if backward or a
+  // recomputed op needs it.
   std::vector<Selector> save_regions;
   std::vector<Selector> recompute_regions;
-  // If true, the last add of each block is a saved region too, in addition to `save_regions`.
+  // If true, the last add of each block counts as an additional match of `save_regions`.
   bool save_last_add = false;
-  // If false, a selector for a fused attention op that the trace does not have selects all fused
-  // attention. If true, names are taken literally.
+  // If false, the name of a fused attention op that the trace does not have stands for the trace's
+  // own fused attention. If true, names are taken literally.
   bool exact_names = false;
   CollectiveRule collectives = CollectiveRule::kAsListed;
   // If true, drops gathered parameters after forward and gathers them again in backward. If false,
@@ -114,7 +110,7 @@ struct Policy {
   bool no_effect_is_intended = false;
   // The members below are not in the JSON form, because they are not part of the rule.
   std::vector<Expectation> expectations;
-  std::string note;  // for people: a rule of the original system that no plan can express
+  std::string note;  // for people: what the original system does and no plan can express
   bool operator==(const Policy&) const = default;
 };
 

@@ -18,9 +18,8 @@ constexpr std::string_view kResult = "result";
 // The word that selects every op.
 constexpr std::string_view kAny = "any";
 
-// The words that count as namespaces of ops. In `aten::embedding` the last word is an op, although
-// `embedding` is also a class. Any other first word is a scope, as in `embed::embedding` or
-// `embed::mm`. The last word is then a class or an op of ATen.
+// The words that mark the next word as an op. `aten::embedding` is an op, although `embedding` is
+// also a class. Any other first word is a scope, as in `embed::mm`.
 constexpr std::array<std::string_view, 20> kNamespaces = {"aten",
                                                           "rematch",
                                                           "prim",
@@ -123,8 +122,8 @@ std::variant<std::optional<int>, Rejected> take_nth(std::string_view whole,
 }
 
 // Converts PyTorch's name of an op, such as `torch.ops.aten.mm.default`, to `aten::mm.default`. The
-// prefixes `torch.` and `ops.` are optional. Returns "" for other text. A name without an overload
-// is a packet, which PyTorch's lists reject too. Higher-order ops have no overload.
+// prefixes `torch.` and `ops.` are optional. Returns "" for other text, including a name without an
+// overload, unless the op is a higher-order op.
 std::string from_torch_spelling(std::string_view word) {
   word = without_prefix(without_prefix(word, "torch."), "ops.");
   const std::size_t dot = word.find('.');
@@ -135,9 +134,8 @@ std::string from_torch_spelling(std::string_view word) {
   return std::string(word.substr(0, dot)) + "::" + std::string(word.substr(dot + 1));
 }
 
-// For a selector whose last word has no namespace before it: returns the meaning of this word, or
-// "" if the word has no meaning. If a class and an op have the same name, the word means the class.
-// The op then needs its namespace: `aten::embedding`.
+// Returns the meaning of a selector's last word if no namespace precedes it, or "" if it has no
+// meaning. A word that names both a class and an op means the class.
 std::string op_of_word(std::string_view word) {
   if (word == kResult || word == kAny || from_string<OpClass>(word)) return std::string(word);
   std::string op = from_torch_spelling(word);

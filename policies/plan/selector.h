@@ -56,11 +56,8 @@ bool matches_pattern(std::string_view pattern, std::string_view text);
 // Returns for each op of the trace, in order, whether the selector picks it.
 IdTable<OpId, bool> matches(const Selector& selector, const Trace& trace);
 
-// Returns for each op of the trace whether it is a result of a scope instance. A result makes a
-// storage that a forward op outside its instance reads, directly or through views.
-// `instance_of_scope` gives the instance of each scope, if any; the caller matches the patterns.
-// Views and in-place writes make no storage. If a storage is written later, the op that made it is
-// still the result.
+// Returns for each op of the trace whether it is a result of a scope, as defined at the top of this
+// file. `instance_of_scope` maps each scope to the matching scope that contains it, if any.
 IdTable<OpId, bool> scope_results(
     const Trace& trace, const IdTable<ScopeId, std::optional<ScopeId>>& instance_of_scope);
 

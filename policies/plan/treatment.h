@@ -17,12 +17,11 @@
 
 namespace rematch {
 
-// Note [Lifetime of stored values] The engine copies a value's whole storage to the store after its
-// op has run. It copies an input of a region when the region ends. The value's own memory is freed
-// when the next region of the plan ends, regardless of when the copy completes. Memory use is
-// therefore determined by the plan. The last region moves no values, because backward reaches this
-// region first. The first demand of backward in a region brings back the values of this region and
-// of the region before it.
+// Note [Lifetime of stored values] The engine copies a value to the store after its op has run, and
+// an input of a region when the region ends. The device memory of both is freed when the next
+// region ends, even if the copy completes earlier. Memory use therefore depends only on the plan.
+// The last region moves no values, because backward needs them first. When backward first demands a
+// value of a region, the engine brings back the values of this region and of the region before it.
 enum class Store : std::uint8_t {
   kDevice,  // device memory: the value stays where its op has made it
   kHost,    // host memory
@@ -81,7 +80,7 @@ bool is_empty(const ByStore<T>& lists) {
                      [](const T& list) { return list.empty(); });
 }
 
-// The fate of an op's outputs between forward and backward.
+// Whether an op's outputs are kept for backward, and in which store.
 struct Treatment {
   std::optional<Store> kept_in;  // absent: the op's outputs are recomputed
 
@@ -90,7 +89,7 @@ struct Treatment {
   static const Treatment kOffload;  // kept on the host
 
   constexpr bool is_kept() const { return kept_in.has_value(); }
-  // Whether the value is moved to a store, so that its own memory is freed.
+  // Whether the value leaves device memory.
   constexpr bool is_moved() const { return kept_in.has_value() && *kept_in != Store::kDevice; }
   auto operator<=>(const Treatment&) const = default;
 };

@@ -2,11 +2,9 @@
 //
 // Note [A collective and its wait] A functional collective consists of two ops. The first op starts
 // the exchange and returns a tensor that may not be filled yet. The second op, `wait_tensor`,
-// returns when every exchange started on its argument's storage is done. `wait_tensor` returns its
-// argument itself and declares no alias. Therefore, neither the outputs of the wait nor in-place
-// writes show that readers of the tensor depend on the wait. For this reason, code that runs the
-// start again must also run its wait again. The wait takes the tensor that the start returned,
-// through the same view as before.
+// returns its argument once the tensor is filled, and declares no alias. A trace therefore does not
+// show that readers of the tensor depend on the wait. For this reason, code that runs the first op
+// again must also run its wait again.
 #pragma once
 
 #include <array>
@@ -25,7 +23,7 @@ enum class CollectivePart : std::uint8_t {
   kNothing,
   kStart,
   kWait,
-  // starts a collective and returns a handle; no op shows whether or when the collective is done
+  // starts a collective and returns a handle; no op waits for the collective
   kStartWithHandle,
 };
 
@@ -46,9 +44,8 @@ inline constexpr std::array<std::string_view, 5> kWords<CollectiveKind> = {
 // including waits.
 std::optional<CollectiveKind> collective_kind(std::string_view name);
 
-// Returns whether an op gathers sharded parameters. Such an op is an all-gather whose inputs all
-// come from outside the step. An all-gather of activations has an input that an op of the step
-// produces.
+// Returns whether an op gathers sharded parameters: it is an all-gather, and all its inputs come
+// from outside the step.
 bool is_parameter_gather(const Trace& trace, const TracedOp& op);
 
 // Returns the parameter gathers of a block, in order. FSDP issues such gathers.

@@ -24,15 +24,13 @@ struct SpanBounds {
   std::string path;
 };
 
-// Finds the border just before an op, in every table. The entries of all tables are in the order of
-// ops. Spans with any borders can be joined again, but only these borders make the spans of equal
-// layers equal.
+// Finds the position just before an op in every table. All tables are in the order of ops. With
+// these positions, spans of equal layers become equal.
 class Cutter {
  public:
   explicit Cutter(const Trace& trace) : trace_(trace) {}
 
-  // Takes the scope as an argument, because op positions do not determine the scope: a scope may
-  // open and contain no op.
+  // The caller passes the scope, because a scope may contain no op.
   Cut cut_at(OpId op, ScopeId scope, const Cut& previous) {
     while (next_op_ < op) take_outputs_of(next_op_++);
     while (trace_.packs.contains(pack_) && trace_.packs[pack_].at_op < op) ++pack_;
@@ -44,9 +42,8 @@ class Cutter {
   }
 
  private:
-  // Ids grow in the order in which values first appear. If an outside value is first read after
-  // this op, its id is higher than the ids of the op's outputs. It therefore belongs to the span
-  // that reads it.
+  // Ids grow in the order in which values first appear. An outside value that a later op reads
+  // first has a higher id than the op's outputs, so it belongs to a later span.
   void take_outputs_of(OpId op) {
     for (const ValueId output : trace_.ops[op].outputs) {
       value_ = std::max(value_, output + 1);
@@ -163,7 +160,8 @@ SpanType relative_type(const Trace& trace, const SpanBounds& bounds, TraceSpan& 
   return type;
 }
 
-// Cuts backward before each event that belongs to a different span than the previous event.
+// Divides backward into spans. A new span begins at each event whose pack belongs to another span
+// of forward.
 class BackwardCutter {
  public:
   BackwardCutter(const Trace& trace, const std::vector<SpanBounds>& all_bounds,

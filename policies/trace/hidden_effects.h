@@ -1,5 +1,5 @@
-// Effects of other libraries' code that torch does not see. Recording a step finds the effects. A
-// plan carries them to the process that runs the plan, which cannot find them itself.
+// Effects of other libraries' code that torch does not see. They are found when a step is recorded,
+// and a plan stores them for the process that runs the plan.
 #pragma once
 
 #include <optional>
@@ -14,8 +14,8 @@ namespace rematch {
 // (harness/engine/record/opaque_call.h).
 struct OpaqueFunction {
   std::string name;  // "package.module:Class"
-  // Positions of the arguments that the function writes to. If absent, the content of the arguments
-  // was never compared, so the function may write to any of them.
+  // Positions of the arguments that the function writes to. Absent: unknown, so the function may
+  // write to any argument.
   std::optional<std::vector<int>> overwrites;
   bool operator==(const OpaqueFunction&) const = default;
 };
@@ -28,14 +28,15 @@ struct SilentWriter {
 };
 
 struct HiddenEffects {
-  std::vector<OpaqueFunction> opaque_functions;  // each list is sorted by name, without duplicates
+  // this list and the next two are sorted by name, without duplicates
+  std::vector<OpaqueFunction> opaque_functions;
   std::vector<SilentWriter> silent_writers;
   std::vector<std::string> kept_ops;  // ops that cannot be repeated, so their results are kept
   bool operator==(const HiddenEffects&) const = default;
 };
 
-// Returns the union of the effects. If `a` or `b` contains a function without `overwrites`, the
-// result contains it without `overwrites` too.
+// Returns the union of the effects. A function without `overwrites` in `a` or `b` has none in the
+// result.
 HiddenEffects united(const HiddenEffects& a, const HiddenEffects& b);
 
 // Returns a line for each entry, such as "lib::op writes to arguments 1, 2".

@@ -10,8 +10,8 @@
 
 namespace rematch {
 
-// Measurements of several steps. Timing every op slows a step down. The time that a step spends
-// outside its ops is therefore measured in steps without observers.
+// Measurements of several steps. Timing every op slows a step down, so whole steps are timed
+// separately, without observers.
 struct TimedSteps {
   struct Ops {
     std::vector<Profile::Duration> forward;   // indexed by OpId
@@ -25,7 +25,7 @@ struct TimedSteps {
     std::vector<Bytes> backward;  // indexed by op of backward
   };
   std::vector<Ops> watched;
-  // One entry per step in which temporaries were measured; empty: not measured.
+  // One entry per step in which temporaries were measured.
   std::vector<Temporaries> weighed;
   // One entry per step that ran without observers.
   std::vector<Profile::Duration> forward;
@@ -33,13 +33,13 @@ struct TimedSteps {
   std::vector<Profile::Duration> optimizer;
 };
 
-// Throws std::invalid_argument if `watched` is empty, if there are no steps without observers, or
-// if a step in `watched` or `weighed` has other ops than the trace.
+// Throws std::invalid_argument if `watched` is empty, if no step ran without observers, or if a
+// step in `watched` or `weighed` has other ops than the trace.
 Profile measured_profile(const Trace& trace, const std::string& device, const TimedSteps& steps);
 
-// Completes a profile that has an ops_sha256 and no trace_sha256. The result has the trace's hash,
-// and equal layers have the median of their times. Returns the profile unchanged if it has a
-// trace_sha256, or if its ops differ from the trace's ops.
+// Completes a profile that has an ops_sha256 and no trace_sha256: adds the trace's hash, and gives
+// equal layers the median of their times. Returns any other profile unchanged, and also a profile
+// whose ops differ from the trace's ops.
 Profile profile_for_trace(Profile profile, const Trace& trace);
 
 }  // namespace rematch

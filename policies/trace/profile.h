@@ -1,6 +1,6 @@
-// A profile: a trace's ops with their times on one device. The times are either all measured or all
-// computed from the device's data sheet. A time is a median over steps and over equal layers, so
-// equal layers have equal times.
+// A profile: the ops of a trace with their times on one device. All times are measured, or all are
+// computed from the device's data sheet. Equal layers have equal times, because a measured time is
+// a median over steps and equal layers.
 #pragma once
 
 #include <array>
@@ -40,13 +40,13 @@ struct Profile {
   // The attention kernel of the measured steps: "flash", "cudnn". Empty for a roofline, or if
   // unknown.
   std::string attention_backend;
-  // Whether the kernels of the measured steps give bitwise repeatable results. Absent for a
-  // roofline, if unknown, or for a device whose kernels are all repeatable.
+  // Whether the kernels of the measured steps give the same bits in every run. Absent for a
+  // roofline, if unknown, or if the device has no other kernels.
   std::optional<bool> repeatable_bits;
   ProfileSource source = ProfileSource::kMeasured;
   int num_steps = 0;  // number of measured steps; 0 for a roofline
-  // The number of layers in the model that was measured, if that was a smaller model
-  // (project_profile.h). Absent: the model itself was measured.
+  // The number of layers of the measured model, if it was smaller than this model
+  // (project_profile.h). Absent: this model itself was measured.
   std::optional<int> measured_layers;
   // time of each forward op; recomputing the op takes the same time
   IdTable<OpId, Duration> forward;
@@ -56,7 +56,7 @@ struct Profile {
   // The measured links that determine the times of collectives. Empty: the times of collectives
   // have the same source as all other times.
   std::string links;
-  // Time of a step without checkpointing that is spent between ops, by autograd and by the program.
+  // Time between ops in a step without checkpointing, spent by autograd and by the program.
   Duration forward_between_ops{};
   Duration backward_between_ops{};
   // Bytes that a kernel allocates internally, in addition to the bytes at the op boundary. Indexed
@@ -83,8 +83,8 @@ std::optional<Bytes> most_temporary(const Profile& profile);
 inline constexpr std::string_view kTemporariesNotMeasured =
     "a lower bound: excludes memory that kernels allocate for themselves";
 
-// Returns the SHA-256, in hex, of all op names: first the names of forward's ops, then the names of
-// backward's ops. Names are separated by newlines; the last name has no newline after it.
+// Returns the SHA-256, in hex, of the names of all ops of forward and then of backward, separated
+// by newlines.
 std::string ops_sha256(const Trace& trace);
 
 // Returns nullopt if the profile belongs to this trace. Otherwise returns one line with the reason

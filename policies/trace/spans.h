@@ -1,6 +1,6 @@
-// Cuts a trace into spans: one per block, and one between neighbouring blocks. Ids inside a span
-// are relative to the span. Layers with the same ops therefore become equal, and a file stores each
-// distinct type once. Joining restores exactly the trace that was cut, with or without blocks.
+// Divides a trace into spans: one per block, and one between neighbouring blocks. Ids inside a span
+// count from the start of the span, so layers with the same ops become equal, and a file stores
+// each distinct span once. Joining the spans restores the original trace.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@
 
 namespace rematch {
 
-// The part of a trace's tables that belongs to one span. An id counts from the first id of the
-// span, or is outside_id(k), which stands for the k-th entry of the span's list of outside ids. Op
-// positions (first_op, end_op, at_op, dropped_at) count from the first op of the span. The path of
-// the span itself is "."; paths inside it begin with a dot.
+// The rows of a trace's tables that belong to one span. An id counts from the first id of the span.
+// An id outside the span is replaced by outside_id(k) and stored as entry k of a list in TraceSpan.
+// Op positions count from the first op of the span. The path of the span's scope is "."; paths
+// inside it begin with a dot.
 struct SpanType {
   std::vector<TracedOp> ops;
   std::vector<TracedValue> values;
@@ -38,7 +38,7 @@ constexpr std::size_t outside_place(AnyId id) {
   return static_cast<std::size_t>(-1 - id.index);
 }
 
-// Maps each kind of id in a span to its replacement. `position` maps the op positions of scopes and
+// Functions that replace each kind of id in a span. `position` replaces op positions in scopes and
 // packs.
 struct SpanIds {
   std::function<OpId(OpId)> op;
@@ -53,8 +53,7 @@ inline bool has_bytes(const BackwardEvent& event) {
   return event.kind == BackwardEvent::Kind::kDemand || event.kind == BackwardEvent::Kind::kOp;
 }
 
-// One occurrence of a span type in the trace. It states what the type's outside ids mean at this
-// occurrence.
+// One occurrence of a span type in the trace, with the outside ids of this occurrence.
 struct TraceSpan {
   int type = 0;
   std::string path;  // path of the block's scope; empty between blocks
@@ -64,9 +63,9 @@ struct TraceSpan {
   std::vector<ScopeId> outside_scopes;
 };
 
-// A span of backward. Its packs count from `first_pack` and its scopes from `first_scope`; a scope
-// may precede `first_scope`. The bytes of an event are stored as the difference from the previous
-// event that has bytes.
+// One occurrence of a backward type. Its packs count from `first_pack` and its scopes from
+// `first_scope`, which need not be the lowest scope. An event's bytes are stored as the difference
+// from the previous event that has bytes.
 struct BackwardRun {
   int type = 0;
   PackId first_pack;
@@ -84,8 +83,7 @@ struct SpannedTrace {
 SpannedTrace cut_into_spans(const Trace& trace);
 
 // Fills ops, values, storages, scopes, packs and backward of `trace`. Throws FormatError if an id
-// is not in its table. Also throws FormatError if there are more entries than any step can have,
-// because a small file could repeat a large type.
+// is not in its table, or if a type is repeated so often that no step could have so many entries.
 void join_spans(const SpannedTrace& spanned, Trace& trace);
 
 // A span as a range of ops: [first, first + length) of forward, or of the ops of backward. Spans of

@@ -28,10 +28,9 @@ using PackId = Id<struct PackTag>;
 
 struct TracedStorage {
   Bytes bytes;
-  // The program holds the storage until this op has begun. From the next op boundary on, only
-  // autograd or a region can still hold it. If the index is one past the last op, the program holds
-  // the storage until forward returns. Absent: the program holds it to the end of the step.
-  // Examples are the loss and everything that comes from outside.
+  // The first op after which the program no longer refers to the storage. From then on, only
+  // autograd or a region can hold it. One past the last op: the program refers to it until forward
+  // returns. Absent: until the end of the step, as with the loss and all outside tensors.
   std::optional<OpId> freed_at;
   bool operator==(const TracedStorage&) const = default;
 };
@@ -64,14 +63,13 @@ struct TracedOp {
   // Fresh outputs only. If an in-place op returns a value, the value is an input and not an output.
   std::vector<ValueId> outputs;
   std::vector<StorageId> writes;  // storages that the op mutates
-  // Storages that the op may also write to, without effect on its results. There are three kinds:
-  // running statistics, writes of a kernel that torch does not see, and writes of an op that replay
-  // cannot repeat. After a write of the last two kinds, the trace contains an op that only replay
-  // runs. It restores the written content before another op reads the storage: see
+  // Storages that the op may also write to, without effect on its results: running statistics,
+  // writes of a kernel that torch does not see, and writes of an op that replay cannot repeat. In
+  // the last two cases, replay later runs an op that restores the written content: see
   // is_replay_only().
   std::vector<StorageId> overwrites;
-  // Values that a region copies when the op runs. These are inputs from outside, whose content may
-  // change unnoticed, and results of `empty` that a kernel filled and that the op overwrites.
+  // Values that a region copies when the op runs, because something may overwrite them unnoticed:
+  // inputs from outside, and results of `empty` that a kernel filled.
   std::vector<ValueId> copies;
   bool is_view = false;       // true: outputs share an input's storage, and nothing is computed
   bool draws_random = false;  // true: the op advances a random generator
@@ -99,8 +97,7 @@ struct TracedBlock {
   bool operator==(const TracedBlock&) const = default;
 };
 
-// A tensor saved for backward. `at_op` is the number of ops that had run when autograd packed it. A
-// saved input is packed before its consumer runs. A saved output is packed after its producer.
+// A tensor saved for backward. `at_op` is the number of ops that had run when autograd saved it.
 struct TracedPack {
   ValueId value;
   std::int32_t version = 0;
@@ -111,25 +108,24 @@ struct TracedPack {
   bool operator==(const TracedPack&) const = default;
 };
 
-// An event of backward in a run without checkpointing. The events state, in order, which saved
-// tensors backward demands and releases. After each op, they also state the bytes that backward
-// allocated (gradients, temporaries).
+// An event of backward in a run without checkpointing: backward demands or releases a saved tensor,
+// or runs an op.
 struct BackwardEvent {
-  // kPutAway: no code holds the demanded tensor any more, but backward runs another op before it
-  // releases the tensor. Without such an op, the release implies this event.
+  // kPutAway: no code refers to the demanded tensor any more, but its saved tensor is released only
+  // after another op of backward.
   enum class Kind : std::uint8_t { kDemand, kPutAway, kRelease, kOp };
   Kind kind = Kind::kOp;
   std::optional<PackId> pack;  // absent only for kOp
   std::string op;              // name of the op; only for kOp
-  // For kDemand and kOp: bytes that backward allocated and that are live before the demand or after
-  // the op. gradient_bytes counts only the gradients of parameters among these bytes.
+  // For kDemand and kOp: the live bytes that backward has allocated, before the demand or after the
+  // op. gradient_bytes is the part that belongs to gradients of parameters.
   Bytes other_bytes;
   Bytes gradient_bytes;
   // For kDemand and kOp: the innermost scope that was open in forward when autograd created the
   // node that is running.
   std::optional<ScopeId> scope;
-  // Only for a kOp that starts a collective. `group` is the collective's process group.
-  // `collective_bytes` is the larger of its total input and total output bytes.
+  // Only for a kOp that starts a collective: its process group, and the larger of its total input
+  // and total output bytes.
   std::string group;
   Bytes collective_bytes;
   bool operator==(const BackwardEvent&) const = default;
@@ -166,8 +162,8 @@ struct Trace {
   std::vector<TracedCollective> gradient_sums;
   Bytes parameter_bytes;
   std::vector<TracedParameters> parameters;  // one entry per size and type
-  // Bytes of other tensors that are held from before the step to its end, such as frozen weights,
-  // tables and the batch. Does not include the optimizer's state.
+  // Bytes of other tensors that exist before, during and after the step, such as frozen weights,
+  // tables and the batch. Excludes the optimizer's state.
   Bytes constant_bytes;
   Bytes gradient_bytes;  // bytes of all parameters' gradients when backward ends
   HiddenEffects hidden;  // hidden effects of the functions and ops that the step ran

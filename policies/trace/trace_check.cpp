@@ -14,8 +14,8 @@ using Problem = std::optional<std::string>;
 
 bool is_count(std::int64_t number) { return number >= 0 && number <= kLargestInteger; }
 
-// Names an entry in an error message: "op 3 (aten::mm): refers to value 9 of 5". Keeps a reference
-// to the entry's name, and makes the text only if there is a problem.
+// Formats a message about an entry: "op 3 (aten::mm): refers to value 9 of 5". Keeps a reference to
+// the entry's name.
 class Place {
  public:
   template <class Tag>
@@ -29,7 +29,7 @@ class Place {
     if (!name_.empty()) text.append(" (").append(name_).append(")");
     return text.append(": ").append(problem);
   }
-  // Explains what is wrong with a reference. Returns nullopt if the table has the entry.
+  // Returns a message if `id` is not in the table, and nullopt otherwise.
   template <class AnyId, class T>
   Problem refers(std::string_view what, std::optional<AnyId> id,
                  const IdTable<AnyId, T>& table) const {

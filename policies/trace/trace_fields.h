@@ -129,7 +129,7 @@ void visit_fields(Collective& collective, Visit visit) {
   visit("collective_bytes", collective.bytes);
 }
 
-// Lists all fields except the fields that a file holds in spans.
+// Lists all fields except those that a file stores in spans.
 template <RecordOf<Trace> ATrace, class Visit>
 void visit_fields(ATrace& trace, Visit visit) {
   visit("model", trace.model);

@@ -154,8 +154,8 @@ Trace trace_from_json(const Json& json) {
   return trace;
 }
 
-// Hashes the JSON that a version 1.0 file would contain, so that plans and profiles for such files
-// still match.
+// Computes the hash of the file in version 1.0, so that plans and profiles for such a file still
+// match.
 std::string trace_sha256(const Trace& trace) {
   Json json = trace_to_json(trace);
   json["schema"] = "rematch.trace/1.0";

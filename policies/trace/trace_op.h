@@ -13,21 +13,18 @@
 namespace rematch {
 
 // Returns the floating-point operations of a matmul or an attention forward op, and 0 for other
-// ops. Uses the op's name, class and inputs, and the shapes in `trace`. A multiply-add counts as
-// two. Attention forward counts two products of [tokens, keys] by head width. A mask does not
-// reduce the count, so the count includes work that a kernel skips.
+// ops. A multiply-add counts as two. An attention mask does not reduce the count.
 std::int64_t flops_of(const Trace& trace, const TracedOp& op);
 
 // Returns the bytes that the op newly allocates for outputs that share no storage with its inputs.
 // Views and in-place writes count as 0 bytes.
 Bytes fresh_bytes(const Trace& trace, const TracedOp& op);
 
-// Note [One op, two names] For a reshape that copies nothing, LibTorch runs `aten::view` in three
-// cases: the tensor is contiguous, the device is meta, or a Python dispatch mode is active. In all
-// other cases, LibTorch runs `aten::_reshape_alias`. Both ops make the same view. A trace may
-// therefore name one of the two ops while a step runs the other. Code that compares op names must
-// use these functions. Code that runs ops again must run the op that ran originally. If only one of
-// two ops allocates or writes, they are different ops: `add.Tensor` is not `add_.Tensor`.
+// Note [One op, two names]
+// A reshape that copies nothing is recorded as `aten::view` or as `aten::_reshape_alias`. LibTorch
+// runs `aten::view` if the tensor is contiguous, if the device is meta, or if a Python dispatch
+// mode is active. A trace may therefore name one op while a step runs the other. Code that compares
+// op names must use these functions. Code that runs ops again must run the op that ran originally.
 
 // Returns the name by which an op is counted and compared: the two names of one op give the same
 // result. Names include the overload, like TracedOp::name.

@@ -164,9 +164,8 @@ void ReportComparer::explain_row(std::size_t row) {
   }
 }
 
-// Lists differences in figures that have no metric. Does nothing if the user selected metrics,
-// because then only those metrics are compared. Skips rows whose plans differ, because a different
-// plan changes most figures.
+// Lists differences in figures that have no metric, unless the user selected metrics. Skips rows
+// whose plans differ, because another plan changes most figures.
 void ReportComparer::list_other_differences() {
   if (settings_.metrics.size() != kAll<Metric>.size()) return;
   for (std::size_t index = 0; index < record_.rows.size(); ++index) {

@@ -1,6 +1,7 @@
 // Compares two reports and reaches a verdict. Bytes, counts and losses are compared exactly. A time
-// is called different only if noise is unlikely to cause such a difference. The chance that noise
-// causes a verdict in any row is at most the false-alarm ratio. Pure: no file, no clock.
+// is called different only if noise is unlikely to cause the difference. The
+// probability that noise causes any such verdict in a comparison is at most false_alarm_ratio.
+// Pure: no file, no clock.
 #pragma once
 
 #include <map>
@@ -22,8 +23,8 @@ struct Floor {
 
 struct CompareSettings {
   std::vector<Metric> metrics = {kAll<Metric>.begin(), kAll<Metric>.end()};
-  // For a metric without an entry, the floor is kSmallestDifference if the metric is a time, and 0
-  // if it is exact.
+  // The floor of a metric without an entry is kSmallestDifference for a time, and 0 for an exact
+  // metric.
   std::map<Metric, Floor> floors;
   double false_alarm_ratio = 0.01;
   std::vector<FailOn> fail_on;

@@ -23,8 +23,7 @@ bool is_clock(const std::string& name) {
 
 bool is_compared(const std::string& name) { return is_clock(name) || is_in_fingerprint(name); }
 
-// The recorded environment variables that change bits or bytes. Other variables only describe where
-// a process ran.
+// The environment variables that change bits or bytes.
 constexpr std::array kDecidingVariables = {
     "ATEN_CPU_CAPABILITY",    "CUBLAS_WORKSPACE_CONFIG", "MKL_CBWR",
     "NVIDIA_TF32_OVERRIDE",   "ONEDNN_MAX_CPU_ISA",      "PYTORCH_ALLOC_CONF",
@@ -210,7 +209,7 @@ bool differs(const ComparedRow& row, std::initializer_list<Metric> metrics) {
   });
 }
 
-// If the two runs counted different numbers of steps, compares the counts per step.
+// Compares counts per step if the two runs counted different numbers of steps.
 void add_predicted_counts(Names& found, const PointRecord& base, const PointRecord& candidate) {
   const auto& own = base.predicted_counts;
   const auto& other = candidate.predicted_counts;
@@ -226,7 +225,7 @@ void add_kernels(Names& found, const KernelRecord& base, const KernelRecord& can
   found.add_unless_equal("kernels.note", base.note, candidate.note);
 }
 
-// If only one side has a record, lists the name of the record instead of its members.
+// Lists the names of the members that differ, or only `name` if one side has no record.
 template <HasFields Part>
 void add_part(Names& found, const std::string& name, const std::optional<Part>& base,
               const std::optional<Part>& candidate) {

@@ -13,16 +13,14 @@
 
 namespace rematch {
 
-// Returns the differences that make two reports' times incomparable, such as another device, other
-// clocks or other versions. Compares every member of the fingerprint, the kind of execution, the
-// variables that change bits or bytes, and the clocks. Clocks differ if they are more than 5 %
-// apart, or if the clock of one side is unknown. An empty list means that the times are comparable.
+// Returns the differences that make the times of two reports incomparable, such as another device
+// or another version. Clocks count as different if they are more than 5 % apart, or if one of them
+// is unknown.
 std::vector<NamedDifference> environment_differences(const Provenance& base,
                                                      const Provenance& candidate);
 
-// Collects environment differences for every pair of compared points. Compares the provenances of
-// single points, because the provenance of a merged report holds only what all its points have in
-// common.
+// Collects environment differences for every pair of compared points. Each point of a merged report
+// has its own provenance.
 class PointEnvironments {
  public:
   PointEnvironments(const Report& base, const Report& candidate);
@@ -31,7 +29,7 @@ class PointEnvironments {
   const std::vector<NamedDifference>& between(const PointRecord& base,
                                               const PointRecord& candidate);
   // Returns the differences of all pairs that were passed to between(), with each name once. If
-  // neither report is merged, compares the provenances of the two reports instead.
+  // neither report is merged, compares the provenances of the two reports.
   std::vector<NamedDifference> all() const;
 
  private:
@@ -46,9 +44,8 @@ SourceRecord describe_source(const Provenance& provenance, const std::string& fi
 // Returns text such as "libtorch_version 2.11.0 and 2.12.0, threads 2 and 4".
 std::string describe(const std::vector<NamedDifference>& differences);
 
-// Returns the identity's members that differ, in the identity's order. These differences explain
-// why a point was not paired. The plan is never listed, because points are paired even if their
-// plans differ.
+// Returns the members that differ, in the identity's order. They explain why two points were not
+// paired. Never lists the plan, because points with different plans may be paired.
 std::vector<NamedDifference> identity_differences(const PointIdentity& base,
                                                   const PointIdentity& candidate);
 
@@ -57,8 +54,8 @@ class SimilarPoints {
  public:
   void add(const PointRecord& point);
 
-  // Returns the point of the same policy and model whose identity has the fewest differences. Ties
-  // go to the first point. Null if no point has this policy and model.
+  // Returns the point of the same policy and model whose identity has the fewest differences, and
+  // the first of several such points. Null if there is no point of this policy and model.
   const PointRecord* nearest(const PointRecord& point) const;
 
  private:
@@ -66,10 +63,8 @@ class SimilarPoints {
 };
 
 // Returns the JSON names of fields that differ although no metric shows the difference, such as
-// "memory.after_forward_bytes". Names are in the record's order. Compares only fields that repeat
-// exactly, have no metric and do not depend on other processes. If the peak differs, skips fields
-// in bytes, and if a count differs, skips fields about ops, because the row's metrics already show
-// that difference.
+// "memory.after_forward_bytes". Names are in the record's order. Skips fields that need not repeat
+// exactly, fields in bytes if the peak differs, and fields about ops if a count differs.
 std::vector<std::string> other_differences(const PointRecord& base, const PointRecord& candidate,
                                            const ComparedRow& row);
 

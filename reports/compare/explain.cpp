@@ -35,7 +35,7 @@ Parts parts_of(const std::map<Key, Amount>& amounts) {
   return parts;
 }
 
-// Maps a part's name, such as "norm in forward", to its amount. If `noun` is "kernels", the name is
+// Returns the amounts by name, such as "norm in forward". If `noun` is " kernels", the name is
 // "norm kernels in forward".
 template <class Key, class Amount>
 Parts parts_of(const std::array<std::map<Key, Amount>, kNumPhases>& amounts,
@@ -57,8 +57,8 @@ Parts kernel_times(const KernelRecord& kernels) {
   return parts;
 }
 
-// Returns nothing if the two sides counted different numbers of steps, because their totals then
-// cannot be compared directly.
+// Returns nullopt if the two sides counted different numbers of steps, because their totals are
+// then not comparable.
 template <class Counts, class PartsOf>
 std::optional<Breakdown> break_down_counts(const std::string& by, const Counts& base,
                                            const Counts& candidate, PartsOf parts) {
@@ -75,7 +75,7 @@ std::optional<std::int64_t> time_without_kernels(double step_ns, const Parts& ke
   return rest;
 }
 
-// Returns nothing if all kernel times are equal. In that case the host causes the difference.
+// Returns nullopt if all kernel times are equal, because the host then causes the difference.
 std::optional<Breakdown> break_down_kernels(const MetricRecord& metric, const PointRecord& base,
                                             const PointRecord& candidate) {
   for (const PointRecord* point : {&base, &candidate}) {

@@ -27,8 +27,8 @@ std::string not_told_from_noise(const MetricRecord& time) {
          format_interval(time.interval.value_or(std::array{0.0, 0.0}), 2) + " is within noise";
 }
 
-// Returns why the metric cannot be judged. Empty if the metric was compared, or if neither side has
-// it.
+// Returns why the metric cannot be judged, or "" if it can. A metric that neither side measured
+// needs no verdict.
 std::string obstacle(const MetricRecord& metric, const Floor& floor) {
   const std::string name = as_words(short_name(metric.metric));
   if (metric.verdict == CompareVerdict::kNotMeasured && metric.base.has_value()) {
@@ -49,8 +49,8 @@ Floor floor_of(const CompareRecord& record, Metric metric) {
   return {};
 }
 
-// Returns why the row cannot be judged. Empty if at least one metric was compared and every metric
-// can be judged.
+// Returns why the row cannot be judged, or "" if it can. A row can be judged if one metric was
+// compared and no metric has an obstacle.
 std::string obstacle(const CompareRecord& record, const ComparedRow& row,
                      const std::vector<Metric>& metrics) {
   bool is_compared = false;
@@ -72,8 +72,7 @@ bool finished_in_base(const UncomparedPoint& point) {
   return point.base_status == PointStatus::kOk;
 }
 
-// Names a point that finished in the base but not in the candidate. Empty if all points that
-// finished in the base also finished in the candidate.
+// Describes a point that finished in the base but not in the candidate. Empty if there is none.
 std::string unfinished(const CompareRecord& record) {
   const auto failed =
       std::find_if(record.failed.begin(), record.failed.end(), [](const UncomparedPoint& point) {
@@ -98,8 +97,8 @@ bool has_compared_metric(const ComparedRow& row) {
   });
 }
 
-// Returns why the condition `missing` or `failed` cannot be judged, or "" if it can. If a report
-// has no points, nothing in it can be missing or failed, so the condition cannot be judged.
+// Returns why the condition `missing` or `failed` cannot be judged, or "" if it can. It cannot be
+// judged if a report has no points.
 std::string why_vacuous(const CompareRecord& record, FailOn what) {
   const bool is_there = !record.rows.empty() || !record.failed.empty();
   if (what == FailOn::kMissing) return is_there ? "" : "the base has no points";

@@ -1,6 +1,5 @@
 // The conditions of `rematch compare --fail-on`. Decides whether a comparison meets a condition,
-// and whether the comparison could have detected it. A condition that could not be measured never
-// counts as passed. Pure.
+// and whether its data suffices to decide this. Pure.
 #pragma once
 
 #include <array>
@@ -25,12 +24,12 @@ std::vector<Metric> metrics_of(FailOn what);
 
 bool is_found(const CompareRecord& record, FailOn what);
 
-// Returns one line that says why the comparison cannot rule out `what`, or "" if it can. The
-// comparison cannot rule it out in these cases:
+// Returns why the condition `what` is neither met nor ruled out, in one line, or "" if it is
+// decided. It is undecided if:
 // - there are no rows
 // - one side has no value of one of the condition's metrics
 // - neither side has a value of any of the condition's metrics
-// - noise hides whether a time is slower
+// - a time may be slower, but noise hides the difference
 // - a point that finished in the base is missing or failed in the candidate
 std::string why_undecided(const CompareRecord& record, FailOn what);
 

@@ -35,8 +35,7 @@ using Partners = std::unordered_map<const PointRecord*, const PointRecord*>;
 void pair_by(By by, Side& base, Side& candidate, Partners& partner) {
   std::unordered_map<std::string, std::vector<const PointRecord*>> waiting;
   for (auto point = candidate.points.rbegin(); point != candidate.points.rend(); ++point) {
-    // The loop over the points runs backwards, so that each list ends with its first point. Popping
-    // from the end then takes the points in the report's order.
+    // points are added from the last to the first, so that pop_back() returns the first
     waiting[label_of(**point, candidate.origins, by)].push_back(*point);
   }
   std::vector<const PointRecord*> unpaired;

@@ -8,7 +8,7 @@
 namespace rematch {
 
 struct PointPair {
-  // both pointers refer to elements of the reports, which must outlive this object
+  // both point to elements of the reports, which must outlive this object
   const PointRecord* base = nullptr;
   const PointRecord* candidate = nullptr;
 };
@@ -19,10 +19,9 @@ struct MatchedPoints {
   std::vector<PointPair> extra;    // points that only the candidate has
 };
 
-// Pairs points with the same policy and key. Then pairs the remaining points of one policy whose
-// keys differ only in the plan's hash, which means that the policy's plan has changed. A merged
-// report may have the same point from several environments. In that case points of equal
-// environments are paired first.
+// Pairs points with the same policy and key. Then pairs points of the same policy whose keys differ
+// only in the plan's hash. If a merged report has the same point from several environments, points
+// from equal environments are paired first.
 MatchedPoints match_points(const Report& base, const Report& candidate);
 
 }  // namespace rematch

@@ -97,8 +97,8 @@ void compare_mix(MetricRecord& record, const PointRecord& base, const PointRecor
     return;
   }
   if (record.metric != Metric::kExecutedOps && record.metric != Metric::kRecomputedOps) return;
-  // Compares the counts by class too, because a report stores them separately, and they may differ
-  // even if the counts by op are equal.
+  // A report stores the counts by class separately, so they may differ even if the counts by op are
+  // equal.
   if (const auto found =
           first_difference(base.counts->by_class, own->num_steps, candidate.counts->by_class,
                            other->num_steps, own->only)) {
@@ -107,8 +107,8 @@ void compare_mix(MetricRecord& record, const PointRecord& base, const PointRecor
   }
 }
 
-// The metric compares only the highest peak of all ranks. This function notes which rank has that
-// peak, and whether the peaks of other ranks differ.
+// The metric compares only the highest peak of all ranks. This function adds a note
+// if it is another rank than in the base, or if the peaks of other ranks differ.
 void compare_rank_peaks(MetricRecord& record, const PointRecord& base,
                         const PointRecord& candidate) {
   if (!base.ranks || !candidate.ranks || !record.base || !record.candidate) return;
@@ -131,8 +131,7 @@ void compare_rank_peaks(MetricRecord& record, const PointRecord& base,
   }
 }
 
-// Adds a note about a value that only one side has. Such a value cannot be compared and must not be
-// ignored.
+// Adds a note if only one side has a value.
 void note_unknown_side(MetricRecord& record) {
   if (record.base.has_value() == record.candidate.has_value()) return;
   record.note = std::string("measured only in the ") + (record.base ? "base" : "candidate");
@@ -151,10 +150,9 @@ void judge_exact(MetricRecord& record, const Floor& floor) {
   record.verdict = difference > 0 ? CompareVerdict::kHigher : CompareVerdict::kLower;
 }
 
-// Returns how two steps differ, or "" if they are equal. The bits of a loss are compared, not its
-// printed form. A loss that is not finite never equals another loss. Gradients that are all zero
-// never equal other gradients. If losses must be exactly equal, the bits of gradients and
-// parameters count too, because the gradients of the last step affect no loss.
+// Returns how two steps differ, or "" if they are equal. Compares the bits of losses. If losses
+// must be exactly equal, also compares the bits of gradients and parameters. Losses that are not
+// finite, and gradients that are all zero, are never equal.
 std::string difference_at(const StepRecord& base, const StepRecord& candidate, const Floor& floor) {
   if (!base.loss || !candidate.loss) return "not finite at ";
   const double difference = std::abs(*candidate.loss - *base.loss);
@@ -174,8 +172,8 @@ std::string steps_text(std::size_t steps) {
   return std::to_string(steps) + (steps == 1 ? " step" : " steps");
 }
 
-// Adds a note if one side has more steps than the other. Call this function only if all common
-// steps are equal.
+// Adds a note if one side has more steps than the other. Call this only if all common steps are
+// equal.
 void judge_lengths(MetricRecord& record, std::size_t base, std::size_t candidate) {
   if (base == candidate) return;
   record.note = "equal over the " + steps_text(std::min(base, candidate)) + " that both have";
@@ -184,8 +182,7 @@ void judge_lengths(MetricRecord& record, std::size_t base, std::size_t candidate
   record.note += "; the candidate lacks " + std::to_string(base - candidate);
 }
 
-// Makes the verdict unsure if the candidate did not record bits that the base recorded for the same
-// step.
+// Makes the verdict unsure if the candidate lacks bits that the base has for the same step.
 void judge_unrecorded(MetricRecord& record, const PointRecord& base, const PointRecord& candidate) {
   if (record.verdict != CompareVerdict::kSame) return;
   const std::size_t steps = std::min(base.steps.size(), candidate.steps.size());

@@ -11,7 +11,7 @@ MetricRecord compare_exact(Metric metric, const PointRecord& base, const PointRe
                            const Floor& floor);
 
 // Note [When a time is called different]
-// A time is called different only if both of these hold:
+// A time is called different if both conditions are met:
 // - The 95 % bootstrap interval of the ratio of medians over process rounds is entirely beyond the
 //   floor.
 // - Welch's t test over the rounds' log medians rejects "no difference beyond the floor". After
@@ -29,18 +29,18 @@ TimeComparison compare_times(const PointRecord& base, const PointRecord& candida
 // Fills in the verdict from the interval and the corrected p-value.
 void judge_time(MetricRecord& record, const Floor& floor, double false_alarm_ratio);
 
-// True if the verdict on a time is unsure, and the candidate may be slower by more than the floor.
-// False if the measurement rules that out. Always false for metrics other than times.
+// True if the verdict on a time is unsure because the candidate may be slower by more than the
+// floor. Always false for metrics other than times.
 bool may_be_slower(const MetricRecord& record, const Floor& floor);
 
-// Returns how much each part of a step contributes to a difference, as a share. The parts are:
+// Returns the share of each part of a step in a difference, or nullopt if there is no difference or
+// no parts were recorded. The parts are:
 // - for times: the kernel classes of each phase; if a point lacks them, the op classes of each
 //   phase, or whole phases
 // - for bytes: kinds of memory at the peak, such as gradients
 // - for ops: the op classes of each phase
 // - for kernels: the kernel classes of each phase
-// - for collectives: their kinds in each phase
-// Absent if there is no difference or if no parts were recorded.
+// - for collectives: the kinds of collectives in each phase
 std::optional<ExplanationRecord> explain(const MetricRecord& metric, const PointRecord& base,
                                          const PointRecord& candidate);
 

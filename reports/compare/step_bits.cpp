@@ -7,8 +7,7 @@ namespace rematch {
 
 namespace {
 
-// A step whose gradients equal the reference's stores no gradient hashes. Any other step stores the
-// hashes of all gradients.
+// A report stores gradient hashes of a step only if the gradients differ from the reference.
 std::string first_different_gradient(const std::map<std::string, std::string>& left,
                                      const std::map<std::string, std::string>& right) {
   if (left.empty() || right.empty()) return "";

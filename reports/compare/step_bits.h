@@ -1,6 +1,5 @@
-// Compares the bits that two reports recorded for a training step: of the loss, the gradients, the
-// parameters and the random generator. Finds the first tensor that differs, and decides whether
-// gradients can be compared at all. Pure.
+// Compares the bits of a training step in two reports: the bits of the loss, the gradients, the
+// parameters and the random generator. Pure.
 #pragma once
 
 #include <array>
@@ -11,10 +10,10 @@
 
 namespace rematch {
 
-// A bit string or hash that a report stores once per step, unlike the gradient hashes, of which
-// each parameter has one.
+// One of the bit strings and hashes that a report stores for each step. Gradient hashes, one for
+// each parameter, are stored separately.
 struct RecordedBits {
-  const char* name;  // how messages name this kind of bits
+  const char* name;  // name in messages
   std::string StepRecord::*bits;
 };
 
@@ -24,13 +23,11 @@ inline constexpr std::array kRecordedBits = {
     RecordedBits{"generator state", &StepRecord::generator_hash}};
 
 // Returns the name of the first tensor that differs, such as "loss", "head.weight" or "gradient
-// norm". Empty if no tensor differs. Checks single gradients before the gradient norm, because the
-// name of one gradient locates the difference better. Ignores bits that only one side recorded.
+// norm". Empty if no tensor differs. Ignores bits that only one side recorded.
 std::string first_different_tensor(const StepRecord& left, const StepRecord& right);
 
-// True if the point's parity record says that its bits differ from the reference's bits, although
-// the plan is exact. The parity record also covers the gradients of later steps, whose hashes the
-// report does not store.
+// Returns whether the point's parity record says that the bits of an exact plan differ from the
+// reference. The parity record also covers gradients that the report does not store.
 bool claims_wrong_bits(const PointRecord& point);
 
 // Returns why the gradients of a step cannot be compared: "are all zero" or "are not finite". Empty

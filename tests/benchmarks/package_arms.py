@@ -1,7 +1,7 @@
 """The ways to checkpoint the model of package_model.py ("arms") that scripts/compare_with_pytorch --package compares.
 
-An arm is `none` or LEVEL/WAY, such as `attn_only/remat`. The level says what a layer keeps for backward. The way says
-which code implements the level: package rematch under one of its schedules, torch.utils.checkpoint, or torch_remat."""
+An arm is `none` or LEVEL/WAY, such as `attn_only/remat`. LEVEL says what a layer keeps for backward. WAY says which
+code does this: package rematch under one of its schedules, torch.utils.checkpoint, or torch_remat."""
 
 import functools
 import pathlib
@@ -15,15 +15,13 @@ from fronts.remat import saved_region  # noqa: E402
 
 SCHEDULES = ("whole_region", "on_demand")
 POLICIES = ("full", "attn_only", "save_mm")
-# The ops that each policy saves on a CPU, as an argument of create_selective_checkpoint_contexts.
+# The ops that each policy saves on a CPU, for create_selective_checkpoint_contexts.
 aten = torch.ops.aten
 SAVED_OPS = {"full": [], "attn_only": [aten._scaled_dot_product_flash_attention_for_cpu.default],
              "save_mm": [aten.mm.default, aten.addmm.default, aten.bmm.default]}
-# The names of a layer's modules. Each name is also a level, which keeps the tensors that backward needs from the
-# module.
+# The modules of a layer. As a level, a module's name means: keep the tensors that backward needs from this module.
 MODULES = ("attention", "feed_forward")
-# For each level, names the module or method of a layer whose results torch_remat keeps. torch_remat cannot select ops,
-# so save_mm has no entry.
+# The module or method whose results torch_remat keeps, by level. torch_remat cannot select ops, so save_mm is missing.
 REMAT_REGIONS = {"full": None, "attn_only": "attention.mix", "attention": "attention", "feed_forward": "feed_forward"}
 
 
@@ -37,8 +35,8 @@ def plan_of(model, ids, level):
 
 
 def keeping_module(trace, plan, module):
-    """Returns a plan that keeps two kinds of tensors: those that autograd saves inside the module, and the module's
-    results that the rest of the layer reads. torch_remat's regions keep the same tensors."""
+    """Returns a plan that keeps the same tensors as a region of torch_remat: the tensors that autograd saves inside the
+    module, and the results that the rest of the layer reads."""
     layer = next(kind for kind in trace["types"] if any(scope["path"] == f".{module}" for scope in kind["scopes"]))
     ops_of_plan = plan["types"][0]["ops"]
     inside = [f"{op['scope']}.".startswith(f"{module}.") for op in ops_of_plan]
@@ -87,7 +85,7 @@ def keep_region(torch_remat, layer, path):
 
 
 def use_package(model, ids, level, schedule):
-    """Returns a function whose result is a context manager around a forward pass."""
+    """Returns a function that makes a context manager for a forward pass."""
     import rematch
 
     engine = rematch.Checkpoint(plan_of(model, ids, level), schedule)
@@ -96,8 +94,7 @@ def use_package(model, ids, level, schedule):
 
 
 def use(model, ids, arm):
-    """Prepares the model. Returns a context manager around forward passes, or None if the arm needs no context
-    manager."""
+    """Prepares the model. Returns a function that makes a context manager for a forward pass, or None."""
     level, _, way = arm.partition("/")
     if level == "none":
         return None

@@ -3,12 +3,14 @@ or with package rematch, torch.utils.checkpoint or torch_remat.
 
     package_server.py [--count] MODEL THREADS "" ARM
 
-package_model.py defines the MODELs and package_arms.py the ARMs. The empty argument keeps the order of arguments the
-same as in step_server.py. There are two requests in addition to those of step_server.py: `peak 0` returns the peak
-bytes of a step, minus the bytes held before the step, and `bits 0` returns a digest of a step's loss and gradients. 0
-is the index of the only arm. With --count the server answers only `ops` and `peak`, because counting replaces the
-allocator and would distort times. Times are CPU time of the process, which other processes disturb less than wall-clock
-time."""
+package_model.py defines the MODELs and package_arms.py the ARMs. The empty argument makes the order of arguments the
+same as in step_server.py. The server also answers the requests of step_server.py and two more:
+
+    peak 0    returns the peak bytes of a step, minus the bytes held before the step
+    bits 0    returns a digest of the loss and the gradients of a step
+
+With --count the server answers only `ops` and `peak`, because counting allocations would distort times. Times are CPU
+time of the process."""
 
 import gc
 import hashlib

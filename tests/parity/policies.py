@@ -52,10 +52,10 @@ class Regions:
         self.run = run
         self.is_root = is_root
         self.early_stop = early_stop
-        self.before_op = lambda: None  # called in selective contexts, which hide ops from a counter
+        self.before_op = lambda: None  # called before each op in selective contexts, where a counter does not see ops
 
     def contexts(self):
-        """Does what create_selective_checkpoint_contexts does for a list of ops, and also calls before_op."""
+        """Like create_selective_checkpoint_contexts for a list of ops, but also calls before_op."""
 
         def policy(ctx, op, *args, **kwargs):
             self.before_op()
@@ -71,8 +71,7 @@ class Regions:
         return self.checkpointed(function, *inputs) if self.is_root else function(*inputs)
 
     def stretches(self, num_layers):
-        """Divides the layers into stretches. A stretch has up to `run` consecutive chosen layers, or one layer that is
-        not chosen."""
+        """Divides the layers into groups of up to `run` consecutive chosen layers, and single other layers."""
         runs = []
         for layer in range(num_layers):
             chosen = not self.is_root and self.chosen(layer, num_layers)
@@ -83,8 +82,8 @@ class Regions:
         return runs
 
     def blocks(self, stretch, function, moved, *context):
-        """Calls `function(layers, moved, *context)`, with checkpointing if the stretch is chosen. `moved` holds the
-        only reference to the input, so that a block can free the input, as in C++ after a move."""
+        """Calls `function(layers, moved, *context)`, with checkpointing if the group is chosen. `moved` is a list with
+        the only reference to the input, so that a block can free the input."""
         layers = stretch.layers
         if not stretch.chosen:
             return function(layers, moved, *context)

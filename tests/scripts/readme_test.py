@@ -17,18 +17,19 @@ import readme_shell
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 MAX_LINES = 199
-# `begins` is how a command begins, `why` is why this test does not type it, and `see` is the file that runs it.
+# Each entry: `begins` is the start of a command, `why` says why this test does not run it, and `see` names the file
+# that does.
 NOT_TYPED = json.loads((ROOT / "tests" / "scripts" / "readme_commands.json").read_text(encoding="utf-8"))
-# Pictures in READMEs: blocks that are neither commands nor output.
+# Blocks of READMEs that are neither commands nor output.
 PICTURES = {"policies/README.md": ["models -> harness/trace"]}
-OMITTED = "..."  # a line of a README that stands for any lines of the output
-# This command compares measured times. Noise may hide their difference, so the verdict varies.
+OMITTED = "..."  # in a README, stands for any lines of output
+# Compares measured times, so noise may change its verdict.
 MEASURED = "scripts/rematch compare before.json after.json"
 
 
-# The table below this command repeats figures of its output.
+# A README repeats figures of this command's output in the table below it.
 TABLE_BELOW = "scripts/rematch search --model llama3_8b --tokens 8192 --dtype bf16 --parallel fsdp=8"
-# The columns of the table at the top that are not measured times.
+# The columns of the README's first table that contain no measured times.
 EXACT_COLUMNS = ("policy", "attention", "matmul", "peak", "vs none")
 
 
@@ -40,8 +41,8 @@ def readmes():
 
 
 def reason_not_to_type(command):
-    """Returns the entry of NOT_TYPED for the command: its `begins` are the first words of the command. If `begins` is a
-    folder, it matches every path in the folder."""
+    """Returns the entry of NOT_TYPED whose `begins` is the start of the command, or None. A folder in `begins` matches
+    every path in the folder."""
     for entry in NOT_TYPED:
         after = (command.text + "\n").removeprefix(entry["begins"])
         if after != command.text + "\n" and (entry["begins"][-1] in "/\n" or after[0].isspace()):
@@ -180,7 +181,7 @@ def figures_below(text, line):
 
 
 def is_printed(figure, unit, printed):
-    """Returns whether the output has the figure, perhaps with more digits."""
+    """Returns whether the output contains the figure, possibly with more digits."""
     digits = len(figure.partition(".")[2])
     return any(f"{float(each):.{digits}f}" == figure for each in re.findall(rf"(?<![\d.])(\d[\d.]*) {unit}\b", printed))
 
@@ -194,14 +195,14 @@ def promises(text):
 
 
 class TypedTest(unittest.TestCase):
-    """Types the commands of each README in order, in a folder of its own."""
+    """Runs the commands of each README in order, in a separate folder for each README."""
 
     def new_shell(self):
         if os.environ.get("REMATCH_PRESET") not in ("dev", "cuda"):
             self.skipTest("only preset dev has all commands")
         shell = readme_shell.Shell(ROOT)
         self.addCleanup(shell.close)
-        # ctest writes its logs to its own folder. The logs of the run that this test is a part of must stay.
+        # ctest overwrites its logs, so it must not run in the build folder of the current test run.
         (shell.folder / "tests_of_dev").mkdir()
         (shell.folder / "tests_of_dev" / "CTestTestfile.cmake").write_text(f'subdirs("{ROOT / "build" / "dev"}")\n')
         return shell
@@ -287,7 +288,8 @@ class FiguresTest(unittest.TestCase):
                 f"beyond it, {(step[knee] - step[last]) / (peak[last] - peak[knee]):.1f} ms"):
             self.assertIn(sentence, said)
         self.assertEqual((peak["1"], peak["2"], peak["4"]), (peak["full"], peak["attn_only"], peak["sac_titan"]))
-        self.assertAlmostEqual(ops["3"] / ops["2"], 2 / 3, delta=0.05)  # "a third fewer ops are repeated"
+        # the README says: "a third fewer ops are repeated"
+        self.assertAlmostEqual(ops["3"] / ops["2"], 2 / 3, delta=0.05)
         for baseline in ("save_mm", "nth_first(2)", "first_n(16)"):
             self.assertTrue(peak[knee] <= peak[baseline] and step[knee] < step[baseline])
         self.assertAlmostEqual(step["6"] / int(none[2]), 1 + float(slower["6"]) / 100, delta=0.001)

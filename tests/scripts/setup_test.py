@@ -19,7 +19,7 @@ PLAIN_TOOLS = ("bash cat sha256sum flock grep head sort tr mkdir rm mv uname cut
 
 
 class SetupTest(unittest.TestCase):
-    """A checkout and a PATH of stand-ins. Every program and header exists, but LibTorch does not.
+    """A checkout without LibTorch, and a PATH with stand-ins for all programs.
 
     The stand-in for pip makes small wheels instead of downloading them. `calls` lists the programs that were started.
     """
@@ -61,7 +61,7 @@ cp() {{ {cp} "$@"; }}
 {download}""")
 
     def make_wheels(self):
-        """Makes one folder of wheels for each list of pinned packages."""
+        """Makes a folder of wheels for each list of pinned packages."""
         self.make_wheel("cpu/torch-2.11.0-cp311", *(f"torch/lib/{name}" for name in (
             "libtorch_cpu.so", "libc10.so", "libgomp.so.1", "libtorch_cuda.so", "libc10_cuda.so",
             "libtorch_nvshmem.so", "libtorch_python.so")),

@@ -57,7 +57,7 @@ class TestCommandTest(unittest.TestCase):
         return done.returncode, done.stdout.strip().splitlines()
 
     def test_the_last_line_adds_up_the_preset_the_checks_and_the_runs(self):
-        # dev 16 + checks 5 + page 1 + cluster 1 + Python 1 + runs 100; dev has 3 skipped and 1 disabled test.
+        # 16 tests of preset dev, 5 checks, page, cluster, Python and 100 runs; dev skips 3 tests and disables 1
         status, lines = self.run_test()
         self.assertEqual((status, lines[-1]), (0, "124 passed, 0 failed, 4 skipped"))
 
@@ -67,8 +67,7 @@ class TestCommandTest(unittest.TestCase):
         self.assertEqual((status, lines[-1]), (1, "126 passed, 2 failed, 0 skipped"))
 
     def test_the_test_cases_in_a_test_count(self):
-        # One of the four tests fails and one is skipped. Their cases: 3 passed; 2 passed and 1 skipped; 3 passed and 2
-        # failed; 2 skipped.
+        # Four tests: a has 3 passed cases; b has 2 passed and 1 skipped; c has 3 passed and 2 failed; d has 2 skipped.
         self.log("1/4 Testing: a\nAll tests passed (9 assertions in 3 test cases)\n2/4 Testing: b\n"
                  "warning:\n  no GPU\n  device test: skipped\nAll tests passed (7 assertions in 3 test cases)\n"
                  "3/4 Testing: c\ntest cases:  5 |  3 passed | 2 failed\nassertions: 12 | 10 passed | 2 failed\n"
@@ -145,7 +144,7 @@ class TestCommandTest(unittest.TestCase):
         (self.root / "scripts/libtorch/2.10").mkdir()
         self.presets(**{"torch-2.9": (5, 0, 0, 0), "torch-2.10": (6, 0, 0, 0)})
         self.stand_in("scripts/test_python", "echo $* >>python_arguments")
-        _, lines = self.run_test("--deep")  # fails, because the other steps of --deep have no stand-in
+        _, lines = self.run_test("--deep")  # exits with an error, because the other steps of --deep have no stand-in
         self.assertEqual((self.root / "python_arguments").read_text(), "--all\n")
         for line in ("preset torch-2.9: 5 passed, 0 failed", "preset torch-2.10: 6 passed, 0 failed",
                      "scripts/test_python: 1 passed, 0 failed"):
@@ -164,7 +163,7 @@ class TestCommandTest(unittest.TestCase):
         with mock.patch.dict(os.environ, REMATCH_DRIVE_SEED="1000"):
             self.run_test()
         self.assertEqual((self.root / "drive_arguments").read_text(), "--seed 1000 --runs 100\n")
-        self.run_test("--deep")  # fails, because the other steps of --deep have no stand-in
+        self.run_test("--deep")  # exits with an error, because the other steps of --deep have no stand-in
         self.assertEqual((self.root / "drive_arguments").read_text(), "--seed 0 --runs 2000\n")
 
     def test_each_run_of_the_driver_counts_and_a_driver_that_cannot_work_is_a_failure(self):

@@ -1,8 +1,7 @@
-// The closure oracle: an independent implementation of checkpointing, with which tests compare the
-// engine. It is modelled on torch.utils.checkpoint's non-reentrant form (PyTorch 2.11.0,
-// torch/utils/checkpoint.py). In backward, it calls the user's closure again and rebuilds the
-// graph. It takes the outputs of saved ops from a store, and stops early by throwing an exception.
-// It shares only the interception points with the engine.
+// An independent implementation of checkpointing, with which tests compare the engine. It is
+// modelled on torch.utils.checkpoint's non-reentrant form (PyTorch 2.11.0,
+// torch/utils/checkpoint.py). In backward, it calls the user's function again and rebuilds the
+// graph. It shares only the interception of ops with the engine.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,9 +12,8 @@
 
 namespace rematch::testing {
 
-// Known faults of closure checkpoints in other systems, planted to test that the comparison finds
-// them. A recording engine cannot have these faults: it repeats no side effect and runs below
-// autocast.
+// Known faults of checkpointing in other systems. Tests use them to check that they would be
+// detected.
 enum class ClosureFault { kNoFault, kAutocastLost, kBufferTwice, kGradientsDropped };
 
 struct ClosurePolicy {
@@ -27,7 +25,7 @@ struct ClosurePolicy {
   bool early_stop = true;
   bool preserve_generator =
       true;  // the generator's state is saved once per region; it takes 5,056 bytes on the CPU
-  // The closure writes to these buffers. Recompute starts from the contents that forward saw, and
+  // Buffers that the region writes to. Recompute starts from the contents that forward read, and
   // restores the current contents afterwards.
   std::vector<at::Tensor> buffers = {};
   std::vector<at::Tensor> parameters = {};  // used only for kGradientsDropped

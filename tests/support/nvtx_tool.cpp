@@ -61,14 +61,14 @@ int attach(NvtxGetExportTableFunc_t tables) {
 }  // namespace
 
 std::vector<NvtxEvent> take_nvtx_events() {
-  unsetenv("NVTX_INJECTION64_PATH");  // set by a profiler that runs the test itself
+  unsetenv("NVTX_INJECTION64_PATH");  // a profiler of this test may have set it
   const std::lock_guard lock(mutex);
   return std::exchange(heard, {});
 }
 
 }  // namespace rematch::testing
 
-// NVTX attaches the tool through this variable if the environment names no tool.
+// NVTX attaches this tool if the environment names no other tool.
 extern "C" {
 NvtxInitializeInjectionNvtxFunc_t InitializeInjectionNvtx2_fnptr = rematch::testing::attach;
 }

@@ -1,7 +1,6 @@
 // A process group whose collectives are asynchronous and slow. Each collective returns at once, and
-// its own thread fills the result some milliseconds later. This process is one rank; the data of
-// the other ranks is made up from this rank's data. The results are deterministic but are not real
-// reductions.
+// a thread fills the result some milliseconds later. This process is one rank; the data of the
+// other ranks is made up. The results are deterministic but are not real reductions.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -27,7 +26,7 @@ class SlowGroup {
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
 };
 
-// These functions start a collective op through the dispatcher, on the group of the given name. The
+// These functions start a collective through the dispatcher, on the group with this name. The
 // returned tensors are filled once wait_for() has returned.
 at::Tensor start_all_reduce(const at::Tensor& x, const std::string& group);
 at::Tensor start_all_reduce_in_place(at::Tensor x, const std::string& group);

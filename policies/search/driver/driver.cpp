@@ -27,9 +27,9 @@ std::optional<FrontPoint> answer_of(FrontSearch& search, const FrontRecord& reco
   return std::nullopt;
 }
 
-// Returns the answer to the user's question. Without a question, returns the fastest plan within
-// the device's memory. The front includes the returned plan, so that the plan has a number by which
-// other commands can refer to it.
+// Returns the plan that the front must include so that other commands can refer to it by number.
+// This is the answer to the user's limit or, without a limit, the fastest plan within the device's
+// memory.
 std::vector<FrontPoint> worth_showing(FrontSearch& search, const FrontRecord& record) {
   std::optional<FrontPoint> point = answer_of(search, record);
   const bool is_asked = record.budget || record.max_slowdown_ratio;
@@ -75,8 +75,8 @@ std::vector<Plan> usual_baselines(const Trace& trace, const Profile& profile,
 std::optional<Bytes> answer_question(const Trace& trace, const Profile& profile,
                                      const SearchSpace& space, const Shown& shown,
                                      FrontSearch& search, FrontRecord& record) {
-  // The answers must be found before front() is called, because front() adds the baselines, which
-  // must not count as plans of the search.
+  // front() adds the baselines to the plans of the search. The answers must not be baselines, so
+  // they are found first.
   std::vector<FrontPoint> answers = worth_showing(search, record);
   const auto fill = [&] {
     record.front = search.front(shown.num_points, shown.baselines, answers);

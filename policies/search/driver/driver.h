@@ -1,6 +1,6 @@
-// Answers the question of a search: finds the plan that meets a limit, the front that includes this
-// plan, and the best plan of a simple form. The command line and the Python package call the same
-// functions, so that both give the same answer to the same question.
+// Runs a search for a user: finds the plan that meets a limit, the front that includes this plan,
+// and the best plan of a simple form. The command line and the Python package both call these
+// functions.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ SearchSpace usual_space(Schedule schedule, OptimizerKind optimizer);
 std::vector<Plan> usual_baselines(const Trace& trace, const Profile& profile,
                                   const std::function<bool()>& stop);
 
-// The parts of the result that are shown besides the answer.
+// Selects what is computed and shown besides the answer.
 struct Shown {
   std::size_t num_points = 0;
   std::vector<Plan> baselines;
@@ -36,8 +36,12 @@ struct Shown {
 };
 
 // Fills the record's front, answer and simple plan. The record must contain its limit: a budget, a
-// largest slowdown, or the device's memory. No other plan in the record is better than the answer.
-// `search` must be new, and made from the same trace, profile and space.
+// largest slowdown, or the device's memory. `search` must be new, and made from the same trace,
+// profile and space.
+//
+// If no plan meets the limit, the record has no answer, and the function returns the lowest peak of
+// all plans. If space.stop() stops the search, returns nullopt, and the front contains the plans
+// found so far.
 //
 // If no plan meets the limit, returns the lowest peak of all plans, and the record has no answer.
 // If space.stop() stops the search, returns nullopt, and the front consists of the plans found so

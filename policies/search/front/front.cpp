@@ -92,10 +92,9 @@ struct FrontSearch::Plans {
   std::vector<FrontPoint> answers;           // answers of the last front()
 };
 
-// Returns an upper bound on how much faster a plan that the search missed can be. The first bound
-// adds up the optimality gaps of layer mixing and of all spans. The second bound compares each mix
-// with the lower bound at the peak of the next mix, and takes the largest difference in time.
-// Returns the smaller of the two bounds if both are valid.
+// Returns an upper bound on how much faster a plan that the search missed can be: the smaller of
+// two bounds. One adds up the gaps of layer mixing and of all spans. The other is the largest
+// difference between a mix's time and the lower bound just before the next mix's peak.
 std::chrono::nanoseconds FrontSearch::Plans::time_gap() const {
   std::chrono::nanoseconds gap = mixed.time_gap;
   for (const Span& span : map.spans) gap += options.gaps[span.kind].time;
@@ -104,8 +103,8 @@ std::chrono::nanoseconds FrontSearch::Plans::time_gap() const {
     const std::chrono::nanoseconds least = bound_at(bound, mixed.points[i + 1].peak);
     above_bound = std::max(above_bound, mixed.points[i].time - least);
   }
-  // The gaps ignore what other spans offload. With offloading, replacing an option can therefore
-  // cost more than its gap, and the first bound is not valid.
+  // The gap of an option ignores what other spans offload. With offloading, `gap` may therefore be
+  // too small.
   return space.offload ? above_bound : std::min(gap, above_bound);
 }
 
@@ -121,25 +120,23 @@ Bytes FrontSearch::Plans::transient_gap() const {
   return gap + most_offloaded;
 }
 
-// A mix counts only memory that layers hold, and the simulated step counts all memory. The peak of
-// a step is therefore never below the peak of its mix, so a bound for mixes is a bound for steps
-// too. A stopped search has not seen all options, so its only bound is the time of keeping
-// everything.
+// The peak of a step is never below the peak of its mix, because a mix counts only memory that
+// layers hold. A bound for mixes is therefore a bound for steps too. A stopped search has not seen
+// all options, so its only bound is the time of a step that keeps everything.
 std::chrono::nanoseconds FrontSearch::Plans::step_time_bound(Bytes peak) const {
   if (space.is_stopped()) return profile.step_time();
   return profile.step_time() + bound_at(bound, peak - judge.before());
 }
 
-// Returns the fastest plan for which accept() returns true, or null if there is none. Tries mixes
-// by ascending time, from the fastest mix whose own peak is at most `peak`.
+// Returns the fastest plan that accept() accepts, or null if there is none. Tries plans from the
+// fastest to the slowest, and skips plans whose estimated peak exceeds `peak`.
 template <class Accept>
 const FrontPoint* FrontSearch::Plans::fastest(Bytes peak, const Accept& accept) {
   const Bytes activations = peak - judge.before();
   auto end = std::partition_point(mixed.points.begin(), mixed.points.end(),
                                   [&](const LayerMix& mix) { return mix.peak <= activations; });
-  // A mix adds up the bytes that layers hold for backward. PointJudge simulates the whole step,
-  // including forward's temporaries and storages that layers share. Therefore, the plan of a mix
-  // near the limit may exceed the limit, while the plan of a mix with a lower peak does not.
+  // The estimated peak of a mix omits temporaries of forward, so the plan of a mix may exceed the
+  // limit. The next mix, which has a lower peak, is tried then.
   constexpr int kMaxTried = 64;
   for (int tried = 0; end != mixed.points.begin() && tried < kMaxTried; ++tried) {
     const FrontPoint& found = point(static_cast<std::size_t>(--end - mixed.points.begin()));
@@ -217,9 +214,8 @@ std::string verdict_of(const Front& front) {
 
 namespace {
 
-// Returns the reference point of hypervolumes. Its peak is one byte above the peak of keeping
-// everything, and its time one nanosecond above the longest time. It therefore lies beyond every
-// other point.
+// Returns the reference point of hypervolumes: one byte above the peak of keeping everything, and
+// one nanosecond above the longest time of all points.
 PlanePoint reference_of(const Front& front, const std::vector<PlanePoint>& own,
                         const std::vector<PlanePoint>& others) {
   PlanePoint reference = on_plane(front.nothing_recomputed);
@@ -339,8 +335,8 @@ FrontPoint FrontSearch::lowest_within_slowdown(double slowdown_ratio) {
   const auto is_too_slow = [&](const FrontPoint& point) {
     return static_cast<double>(point.step_time.count()) > most;
   };
-  // The time of a mix is approximately the step's time minus the time of a step that keeps
-  // everything.
+  // LayerMix::time is time in addition to a step that keeps everything. The sum is only
+  // approximately the step time.
   const std::vector<LayerMix>& mixes = plans_->mixed.points;
   const std::chrono::nanoseconds extra(std::llround(most - least));
   const auto found = std::partition_point(mixes.begin(), mixes.end(),

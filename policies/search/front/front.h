@@ -34,21 +34,19 @@ struct MeasuredFigures {
   std::optional<std::chrono::nanoseconds> calibrated_step_time;
   // true: the calibration used this point's time, so the point's error does not test the prediction
   bool is_anchor = false;
-  // The policy of a better measured point. A point is better if its peak is not higher and its step
-  // is faster by more than the A/A interval. Empty: no measured point is better. The front's file
-  // also lists points for which a better point was measured.
+  // The policy of a better measured point, or empty if there is none. A better point has no higher
+  // peak, and its step is faster by more than the noise of the A/A control.
   std::string lost_to;
 };
 
-// The hypervolumes of one family of policies. Like Front::hypervolume, they are shares of the
-// rectangle below the reference point.
+// The hypervolumes of policies that differ only in their arguments, such as nth_first(2) and
+// nth_first(3). See Front::hypervolume.
 struct MeasuredFamily {
-  std::string family;  // name of the policies, such as "nth_first", without arguments
+  std::string family;  // "nth_first"
   double predicted = 0;
   std::optional<double> measured;
-  // The measured share if every time of the family were longer by the noise of the measurement. The
-  // noise is the deviation of the A/A control from 1. A front whose share is still smaller is worse
-  // than the family by more than noise.
+  // Like `measured`, but with the policies' times lengthened by the noise of the A/A control. If
+  // the front has less than this, it is worse than these policies by more than noise.
   std::optional<double> measured_beyond_noise;
 };
 
@@ -64,8 +62,8 @@ struct FrontMeasurement {
   std::string chosen_by;  // description of the rule by which the measured points were chosen
   std::vector<std::size_t> anchors;  // indices of the points that are anchors
   StepCalibration line;              // least-squares line through the anchors
-  // The A/A control runs the same plan in two alternating series. This is the 95 % interval for the
-  // ratio of their step times.
+  // The 95 % interval for the ratio of step times in the A/A control, which runs the same plan in
+  // two alternating series.
   std::optional<std::array<double, 2>> control_interval;
   int num_measured = 0;  // number of points and baselines whose run ended with status ok
   // number of measured points whose peak equals the prediction to the byte
@@ -85,7 +83,7 @@ struct FrontMeasurement {
 };
 
 // The predicted figures of a whole step under a plan. The bytes come from the step simulator and
-// equal the engine's bytes. Points of a front and baselines are compared by these figures.
+// equal the engine's bytes.
 struct PlanFigures {
   Bytes peak;  // sum of parameters, optimizer, gradients, activations and constants
   Phase peak_phase = Phase::kBackward;
@@ -113,9 +111,8 @@ struct FrontPoint {
   // The part of step_time that copies take. If all copies overlapped with compute, the step would
   // be faster by at most this time. Absent: no link is known, and step_time excludes copies.
   std::optional<std::chrono::nanoseconds> copy_time;
-  // A lower bound of the step time: no plan of the search space with at most this point's peak is
-  // faster. The bound treats options as divisible, and assumes that every option is better by the
-  // optimality gap of its search. A plan outside the search space may be faster.
+  // No plan of the search space with at most this point's peak is faster than this time. A plan
+  // outside the search space may be faster.
   std::chrono::nanoseconds step_time_bound{};
   std::chrono::nanoseconds step_time_gap() const { return step_time - step_time_bound; }
   // Returns the lower and upper bound of the step time (step_range.h), or nullopt if the time of
@@ -127,8 +124,7 @@ struct FrontPoint {
   std::optional<MeasuredFigures> measured;
 };
 
-// A plan that people use without a search. States whether the front has a point that is at least as
-// good.
+// A plan that people use without a search, such as one of the usual policies.
 struct Baseline {
   FrontPoint point;
   // true: some point of the front has at most the same peak and is at least as fast
@@ -146,23 +142,23 @@ struct Front {
   std::chrono::nanoseconds time_gap{};
   Bytes transient_gap;
   FrontPoint nothing_recomputed;  // plan without regions, which also keeps gathered parameters
-  // The plan of the policy `none`, if it differs from nothing_recomputed. In that case, the plan
-  // makes blocks gather their parameters again in backward.
+  // The plan of the policy `none`. Absent if it equals nothing_recomputed, which is the case unless
+  // blocks gather their parameters again in backward.
   std::optional<FrontPoint> none;
   // Returns the point that the columns "vs none" compare with.
   const FrontPoint& reference() const { return none ? *none : nothing_recomputed; }
-  // The share of a rectangle that the front dominates. The rectangle extends to the peak of keeping
-  // everything and the step time of recomputing everything.
+  // The front's share of the area below a reference point: one byte above the peak of keeping
+  // everything, and one nanosecond above the longest time of all points.
   double hypervolume = 0;
-  double baseline_hypervolume = 0;  // share of the rectangle that all baselines together dominate
+  double baseline_hypervolume = 0;  // the same share for all baselines together
   std::string verdict;  // one line that summarizes what checkpointing can do for the model
   std::optional<FrontMeasurement> measurement;
   // false: the search was stopped, and this front consists of the plans found before the stop
   bool is_complete = true;
 };
 
-// Returns the predicted step time that is shown to users. If the front was measured, returns the
-// calibrated time. Otherwise returns the argument `profiled`, which is the step_time of a point.
+// Returns the predicted step time that users see: the calibrated time if the front was measured,
+// and otherwise `profiled`, the step_time of a point.
 std::chrono::nanoseconds predicted_step(const Front& front, std::chrono::nanoseconds profiled);
 inline std::chrono::nanoseconds predicted_step(const Front& front, const FrontPoint& point) {
   return predicted_step(front, point.step_time);
@@ -173,34 +169,35 @@ std::string verdict_of(const Front& front);
 
 class FrontSearch {
  public:
-  // Finds all useful plans. `none` is the plan of the policy `none`, as resolved by the catalogue.
-  // If `none` is missing, the plan without regions takes its place. The references must outlive the
-  // search. Throws std::invalid_argument if the profile belongs to another trace. Also throws this
-  // error if blocks gather their parameters and `none` is missing, because the plan of `none` then
-  // differs from the plan without regions.
+  // Finds all useful plans. `none` is the plan of the catalogue's policy `none`. It may be missing
+  // unless blocks gather their parameters. The references must outlive the search. Throws
+  // std::invalid_argument if the profile belongs to another trace, or if `none` is missing but
+  // needed.
   FrontSearch(const Trace& trace, const Profile& profile, const SearchSpace& space,
               std::optional<Plan> none = std::nullopt);
   ~FrontSearch();
   FrontSearch(const FrontSearch&) = delete;
   FrontSearch& operator=(const FrontSearch&) = delete;
 
-  // Returns a front of at most `max_points` points. Beyond this number, adds a point for each
-  // baseline that no other point matches or beats, and the undominated points of `answers`.
+  // Returns a front of at most `max_points` points. In addition, the front may contain a better
+  // point for each baseline, and points from `answers`.
   Front front(std::size_t max_points, const std::vector<Plan>& baselines,
               const std::vector<FrontPoint>& answers = {});
 
   // Returns the figures of any plan for the trace, under the schedule of the search.
   FrontPoint judge(const Plan& plan) const;
 
-  // The plans that the next functions return are at least as good as the baselines and the answers
-  // of the latest call of front().
+  // The next functions also choose from the baselines and the answers of the latest call of
+  // front().
+  //
+  // fastest_within() returns nullopt if every plan's peak is above the budget.
   //
   // fastest_within() returns nullopt if every plan's peak is above the budget. In this case,
   // lowest() returns the plan that comes closest.
   std::optional<FrontPoint> fastest_within(Bytes budget);
   FrontPoint lowest();
-  // Returns the plan with the lowest peak among plans that are slower than keeping everything by at
-  // most this ratio.
+  // Returns the plan with the lowest peak among plans that are at most this much slower than a step
+  // that keeps everything.
   FrontPoint lowest_within_slowdown(double slowdown_ratio);
 
   // Returns the FrontPoint::step_time_bound of a point with this peak.

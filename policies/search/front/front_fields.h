@@ -26,13 +26,13 @@ void visit_fields(Run& run, Visit visit) {
 template <RecordOf<HolderBytes> Holders, class Visit>
 void visit_fields(Holders& holders, Visit visit) {
   for (const Holder holder : kAll<Holder>) {
-    // the step simulator counts frozen parameters as kOther
+    // a simulated step counts frozen parameters as kOther, so this field would always be 0
     if (holder == Holder::kFrozenParameters) continue;
     visit(to_string(holder).data(), holders[holder]);
   }
 }
 
-// The fields of a point that describe host memory and copies. All are empty if the plan offloads
+// The fields of a point that describe host memory and copies. They are omitted if the plan offloads
 // nothing.
 template <class Point>
 struct HostOfPoint {

@@ -18,8 +18,8 @@
 
 namespace rematch {
 
-// The best plan of a simple form (simple_form.h) for the user's question, and its distance from the
-// front. Its schedule is whole_region, because every trainer uses this schedule.
+// The best plan of a simple form (simple_form.h) for the user's limit, compared with the front. Its
+// schedule is whole_region, because every trainer uses this schedule.
 struct SimplePoint {
   FrontPoint point;
   Bytes more_peak;  // the plan's peak minus the lowest peak among points of the front that are no
@@ -29,8 +29,7 @@ struct SimplePoint {
   std::chrono::nanoseconds more_time{};
 };
 
-// A front, with the searched model and the user's question. Every printed number that is derived
-// from roofline times is marked as such.
+// A front, with the searched model and the user's limits.
 struct FrontRecord {
   std::string model;
   std::map<std::string, std::int64_t> dimensions;
@@ -49,8 +48,8 @@ struct FrontRecord {
   // The memory of the device according to its data sheet, or according to the host that measured
   // the front.
   std::optional<Bytes> device_memory;
-  // The part of device_memory that tensors cannot use. The value of --reserve is also subtracted
-  // from a budget. Absent on a CPU, and if the file does not say.
+  // The part of device_memory that tensors cannot use. Absent on a CPU, and if the file does not
+  // say.
   std::optional<MemoryReserve> reserve;
   // Returns the device's memory minus the reserve, or nullopt if the memory is unknown.
   std::optional<Bytes> memory_for_tensors() const;
@@ -58,8 +57,8 @@ struct FrontRecord {
   OptimizerKind optimizer = OptimizerKind::kAdamW;
   int world = 1;  // number of ranks; figures are for one rank
   // How the model's step is split over the ranks: "tp=2,fsdp=4". If there are several ranks and
-  // this member is empty, the trace is of the whole model. The bytes of a rank are then an estimate
-  // (sharding.h), without communication.
+  // `layout` is empty, the trace is of the whole model, and a rank's bytes are only estimated
+  // (sharding.h).
   std::string layout;
   bool is_estimate_of_ranks() const { return world > 1 && layout.empty(); }
   // measured links that determine the times of collectives; empty: the time source determines them
@@ -68,14 +67,15 @@ struct FrontRecord {
   std::optional<HostLink> host_link;
   std::optional<Bytes> budget;
   std::optional<double> max_slowdown_ratio;
-  // The plan that answers the question about a budget or a slowdown. Absent: no plan fits, or the
-  // user asked nothing.
+  // The best plan within the user's budget or slowdown. Absent if no plan fits, or if the user gave
+  // neither.
   std::optional<FrontPoint> answer;
   std::optional<SimplePoint> simple;
   Front front;
 };
 
-// Makes a record that describes the searched model. The caller adds the question and the front.
+// Makes a record that describes the searched model. The caller adds the user's limits and the
+// front.
 FrontRecord make_front_record(const Trace& trace, const Profile& profile, OptimizerKind optimizer);
 
 Json front_to_json(const FrontRecord& record);

@@ -23,8 +23,8 @@ class GatheredParameters {
   bool is_gather(std::size_t region, std::size_t op) const;
   // Returns whether the plan keeps at least some of the block's gathered parameters until backward.
   bool are_held(const TracedBlock& block) const;
-  // Returns whether the block is a region that keeps everything except gathered parameters. Its
-  // backward then re-runs only gathers, their waits and views.
+  // Returns whether the block is a region that drops only gathered parameters. Recompute of such a
+  // block runs only gathers, waits and views.
   bool are_all_that_is_dropped(const TracedBlock& block);
 
  private:

@@ -11,7 +11,7 @@ double hypervolume_ratio(std::vector<PlanePoint> points, PlanePoint reference) {
     return a.peak_bytes != b.peak_bytes ? a.peak_bytes < b.peak_bytes : a.time_ns < b.time_ns;
   });
   double area = 0;
-  std::int64_t time = reference.time_ns;  // the points so far dominate the plane above this time
+  std::int64_t time = reference.time_ns;  // the lowest time of the points so far
   for (const PlanePoint& point : points) {
     if (point.peak_bytes >= reference.peak_bytes || point.time_ns >= time) continue;
     area += static_cast<double>(reference.peak_bytes - point.peak_bytes) *

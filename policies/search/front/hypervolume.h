@@ -1,5 +1,5 @@
-// Each plan is a point (peak bytes, time). Computes the share of the rectangle below a reference
-// point that the points of a front dominate. If any point improves, this share grows.
+// Treats plans as points (peak bytes, time) and computes the hypervolume of a front: the share of
+// the area below a reference point that is dominated by the front.
 #pragma once
 
 #include <algorithm>
@@ -34,13 +34,13 @@ std::vector<Item> undominated(std::vector<Item> all, const Place& place) {
   return kept;
 }
 
-// Returns the share of the rectangle from (0, 0) to the reference that the points dominate. Points
-// beyond the reference add nothing.
+// Returns the share of the rectangle from (0, 0) to the reference point that is dominated by the
+// points. Points beyond the reference add nothing.
 double hypervolume_ratio(std::vector<PlanePoint> points, PlanePoint reference);
 
 // Returns ascending indices of at most `max_points` points of a front. The front must be
-// undominated and sorted by ascending peak. Takes both ends first. Then repeatedly adds the point
-// that adds the most area between its chosen neighbours.
+// undominated and sorted by ascending peak. Chooses both ends first, and then repeatedly the point
+// that adds the most area.
 std::vector<std::size_t> spread_points(const std::vector<PlanePoint>& front,
                                        std::size_t max_points);
 

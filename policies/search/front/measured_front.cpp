@@ -140,8 +140,8 @@ std::vector<FrontPoint*> all_points(Front& front) {
   return all;
 }
 
-// Returns how far the interval of the A/A control deviates from 1. If two times differ by less than
-// this ratio, the difference may be noise.
+// Returns the noise of the A/A control: how far its interval extends from 1. Two times that differ
+// by a smaller ratio may be equal.
 double strays(const std::optional<std::array<double, 2>>& control_interval) {
   if (!control_interval) return 0;
   return std::max({0.0, 1 - (*control_interval)[0], (*control_interval)[1] - 1});
@@ -159,7 +159,7 @@ StepCalibration calibrate_on(const Front& front, const std::vector<std::size_t>&
   return predicted.empty() ? StepCalibration{} : calibrate(predicted, measured);
 }
 
-// Marks the anchors. A baseline that shares the run of an anchor is marked too.
+// Marks the points that have the same plan as an anchor.
 void mark_anchors(Front& front, const std::vector<std::size_t>& anchors) {
   for (FrontPoint* point : all_points(front)) {
     if (!point->measured) continue;
@@ -215,15 +215,15 @@ void mark_losers(Front& front, double noise) {
   }
 }
 
-// The hypervolumes of the front and of each family, below a common reference point.
+// Hypervolumes below a common reference point.
 struct Areas {
   double own = 0;  // area of the front's own points
   std::map<std::string, double> of_families;
 };
 
-// `plane_of` returns the position of a point in the plane, or nullopt if the point was not
-// measured. The times of baselines are multiplied by 1 + `noise`, but the time of the reference is
-// not. Returns nullopt if no point of the front was measured.
+// Returns nullopt if no point of the front was measured. `plane_of` returns a point's peak and
+// time, or nullopt if the point was not measured. `noise` lengthens the times of baselines, but not
+// the time of the reference point.
 template <class PlaneOf>
 std::optional<Areas> areas_of(const Front& front, const PlaneOf& plane_of, double noise = 0) {
   std::vector<PlanePoint> own;
@@ -286,7 +286,7 @@ void weigh_measurement(Front& front, const std::vector<std::size_t>& anchors,
   mark_losers(front, noise);
   add_measured_areas(front, noise, measurement);
   front.measurement = std::move(measurement);
-  // makes the verdict again, now with calibrated times
+  // the new verdict uses calibrated times
   if (!front.points.empty()) front.verdict = verdict_of(front);
 }
 

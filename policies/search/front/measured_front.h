@@ -1,6 +1,5 @@
-// Chooses which points of a front to run, and evaluates the runs. Calibrates step times on three
-// anchors, and computes the errors of the predictions. Finds points that lost to another point, and
-// computes hypervolumes of the front and of each baseline. Does not run anything.
+// Chooses which points of a front to measure, and evaluates the measurements: calibrated step
+// times, errors of the predictions, and hypervolumes of the front and of each family of baselines.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +14,11 @@ namespace rematch {
 
 inline constexpr int kMinMeasured = 3;  // the three anchors are always measured
 
-// Note [Which points are run] First come three anchors: both ends of the front and its knee. If the
-// knee is an end, the middle takes its place. Calibration makes the prediction exact near the
-// anchors, and its error grows with the distance from them. The next points are then added one by
-// one. The point with the largest product of contribution and uncertainty comes next. The
-// contribution is the area that the point adds to the hypervolume of the chosen points. The
-// uncertainty is the distance from the point's predicted step time to the nearest step time of a
-// chosen point.
+// Note [Which points are run] The first points are the three anchors: both ends of the front and
+// its knee, or the middle if the knee is an end. Calibration uses the anchors, so its error grows
+// with the distance from them. Each further point is the one with the largest product of two
+// numbers: the area that it adds to the hypervolume of the points chosen so far, and the distance
+// of its predicted step time from the nearest chosen point.
 inline constexpr const char* kChoiceRule =
     "both ends and the knee; then, one by one, the point with the largest product of the area that "
     "it adds and the distance of its predicted step time from the nearest chosen point";
@@ -33,9 +30,9 @@ std::vector<std::size_t> choose_anchors(const std::vector<PlanePoint>& front);
 // Returns ascending indices of at most `count` points, including the anchors.
 std::vector<std::size_t> choose_measured(const std::vector<PlanePoint>& front, std::size_t count);
 
-// Fits a line by least squares. Predictions that differ by less than 5 % do not determine a slope.
-// In this case, or if the slope would be negative, the returned line has no offset and only scales
-// times. The lists must have equal length and must not be empty.
+// Fits a line by least squares. Returns a line through the origin if the predictions differ by less
+// than 5 %, or if the slope would be negative. The lists must have equal length and must not be
+// empty.
 StepCalibration calibrate(const std::vector<double>& predicted_ns,
                           const std::vector<double>& measured_ns);
 
@@ -46,9 +43,8 @@ std::string family_of(const std::string& policy);
 // point.
 FrontMeasurement weigh_prediction(const Front& front);
 
-// Computes calibrated times, errors and hypervolumes from the measured figures of the front's
-// points and baselines. Marks points that lost to another point. The points must already hold their
-// measured statuses, peaks and step times.
+// Computes the front's calibrated times, errors and hypervolumes from measured points, and sets
+// `lost_to`. The points must already contain their measured statuses, peaks and step times.
 void weigh_measurement(Front& front, const std::vector<std::size_t>& anchors,
                        std::optional<std::array<double, 2>> control_interval);
 

@@ -55,9 +55,8 @@ Plan PlanBuilder::build(const std::vector<int>& mix, std::string name) {
   return plan;
 }
 
-// Note [Runs are counted] The engine and the simulator match the i-th region that starts at a scope
-// with the i-th opening of the scope. If one run of a block has a region, all runs of the block
-// must therefore have one.
+// Note [Runs are counted] The i-th region that starts at a scope belongs to the i-th opening of
+// this scope. If one run of a block has a region, all runs of the block must therefore have one.
 std::set<std::string_view> PlanBuilder::counted_blocks(const std::vector<int>& mix) const {
   std::set<std::string_view> counted;
   int first = 0;
@@ -90,8 +89,8 @@ void PlanBuilder::add_regions(Plan& plan, const std::vector<RegionSaves>& region
   }
 }
 
-// Returns a region of the whole block that keeps everything that autograd would hold. Its recompute
-// runs only views.
+// Returns a region of the whole block that keeps everything that autograd would keep, so that
+// recompute runs only views.
 std::vector<RegionSaves> PlanBuilder::fastest_region(int span) const {
   const OpRange range = map_.spans[span].range;
   const RegionGraph graph = map_.index.graph(range);
@@ -106,11 +105,11 @@ std::vector<RegionSaves> PlanBuilder::fastest_region(int span) const {
   return {{{0, range.end - range.first}, {saves.begin(), saves.end()}}};
 }
 
-// Returns the scopes where the range starts and ends. These scopes are blocks, or adjacent scopes
-// in one block; outer scopes are preferred. Does not return a scope that opens several times,
-// because its path would be ambiguous.
+// Returns the scopes where the range starts and ends: two blocks, or two scopes with the same
+// parent inside a block. Prefers outer scopes. Ignores scopes that open several times, because a
+// plan names a region by paths.
 PlanBuilder::Place PlanBuilder::place_of(OpRange range, int first, int last) const {
-  // regions lie only inside blocks, so spans `first` and `last` are blocks
+  // every region is inside blocks, so spans `first` and `last` are blocks
   const ScopeId first_block = *map_.spans[first].scope;
   const ScopeId last_block = *map_.spans[last].scope;
   if (range.first == map_.spans[first].range.first && range.end == map_.spans[last].range.end) {

@@ -17,13 +17,12 @@ namespace rematch {
 
 class PlanBuilder {
  public:
-  // Keeps references to the arguments, which must outlive the builder. The caller passes
-  // `trace_sha256`, the hash of the trace, because computing it takes milliseconds.
+  // Keeps references to the arguments, which must outlive the builder. `trace_sha256` is the
+  // trace's hash, which takes milliseconds to compute.
   PlanBuilder(const Trace& trace, std::string trace_sha256, const SpanMap& map,
               const SpanOptions& options, const SearchSpace& space);
 
-  // Builds a plan. `mix` lists, in forward order, one option for each span or for each group of
-  // adjacent spans. See LayerMix.
+  // Builds a plan from the options that `mix` selects: see LayerMix::options.
   Plan build(const std::vector<int>& mix, std::string name);
 
  private:
@@ -45,9 +44,9 @@ class PlanBuilder {
   SearchSpace space_;
   std::string trace_sha256_;
   std::map<std::string_view, int> times_opened_;
-  // Caches region types, because finding the order of a type takes a few simulations. Two regions
-  // share a type if they cover the same kinds of span, lie at the same place in these spans, and
-  // save and offload the same values.
+  // Caches region types, because finding the order of a type takes a few simulations. The key says
+  // which kinds of span a region covers, where it starts and ends in them, and what it saves and
+  // offloads.
   using TypeKey = std::tuple<std::vector<int>, int, int, std::vector<int>, std::vector<int>, bool>;
   std::map<TypeKey, RegionType> types_;
 };

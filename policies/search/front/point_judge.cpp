@@ -8,7 +8,7 @@
 namespace rematch {
 namespace {
 
-// The trace of one rank has the same ops as the profiled trace, but different bytes.
+// Makes the profile accept the trace of one rank, which has the same ops and different bytes.
 Profile profile_of_rank(Profile profile, const Trace& trace, int world) {
   if (world > 1) profile.trace_sha256 = trace_sha256(trace);
   return profile;
@@ -48,8 +48,7 @@ FrontPoint PointJudge::judge(Plan plan) {
   const StepPrediction step = simulator_.simulate(plan, space_.schedule);
   point.figures = figures_of(step, step_.trace);
   if (space_.offload) point.copy_time = step.time->copies;
-  // If sharding.h derived the trace of one rank, the trace lacks communication. The time of
-  // communication is then unknown.
+  // a trace that sharding.h derived from the whole model contains no communication
   if (space_.world > 1) point.figures.communication.reset();
   point.step_time = profile_.step_time() + point.figures.recompute +
                     point.copy_time.value_or(std::chrono::nanoseconds{});

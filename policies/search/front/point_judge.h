@@ -1,6 +1,5 @@
 // Turns a plan into a point of a front, for one rank of a step. The bytes come from the step
-// simulator and the time from the profile. add_words() adds text for people. Shared by the searches
-// of front.h and simple_form.h.
+// simulator and the time from the profile.
 #pragma once
 
 #include "policies/predict/device/sharding.h"
@@ -19,8 +18,8 @@ class PointJudge {
   const Trace& trace() const { return step_.trace; }  // the trace of one rank
   Bytes before() const { return before_; }            // bytes alive before the step
 
-  // Computes the figures of a plan's point, without its text, because most points are never shown.
-  // The point's step_time_bound is only the time of keeping everything.
+  // Computes the figures of a plan's point. Leaves its text empty, because most points are never
+  // shown: see add_words(). The point's step_time_bound is only the time of keeping everything.
   FrontPoint judge(Plan plan);
   void add_words(FrontPoint& point) const;
 

@@ -22,7 +22,8 @@
 
 namespace rematch {
 
-// The fastest plan of a load within the budget. Its figures are absent if no plan fits.
+// A load and the fastest plan for it within the budget. The plan's figures are absent if no plan
+// fits.
 struct LoadPlan {
   std::int64_t load = 0;
   // The rates at which tokens are processed, by one rank and by all ranks together.
@@ -47,7 +48,7 @@ void visit_fields(Plan& plan, Visit visit) {
 
 struct LoadsRecord {
   std::string maximized = "tokens_per_second";
-  // false: the search was stopped, and the answers are the best of `tried`
+  // false: the search was stopped, so `largest` and `best` are the best of the tried loads
   bool is_complete = true;
   std::string model;
   std::map<std::string, std::int64_t> dimensions;  // dimensions of the smallest load
@@ -99,16 +100,15 @@ void visit_fields(Record& record, Visit visit) {
 // Returns the fastest plan of the load within the budget, or nullopt if no plan fits.
 using PlanOfLoad = std::function<std::optional<LoadPlan>(std::int64_t load)>;
 
-// Note [Which loads are tried] If a load does not fit, larger loads are assumed not to fit either
-// and are not tried. Bisection finds the largest load that fits. The search for the best load tries
-// loads at even distances between the smallest load and the largest that fits. The search then
-// repeats between the neighbours of the best load so far, until these loads are adjacent. If at
-// most kLoadsAtOnce loads fit, it tries all of them. If more fit, it may miss a best load that lies
+// Note [Which loads are tried] Bisection finds the largest load that fits, because a larger load is
+// assumed to need more memory. To find the best load, the search tries evenly spaced loads up to
+// the largest that fits. It then repeats this between the neighbours of the best load so far, until
+// no loads remain between them. If more than kLoadsAtOnce loads fit, it may miss a best load
 // between two worse loads.
 inline constexpr std::int64_t kLoadsAtOnce = 16;
-// Fills in `tried` and the answers for the record's range. Among equally good loads, the smallest
-// is the best. Once `is_stopped` returns true, tries no more loads and ignores the result of the
-// latest load.
+// Fills in `tried`, `largest` and `best` for the record's range. Among equally fast loads, the
+// smallest is the best. Once `is_stopped` returns true, tries no more loads and ignores the result
+// of the latest load.
 void try_loads(const PlanOfLoad& plan_of, const std::function<bool()>& is_stopped,
                LoadsRecord& record);
 

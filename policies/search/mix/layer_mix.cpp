@@ -25,32 +25,29 @@ struct MixLabel {
   std::int32_t rest = 0;  // index of the label for the layers after this option's layers
 };
 
-// The maximum number of labels once a stop has been requested. The remaining layers then take less
-// than a millisecond each.
+// The maximum number of partial mixes per layer after a stop request. The remaining layers then
+// take less than a millisecond each.
 constexpr std::size_t kLabelsOnceStopped = 64;
 
 using MixLabels = std::vector<MixLabel>;  // sorted by ascending peak; times strictly descend
 
-// A job, which is an option for one or more layers. `rest` contains the labels of the layers that
-// follow the job's layers, and is not empty.
+// A job and the partial mixes of all layers after its own layers. `rest` is not empty.
 struct PlacedJob {
   MixJob job;
   const MixLabels* rest;
 };
 
-// The number of labels that a single test can reject.
+// the number of labels that are tested together before they are tested one by one
 constexpr std::size_t kBlock = 64;
 constexpr std::size_t kMaxBuckets = std::size_t{1} << 19;
 
 // Rejects dominated labels early. Combining jobs with labels gives hundreds of millions of labels,
 // and nearly all of them are dominated.
 //
-// Note [How labels are sifted] Peaks are divided into buckets of equal width. A first pass over a
-// few good jobs records for each bucket the shortest time in all lower buckets. A label is
-// dominated if it takes longer than the time recorded for its bucket. To reject a run of labels at
-// once, the lowest peak of the run is combined with its shortest time. If this combination is
-// dominated, all labels of the run are. The remaining labels of a job are already sorted, and are
-// merged with the labels of other jobs.
+// Note [How labels are sifted] Peaks are divided into buckets of equal width. The sieve stores for
+// each bucket the shortest time in all lower buckets, as a first pass over a few good jobs found
+// it. A label is dominated if its time is longer than this time. Whole runs of labels are tested at
+// once, by the lowest peak and the shortest time in the run.
 class Sieve {
  public:
   Sieve(std::int64_t lowest, std::int64_t highest, std::size_t num_labels) : lowest_(lowest) {
@@ -85,9 +82,8 @@ class Sieve {
   std::vector<std::int64_t> least_time_;
 };
 
-// Runs of labels, stored one after another. Each run is sorted by ascending peak, with strictly
-// descending times. The last two runs are merged if the earlier run is not much longer, so that
-// dominated labels are dropped early.
+// Sorted runs of labels, stored one after another. Merges neighbouring runs of similar length, so
+// that dominated labels are dropped early.
 class Runs {
  public:
   void begin_run() {
@@ -137,8 +133,7 @@ class Runs {
   MixLabels merged_;
 };
 
-// Prepends one job to the labels `rest`. Calls take(peak, label of `rest`) for every resulting
-// label.
+// Combines a job with each partial mix in `rest`. Calls take(peak, partial mix) for each result.
 template <class Take>
 void prepend(const MixJob& job, const MixLabels& rest, const Take& take) {
   const auto first_above = std::partition_point(
@@ -148,7 +143,7 @@ void prepend(const MixJob& job, const MixLabels& rest, const Take& take) {
   for (auto label = first_above; label != rest.end(); ++label) take(label->peak + job.held, label);
 }
 
-// Prepends one job to the labels `rest`. Adds the resulting labels to `passed`, except labels that
+// Combines a job with each partial mix in `rest`. Adds the results to `passed`, except those that
 // the sieve rejects.
 void sift(const MixJob& job, const MixLabels& rest, const Sieve& sieve, Runs& passed) {
   passed.begin_run();
@@ -179,8 +174,7 @@ class Mixer {
   MixFront run() {
     const int num_layers = static_cast<int>(problem_.list_of_layer.size());
     labels_.resize(num_layers + 1);
-    // The plan's last region offloads nothing. After the last layer, therefore, only labels
-    // without offloaded bytes are valid.
+    // The plan's last region offloads nothing, so the bytes offloaded before the end must be 0.
     labels_[num_layers][0] = {{problem_.head.count, 0, 0, 0}};
     for (int layer = num_layers - 1; layer >= 0; --layer) {
       add_layer(layer);
@@ -189,8 +183,8 @@ class Mixer {
     MixFront front;
     front.time_gap = nanoseconds(gap_);
     for (MixLabel& label : labels_[0][0]) {
-      // The floor is applied only to the peak of the whole step. If it were applied to the labels
-      // of later layers, the bytes that earlier layers hold would be added to it.
+      // `floor` is a bound for the whole step. In a label of a later layer, held bytes of earlier
+      // layers would be added to it.
       label.peak = std::max(label.peak, problem_.floor.count);
       if (!front.points.empty() && front.points.back().peak.count == label.peak) {
         front.points.pop_back();
@@ -220,8 +214,7 @@ class Mixer {
     thin_to_limit(labels_[layer]);
   }
 
-  // Returns the possible numbers of bytes that layers before this layer have offloaded. Before the
-  // first layer, nothing is offloaded.
+  // Returns the numbers of bytes that the layers before this layer may have offloaded.
   std::set<std::int64_t> offloaded_before(int layer) const {
     std::set<std::int64_t> before = {0};
     if (layer == 0) return before;
@@ -243,9 +236,9 @@ class Mixer {
     return placed;
   }
 
-  // Makes the sieve that rejects dominated labels of a layer. A job is good if its option is on the
-  // convex hull of the layer's options. The first pass uses only good jobs. If most labels belong
-  // to good jobs, this pass would save no time, so the sieve rejects nothing.
+  // Makes a sieve that rejects dominated labels of a layer. A job is good if its option is on the
+  // convex hull of the layer's options. If most jobs are good, a first pass saves no time, so the
+  // sieve rejects nothing.
   Sieve sieve_for(int layer, const std::vector<PlacedJob>& jobs) const {
     const std::vector<std::size_t> good =
         hull_options(problem_.lists[problem_.list_of_layer[layer]]);

@@ -13,22 +13,20 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// A partial cut of a block, with the sums of its pieces' figures.
+// A cut of the first part of a block, with the sums of its pieces' figures.
 struct CutLabel {
   Bytes held;
   Bytes transient;
   nanoseconds time{};
-  // These three counts break ties. Lower counts are better.
+  // These three counts break ties: the lower count is better.
   std::int64_t num_recomputed = 0;
   int num_regions = 0;
   int num_outside = 0;  // number of ops outside all regions
   OptionalIndex last;   // index into CutProgram::chosen_
 };
 
-// Drops a label if another label is no worse in held bytes and transient, and slower by at most
-// `slack`. Visits labels by ascending held bytes. A label stays if its transient is lower than the
-// transient of every earlier label that is slower by at most `slack`. The map from times to lowest
-// transients makes this test fast.
+// Drops a label if an earlier label has no more held bytes and no higher transient, and is slower
+// by at most `slack`.
 void keep_undominated(std::vector<CutLabel>& labels, nanoseconds slack) {
   const auto rank = [](const CutLabel& label) {
     return std::tie(label.held, label.time, label.transient, label.num_recomputed,
@@ -36,8 +34,8 @@ void keep_undominated(std::vector<CutLabel>& labels, nanoseconds slack) {
   };
   std::sort(labels.begin(), labels.end(),
             [&](const CutLabel& a, const CutLabel& b) { return rank(a) < rank(b); });
-  // Maps the time of a label to its transient. A label with a longer time is included only if its
-  // transient is lower.
+  // for each time, the transient of the label with this time; as times increase, transients
+  // decrease
   std::map<nanoseconds, Bytes> lowest;
   std::size_t kept = 0;
   for (const CutLabel& label : labels) {
@@ -51,13 +49,12 @@ void keep_undominated(std::vector<CutLabel>& labels, nanoseconds slack) {
   labels.resize(kept);
 }
 
-// Note [Cuts as a walk along the block] A cut is a walk from the block's first op to its last. Each
-// step of the walk is a piece: a region, or ops that autograd manages up to the start of the next
-// region. Several pieces may hold the same storage, but only one of them counts it: this piece pays
-// for the storage. See Note [Who pays for a storage]. A piece therefore costs less if an earlier
-// piece has paid for a storage that both hold. For this reason, two labels at one op are compared
-// only if the same storages have been paid for. Few such states exist, because few values cross any
-// op boundary of a block.
+// Note [Cuts as a walk along the block] A cut divides a block into pieces: regions, and the ops
+// between two regions, which autograd manages. Several pieces may hold the same storage, but only
+// one of them counts its bytes: see Note [Who pays for a storage]. A piece therefore costs less if
+// an earlier piece has paid for a storage of both. Two labels that end at the same op are compared
+// only if the same storages have been paid for. Few such states exist, because few values are alive
+// at any op boundary of a block.
 class CutProgram {
  public:
   CutProgram(SpanPricer& pricer, const std::vector<RegionCandidate>& candidates)
@@ -101,16 +98,16 @@ class CutProgram {
   using States = std::map<Paid, std::vector<CutLabel>>;
   struct Place {
     std::vector<int> starting;  // indices of the candidates that start here
-    // storages that are made before this place and may be held by a later piece; ascending
+    // storages that are made before this op and may be held by a later piece; ascending
     Paid open;
     States behind_region;  // labels whose last piece is a region, or that do not have a piece yet
     States behind_autograd;
   };
   using Places = std::map<int, Place>;
 
-  // Extends the labels of `states` by one piece and appends the results to `to`. The piece is a
-  // region if `num_outside` is 0. `last` maps an extended label to the member `last` of the new
-  // label.
+  // Adds one piece to every label of `states` and appends the results to `to`. `num_outside` is 0
+  // for a region, and otherwise the number of ops. `last(label)` returns the member `last` of the
+  // result.
   template <class AddPiece, class Last>
   void go_on(const States& states, const Paid& open, States& to, int num_outside,
              const AddPiece& add_piece, const Last& last) {
@@ -131,8 +128,8 @@ class CutProgram {
     }
   }
 
-  // Adds pieces that autograd manages. One such piece ends at each later place where a region may
-  // start, and one at the end of the block.
+  // Adds a piece that autograd manages, once for each possible end: every op where a region may
+  // start, and the end of the block.
   void leave_to_autograd(Places::iterator here) {
     tidy(here->second.behind_region);
     for (auto there = std::next(here); there != places_.end(); ++there) {
@@ -182,7 +179,7 @@ class CutProgram {
   const std::vector<RegionCandidate>& candidates_;
   SpanTally tally_;
   Places places_;
-  ChoiceLists<const RegionOption*> chosen_;  // the regions of every label
+  ChoiceLists<const RegionOption*> chosen_;  // the regions that each label has chosen
 };
 
 }  // namespace

@@ -17,8 +17,10 @@ struct RegionCandidate {
 };
 
 // Returns cuts of the block. A cut is a set of disjoint candidates, possibly empty, with one option
-// for each candidate. Drops a cut if a returned cut has at most the same held bytes and transient,
-// and is slower by at most `slack`. Once `stop` returns true, returns only the empty cut.
+// for each. Once `stop` returns true, returns only the empty cut.
+//
+// Drops a cut if another cut has no more held bytes and no higher transient, and is slower by at
+// most `slack`.
 std::vector<SpanOption> cut_block(SpanPricer& pricer,
                                   const std::vector<RegionCandidate>& candidates,
                                   std::chrono::nanoseconds slack,

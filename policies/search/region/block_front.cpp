@@ -14,7 +14,7 @@ bool dominates(const BlockPoint& a, const BlockPoint& b, std::chrono::nanosecond
   return a.saved <= b.saved && a.recompute <= b.recompute + slack && a.transient <= b.transient;
 }
 
-// Drops a set if a kept set is smaller and at most `slack` slower.
+// Drops a set if it is at most `slack` faster than a kept set with fewer bytes.
 void thin_sets(std::vector<SaveSet>& sets, std::chrono::nanoseconds slack) {
   std::vector<SaveSet> kept;
   for (SaveSet& set : sets) {
@@ -26,7 +26,7 @@ void thin_sets(std::vector<SaveSet>& sets, std::chrono::nanoseconds slack) {
 }
 
 // Keeps only the sets on the lower convex hull. Returns the largest time by which a dropped set is
-// faster than the kept set before it.
+// faster than the kept set that replaces it.
 std::chrono::nanoseconds keep_hull(std::vector<SaveSet>& sets) {
   const auto lies_above = [&](const SaveSet& before, const SaveSet& set, const SaveSet& after) {
     const auto slope = [](const SaveSet& from, const SaveSet& to) {
@@ -139,9 +139,8 @@ BlockFront FrontFinder::find() {
   for (const SaveSet& set : sets.sets) {
     const BlockPoint point = price(set.ops);
     highest = std::max(highest, point.transient);
-    // If on_demand runs the region as a whole, recompute also executes ops for slots that backward
-    // never demands. The dynamic program does not know which regions run as a whole, so time_gap
-    // covers the additional time.
+    // If on_demand recomputes the region as a whole, it also recomputes tensors that backward never
+    // demands. find_save_sets() does not count these tensors, so the additional time is added here.
     front.time_gap = std::max(front.time_gap, gap + point.recompute - set.recompute);
     simulated_.insert(set.ops);
     archive_.offer(point);
@@ -157,16 +156,15 @@ BlockFront FrontFinder::find() {
       front.transient_gap = highest - front.transient_bound;
     }
   }
-  // archive_ and thin_sets() may each keep a point that is slower than a dropped point by up to the
-  // slack.
+  // thin_sets() and archive_ each lose up to the slack.
   front.time_gap += 2 * limits_.time_slack;
   front.points = archive_.take();
   return front;
 }
 
-// Returns a lower bound of the transient over all save sets. The bound is the bytes that backward
-// made, plus the bytes of saved tensors that backward has demanded and not yet released. With
-// whole_region, all saved tensors count from the first demand to their release.
+// Returns a lower bound of the transient over all save sets: the bytes that backward made, plus the
+// saved tensors from their demand to their release. With whole_region, all saved tensors count from
+// the first demand on.
 Bytes FrontFinder::transient_bound() const {
   std::vector<int> holders(graph_.storages.size(), 0);
   Bytes held;
@@ -212,8 +210,8 @@ void FrontFinder::try_all(const std::vector<int>& ops) {
   }
 }
 
-// Improves the front by single changes: adds one op to a save set or drops one. Starts from every
-// point that improves the front.
+// Improves the front by single changes: saves one op more or one op less. Starts from every point
+// that improves the front.
 void FrontFinder::improve(std::vector<std::vector<int>> sets, const std::vector<int>& ops) {
   const std::size_t most = simulated_.size() + limits_.max_simulations;
   for (std::size_t next = 0; next < sets.size(); ++next) {

@@ -25,12 +25,11 @@ struct BlockPoint {
   Bytes demanded;                        // RegionSimulation::demanded_peak
 };
 
-// Note [Exactness of a block front] Saved bytes and recompute time are exact, because op
-// times add up and all save sets are covered. The transient is a maximum over the whole replay, so
-// no recursion over ops computes it. It is exact if all save sets were tried. It is also exact if
-// every point reaches the lower bound over all save sets, which is usual with whole_region.
-// Otherwise, points are improved by single changes until no change helps. transient_gap then bounds
-// what may have been missed.
+// Note [Exactness of a block front] Saved bytes and recompute time are sums over ops, so the search
+// for save sets computes them exactly. The transient is a maximum over the whole replay, so it
+// needs a simulation of each save set. The front is exact if all save sets were simulated, or if
+// every point has the lowest possible transient, which is usual with whole_region. Otherwise single
+// changes improve the points, and transient_gap bounds what may have been missed.
 struct BlockFront {
   std::vector<BlockPoint> points;  // sorted by saved bytes, then by recompute time
   Bytes transient_bound;           // lower bound of the transient over all save sets
@@ -47,16 +46,14 @@ struct BlockFrontLimits {
   // if a region has more savable ops than this, not all save sets are tried
   std::size_t max_tried_ops = 10;
   std::size_t max_simulations = 1'000;  // maximum number of simulations for single changes
-  // If true, uses only save sets on the convex hull of saved bytes and recompute time. time_gap
-  // covers the time that the other sets might save.
+  // If true, uses only save sets on the convex hull of saved bytes and recompute time.
   bool hull_only = false;
-  // Drops a point if a point with fewer bytes is slower by less than this time. time_gap covers the
-  // loss.
+  // Drops a point if it is faster by less than this time than a point with fewer bytes. time_gap
+  // includes the loss.
   std::chrono::nanoseconds time_slack{};
 };
 
-// Points of a region under one schedule, keyed by the saved ops, so that no save set is simulated
-// twice. The points do not depend on which storages are free to keep.
+// Simulated points of a region under one schedule, keyed by the saved ops.
 using SimulatedSets = std::map<std::vector<int>, BlockPoint>;
 
 // Finds the useful save sets of a region. If `known` is given, uses its points and adds new ones.
@@ -66,8 +63,8 @@ BlockFront find_block_front(const RegionGraph& graph, const SaveSetCosts& costs,
 // Returns the region's ops with the treatments of a save set.
 std::vector<PlannedOp> ops_saving(const RegionGraph& graph, const std::vector<int>& saves);
 
-// A region under a save set: its type as in a plan, including the order for on_demand, and its
-// simulation. The ops of the type have no names yet. `least` is the same as in choose_order().
+// A region that saves a given set of ops: its type, and its simulation. The ops of the type have no
+// names yet. `least` is the same as in choose_order().
 struct PlayedSaves {
   RegionType type;
   RegionSimulation simulation;

@@ -87,8 +87,7 @@ class BlockOptionFinder {
     const auto first = times.begin() + block.range.first.index;
     const nanoseconds time =
         std::accumulate(first, times.begin() + block.range.end.index, nanoseconds{});
-    // The slack is divided equally among three uses: the save sets of a region, their transients,
-    // and the regions of a cut.
+    // the slack is used three times: for save sets, for their transients, and for cuts
     slack_ = nanoseconds(
         static_cast<std::int64_t>(static_cast<double>(time.count()) * space_.resolution_ratio / 3));
   }
@@ -121,9 +120,9 @@ class BlockOptionFinder {
   }
 
  private:
-  // Returns the options of a region. If a later piece of the block holds a storage of the region
-  // too, keeping this storage is free; see Note [Who pays for a storage]. The later pieces are not
-  // known yet. This function therefore computes a front for every set of values that may be free.
+  // Returns the options of a region. Keeping a storage is free if a later piece of the block holds
+  // it too; see Note [Who pays for a storage]. Later pieces are not known yet, so this function
+  // computes a front for every set of storages that may be free.
   RegionCandidate candidate(LocalRange range) {
     RegionCandidate found{range, {}};
     SaveSetCosts costs = pricer_.costs(range);
@@ -158,8 +157,8 @@ class BlockOptionFinder {
            std::none_of(ops.begin(), ops.end(), [](const RegionOp& op) { return op.side_effect; });
   }
 
-  // Returns for each op of the range whether both this op and a later op of the range draw random
-  // numbers. See Note [A kept draw shifts later draws].
+  // Returns the ops of the range that draw random numbers, except the last one. See Note [A kept
+  // draw shifts later draws].
   std::vector<bool> draws_before_others(LocalRange range) const {
     std::vector<bool> draws(static_cast<std::size_t>(range.end - range.first));
     bool is_last = true;
@@ -201,8 +200,8 @@ class BlockOptionFinder {
     return limits;
   }
 
-  // Adds an option unless the list already contains it. `none` and `full` are therefore always in
-  // the list, even if the search for options dropped them.
+  // Adds an option unless the list already contains it. This guarantees that `none` and `full` are
+  // in the list.
   void add_end(std::vector<SpanOption>& options, std::vector<RegionSaves> regions) {
     if (std::any_of(options.begin(), options.end(),
                     [&](const SpanOption& option) { return option.regions == regions; })) {
@@ -212,9 +211,9 @@ class BlockOptionFinder {
     options.push_back({figures, std::move(regions)});
   }
 
-  // Returns the largest sum of time gaps over the regions of a cut.
+  // Returns the largest sum of time gaps over the regions of any cut.
   nanoseconds largest_time_gap() const {
-    // the largest sum so far, keyed by the op where the last region ends; ascending
+    // the largest sum so far, by the op where the cut's last region ends
     std::map<int, nanoseconds> largest = {{0, {}}};
     for (const auto& [end, gaps] : time_gaps_) {
       nanoseconds most = largest.rbegin()->second;
@@ -233,7 +232,7 @@ class BlockOptionFinder {
   SpanPricer pricer_;
   OpId first_op_;
   std::vector<LocalRange> runs_;
-  // maps the end of a region to pairs of the region's first op and its time gap
+  // by the end of a region: the region's first op and its time gap
   std::map<int, std::vector<std::pair<int, nanoseconds>>> time_gaps_;
   nanoseconds slack_{};
   Bytes transient_gap_;

@@ -11,7 +11,7 @@ namespace rematch {
 
 struct BlockOptions {
   std::vector<SpanOption> options;
-  // options that make the block one region, without dominated options
+  // undominated options that make the block one region
   std::vector<SpanOption> as_one_region;
   // Options that make the block one region. Includes options that are dominated by leaving the
   // block to autograd.

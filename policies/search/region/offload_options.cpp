@@ -12,7 +12,7 @@ namespace {
 // The inputs and ops of a region that may be moved to the host.
 struct CanLeave {
   std::vector<RegionInput> inputs;
-  std::vector<bool> ops;  // indexed by op: whether its results, if kept, may be offloaded
+  std::vector<bool> ops;  // indexed by op: whether a kept result of the op may be offloaded
 };
 
 class OffloadOptions {
@@ -27,7 +27,7 @@ class OffloadOptions {
 
   std::vector<SpanOption> run(const std::vector<std::vector<int>>& save_sets) {
     std::vector<SpanOption> options;
-    // Backward demands nothing from the region, so offloading gains nothing.
+    // backward needs no tensor of the region, so there is nothing to offload
     if (!has_live_slot(pricer_.graph(pricer_.whole()))) return options;
     const CanLeave can_leave = leave_everywhere();
     for (const std::vector<int>& saves : save_sets) {

@@ -9,17 +9,15 @@
 
 namespace rematch {
 
-// Makes options for adjacent spans of `kinds`. The options apply wherever spans of these kinds
-// follow each other in the trace; span `first` is one such place. Tries each save set up to three
-// times: with its inputs offloaded, with everything that it keeps offloaded, and with both.
-// Offloads only values that no other span holds on the device under any option. Requires
-// SearchSpace::offload.
+// Makes options that offload, for adjacent spans of `kinds`. Span `first` is the first of such
+// spans in the trace. Offloads the inputs of the region, the results that it keeps, or both, but
+// only values that no other span may hold on the device. Requires SearchSpace::offload.
 std::vector<SpanOption> offload_options(const SearchedTrace& searched, int first,
                                         const std::vector<int>& kinds,
                                         const std::vector<std::vector<int>>& save_sets);
 
-// For each value that `picked` offloads, changes the treatment in `type` from save to offload. The
-// ops of `type` must have their names.
+// Changes the treatment of each offloaded op from save to offload, and sets stored_inputs. The ops
+// of `type` must have their names.
 void set_offloads(const RegionSaves& picked, RegionType& type);
 
 }  // namespace rematch

@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Returns whether `value` is held if the op that makes it is saved. Must agree with kept_values().
+// Returns whether saving the op that makes `value` keeps the value. Must agree with kept_values().
 bool can_be_kept(const RegionGraph& graph, int value) {
   const RegionValue& described = graph.values[value];
   if (described.constant || !described.producer.has_value()) return false;
@@ -27,7 +27,7 @@ class Prices {
   Prices(const RegionGraph& graph, const std::vector<bool>& free_storages)
       : graph_(graph), free_(free_storages) {}
 
-  // Returns the bytes held if the op keeps every output that can be kept. Counts each storage once.
+  // Returns the bytes that are held if the op is saved.
   Bytes of_op(int op) const {
     std::vector<int> storages;
     for (int output : graph_.ops[op].outputs) {
@@ -61,8 +61,8 @@ class Prices {
   const std::vector<bool>& free_;
 };
 
-// Returns the time of an op. If it starts a collective, adds the time of the waits that complete
-// the collective, from `first_wait` on, because these waits run again too.
+// Returns the time of an op. For an op that starts a collective, adds the time of its waits from op
+// `first_wait` on, because these waits run again too.
 std::int64_t time_with_waits(const RegionGraph& graph, const SaveSetCosts& costs, int op,
                              int first_wait) {
   std::int64_t time = costs.op_times[op].count();
@@ -72,11 +72,11 @@ std::int64_t time_with_waits(const RegionGraph& graph, const SaveSetCosts& costs
   return time;
 }
 
-// A partial save set: its cost so far, and the op that it saved last.
+// A choice of saved ops among the ops that have been decided so far.
 struct SaveLabel {
   std::int64_t bytes = 0;
   std::int64_t time_ns = 0;
-  OptionalIndex last;  // index into the choice lists of saved ops
+  OptionalIndex last;  // index into the program's saved_ops_
 };
 
 void keep_undominated(std::vector<SaveLabel>& labels) {
@@ -103,12 +103,11 @@ SaveSets to_sets(const std::vector<SaveLabel>& labels, const ChoiceLists<int>& s
   return result;
 }
 
-// Note [Why closure costs need a frontier] On demand, recompute runs an op if the op is not kept
-// and its result is wanted: backward or another op that recompute runs reads it. The cost of a save
-// set is therefore not a sum over its ops. The program decides for one op after another, from the
-// last to the first, whether to save it. The decisions so far affect earlier ops only through the
-// set of ops whose results are wanted. Two labels are therefore compared only if this set is the
-// same. Few such states exist, because few values cross any cut of a block.
+// Note [Why closure costs need a frontier] On demand, recompute runs an op that is not kept if
+// backward or another recomputed op needs its result. The cost of a save set is therefore not a sum
+// over its ops. The program decides from the last op to the first whether to save the op. Two
+// labels are compared only if the same earlier results are needed. Few such states exist, because
+// few values are alive at any op boundary of a block.
 class ClosureProgram {
  public:
   ClosureProgram(const RegionGraph& graph, const SaveSetCosts& costs, std::size_t max_labels)
@@ -126,8 +125,7 @@ class ClosureProgram {
   }
 
  private:
-  // Each op has two bits: whether something needs the op's outputs, and whether the op must run
-  // under every choice.
+  // Two bits for each op: whether its outputs are needed, and whether it must run in any case.
   using State = std::vector<std::uint64_t>;
   static constexpr int kOpsPerWord = 32;
   static constexpr std::uint64_t kWanted = 1;
@@ -160,7 +158,7 @@ class ClosureProgram {
         continue;
       }
       if (how == kWanted) append(next[rest], saved(labels, op, price));
-      // saving the op costs nothing, so no other choice is better
+      // saving is free, so recomputing the op cannot be better
       if (how == kWanted && price == 0) continue;
       for (const RegionUse& read : graph_.ops[op].reads) need(read, rest);
       const std::int64_t time = time_with_waits(graph_, costs_, op, 0);
@@ -211,8 +209,8 @@ class ClosureProgram {
   std::int64_t gap_ = 0;
 };
 
-// Finds save sets for a whole-region recompute. This recompute runs every op below the stop, except
-// the ops whose results are kept. The times of the ops therefore add up.
+// Finds save sets for a whole-region recompute. It runs every op before op `stop` whose results are
+// not kept, so the time of a save set is a sum over ops.
 class PrefixProgram {
  public:
   PrefixProgram(const RegionGraph& graph, const SaveSetCosts& costs, std::size_t max_labels)
@@ -274,8 +272,8 @@ bool is_sparable(const RegionGraph& graph, int op) {
   return some;
 }
 
-// Returns the ops that recompute may run. These are all ops below the stop, or all ops that
-// demanded slots depend on.
+// Returns the ops that recompute may run: all ops before op `stop`, or all ops on which demanded
+// slots depend.
 std::vector<bool> may_run(const RegionGraph& graph, const SaveSetCosts& costs) {
   const std::vector<int> demanded = demanded_slots(graph);
   if (costs.schedule == Schedule::kWholeRegion) {

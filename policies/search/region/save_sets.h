@@ -19,7 +19,7 @@ struct SaveSetCosts {
   // Local storages that something else holds from forward to backward, so that keeping them is
   // free. Empty: no storage is free.
   std::vector<bool> free_storages;
-  // Local ops whose result must not be kept. Empty: every result may be kept.
+  // Local ops whose results must not be kept. Empty: every result may be kept.
   std::vector<bool> never_saved;
 };
 
@@ -46,8 +46,7 @@ inline constexpr std::size_t kMaxSaveSetLabels = 20'000;
 SaveSets find_save_sets(const RegionGraph& graph, const SaveSetCosts& costs,
                         std::size_t max_labels = kMaxSaveSetLabels);
 
-// Returns the slots that backward demands and whose values the region made. Recompute must provide
-// these values.
+// Returns the slots (saved tensors) that backward demands and that recompute must provide.
 std::vector<int> demanded_slots(const RegionGraph& graph);
 
 }  // namespace rematch

@@ -36,10 +36,9 @@ class OptionMaker {
 
  private:
   // Returns the maximum number of blocks in a segment. In a model of L blocks, segments of k blocks
-  // hold L / k inputs and recompute k blocks at once. If an input had as many bytes as the
-  // recomputed values of a block, k = sqrt(L) would give the lowest peak. An input is smaller, so
-  // the best k is smaller. The limit of 2 sqrt(L) leaves room for blocks that keep some values, for
-  // which the best k is larger.
+  // hold L / k inputs and recompute k blocks at once. The best k is below sqrt(L), because an input
+  // is smaller than a block's recomputed values. If blocks keep values, the best k is larger, so
+  // the limit is 2 sqrt(L).
   int most_in_segment() const {
     if (space_.most_in_segment) return *space_.most_in_segment;
     // Longer segments would take more time than all other parts of the search.
@@ -70,7 +69,7 @@ class OptionMaker {
 
   void add_offloads(int span, BlockOptions& block) {
     SpanPricer pricer(searched_, span, 1);
-    // backward needs no tensor of this region, so nothing refers to the region
+    // backward needs no tensor of the block, so a region in this block has no effect
     if (!has_live_slot(pricer.graph(pricer.whole()))) {
       std::erase_if(block.options, [](const SpanOption& each) { return !each.regions.empty(); });
       return;
@@ -85,9 +84,8 @@ class OptionMaker {
     block.options.insert(block.options.end(), more.begin(), more.end());
   }
 
-  // Returns the save sets that may be offloaded. If there are too many, returns only the sets on
-  // the convex hull. If the hull has too many sets, returns an even selection that includes both
-  // ends of the hull.
+  // Returns the save sets that may be offloaded. If there are too many, returns an even selection
+  // of the sets on the convex hull.
   std::vector<std::vector<int>> offloaded_sets(const std::vector<RegionOption>& whole) const {
     std::vector<LayerOption> figures;
     for (const RegionOption& region : whole) {
@@ -114,9 +112,8 @@ class OptionMaker {
     return kept;
   }
 
-  // Returns the largest time lost by replacing an option of `all` with the kept option that
-  // dominates it in bytes. Both lists contain the options with the smallest held bytes and the
-  // smallest transient.
+  // Returns the largest time lost by replacing an option of `all` with a kept option of no more
+  // held bytes and no higher transient.
   static nanoseconds gap_of_kept(const std::vector<SpanOption>& all,
                                  const std::vector<SpanOption>& kept) {
     nanoseconds gap{};
@@ -145,14 +142,13 @@ class OptionMaker {
     return saves;
   }
 
-  // Adds the options for segments of adjacent blocks. Makes the options once for each sequence of
-  // span kinds.
+  // Adds the options for segments of adjacent blocks, once for each sequence of span kinds.
   void add_segment(int first, int size) {
     if (first + size > static_cast<int>(map_.spans.size())) return;
     std::vector<int> kinds;
     for (int i = first; i < first + size; ++i) {
-      // A region ends the first time that its last scope closes, even if another run of the block
-      // closes the scope. Repeated blocks are therefore not in segments.
+      // A region ends when its last scope closes for the first time. In a block that runs several
+      // times, this may be the wrong run.
       if (!map_.spans[i].is_block() || map_.spans[i].is_repeated) return;
       kinds.push_back(map_.spans[i].kind);
     }

@@ -11,16 +11,16 @@
 
 namespace rematch {
 
-// An option for a span: its figures for layer mixing, and its regions, from which a plan is made.
+// An option for a span: its figures for layer mixing, and its regions for the plan.
 struct SpanOption {
   LayerOption figures;
   // empty: the span has no region, so autograd keeps all its saved tensors
   std::vector<RegionSaves> regions;
 };
 
-// Bounds how much better an omitted option can be. An omitted option is a way to run a block that
-// is not in the list. For each omitted option, the list has an option that holds no more bytes. The
-// listed option is slower by at most `time`, and its transient is larger by at most `transient`.
+// Bounds how much better an omitted option can be. For each omitted option, the list has an option
+// that holds no more bytes, is slower by at most `time`, and has a transient higher by at most
+// `transient`.
 struct OptionGap {
   std::chrono::nanoseconds time{};
   Bytes transient;
@@ -28,8 +28,7 @@ struct OptionGap {
 
 struct SpanOptions {
   std::vector<std::vector<SpanOption>> lists;  // indexed by kind
-  // The optimality gap of each kind. It covers all save sets of all cuts, but not segments: see
-  // README.md.
+  // The gap of each kind. Ignores omitted segments: see README.md.
   std::vector<OptionGap> gaps;
 };
 
@@ -37,9 +36,8 @@ SpanOptions make_options(const SearchedTrace& searched);
 
 // Returns the options as a problem of layer mixing, without any approximation.
 MixProblem mix_problem(const SpanMap& map, const SpanOptions& options);
-// Returns a problem of layer mixing in which each option is improved by its gap. For every way to
-// run a block, cut or not, the problem then has an option that is at least as good. No plan is
-// therefore better than the best mix of these options.
+// Returns a problem of layer mixing in which each option is improved by its gap. The best mix of
+// these options is therefore at least as good as every plan without segments.
 MixProblem relaxed_mix_problem(const SpanMap& map, const SpanOptions& options);
 
 }  // namespace rematch

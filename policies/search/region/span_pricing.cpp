@@ -36,9 +36,9 @@ SaveSetCosts SpanPricer::costs(LocalRange range) {
 
 namespace {
 
-// Returns the peak of a piece that autograd manages. Autograd holds each saved tensor until its
-// release. Only `counted` storages change the held bytes. `start` is the number of bytes held when
-// backward of the piece begins.
+// Returns the peak during backward of a piece that autograd manages. `counted` marks the storages
+// whose release lowers the held bytes. `start` is the number of bytes held when backward of the
+// piece begins.
 Bytes peak_of_unmanaged(const RegionGraph& graph, const std::vector<bool>& counted, Bytes start) {
   std::vector<int> holders(graph.storages.size(), 0);
   std::vector<bool> alive;
@@ -128,9 +128,8 @@ LayerOption SpanPricer::price(const std::vector<RegionSaves>& regions) {
   option.held = option.transient = option.transient_beside = tally.shared().held;
   const auto add = [&](const PieceFigures& piece) {
     option.transient = std::max(option.transient, option.held + piece.transient);
-    // The first demand for a tensor of this span's first region brings back the offloaded values of
-    // the previous layer. These values are therefore on the device during backward of this region
-    // and of the pieces before it.
+    // The first demand in this span's first region brings back the offloaded values of the previous
+    // layer. They are on the device during backward of this region and of earlier pieces.
     if (option.passes_on) {
       option.transient_beside = std::max(option.transient_beside, option.held + piece.demanded);
     }
@@ -144,7 +143,7 @@ LayerOption SpanPricer::price(const std::vector<RegionSaves>& regions) {
   for (const RegionSaves& region : regions) {
     add_unmanaged(region.range.first);
     done = region.range.end;
-    // backward needs no tensor of this region, so nothing refers to the region after forward
+    // backward needs no tensor of this region, so the region holds nothing
     if (!has_live_slot(graph(region.range))) continue;
     const SaveSetCosts priced = costs(region.range);
     const BlockPoint point = price_save_set(graph(region.range), priced, region.saves);

@@ -2,8 +2,7 @@
 // regions in the spans. The bytes equal the step simulator's bytes.
 //
 // The spans are divided into pieces: regions, and the ops between two regions. Several pieces may
-// hold the same storage, but only one of them counts it. This piece is said to pay for the storage.
-// See Note [Who pays for a storage].
+// hold the same storage, but only one of them counts its bytes: see Note [Who pays for a storage].
 #pragma once
 
 #include <map>
@@ -21,8 +20,7 @@ namespace rematch {
 struct RegionSaves {
   LocalRange range;
   std::vector<int> saves;
-  // The part of `saves` that is offloaded, as local indices of the region. SpanPricer ignores this
-  // list and treats all of `saves` as saved.
+  // The ops of `saves` whose results are offloaded, as local indices. SpanPricer ignores this list.
   std::vector<int> offloaded = {};
   std::vector<RegionInput> offload_inputs = {};
   bool operator==(const RegionSaves&) const = default;
@@ -54,7 +52,7 @@ class SpanPricer {
   // `regions` must be disjoint and in forward order. Autograd manages the ops outside them.
   LayerOption price(const std::vector<RegionSaves>& regions);
 
-  // The next three functions serve the search for save sets of a region.
+  // graph(), costs() and option_of() serve the search for save sets.
   const RegionGraph& graph(LocalRange range) { return piece(range).graph; }
   SaveSetCosts costs(LocalRange range);
   RegionOption option_of(LocalRange range, const BlockPoint& point);
@@ -68,7 +66,8 @@ class SpanPricer {
   friend class SpanTally;
   struct Piece {
     RegionGraph graph;
-    // most bytes that backward allocates between backward of the next piece and of this piece
+    // most bytes that backward has allocated at any time between backward of the next piece and
+    // backward of this piece
     Bytes born_before;
   };
 
@@ -87,17 +86,21 @@ class SpanPricer {
   std::map<std::pair<int, int>, Piece> pieces_;
 };
 
-// Note [Who pays for a storage] Within the spans, the piece that releases a storage last pays for
-// it. This is the first piece in forward order that holds the storage, so pieces are added in
-// forward order. When a later piece runs backward, the storage is held anyway.
+// Note [Who pays for a storage] Of all pieces that hold a storage, only the first in forward order
+// counts its bytes, because backward releases the storage there last. Pieces are therefore added in
+// forward order.
+//
+// A later span may count the storage too: see SpanMap::owner. The storage is then part of that
+// span's held bytes. A piece of an earlier span releases the storage later, so it counts the
+// storage in its transient, but not in its held bytes.
 //
 // A later span may own a storage that a piece holds too: see SpanMap::owner. The owner counts the
 // storage in its held bytes. The piece releases the storage later than the owner, so the piece
 // counts the storage in its transient, but not in its held bytes.
 class SpanTally {
  public:
-  // Pays for the storages that these spans own and that several spans read: see SpanMap::is_shared.
-  // No piece pays for them again. The pricer must outlive the tally.
+  // Counts the storages that these spans own and that several spans read: see SpanMap::is_shared.
+  // No piece counts them again. The pricer must outlive the tally.
   explicit SpanTally(SpanPricer& pricer);
 
   const PieceFigures& shared() const { return shared_; }
@@ -111,8 +114,8 @@ class SpanTally {
   void set_paid(std::vector<StorageId> paid) { paid_ = std::move(paid); }
 
  private:
-  // Pays for the storage, unless it is already paid for, an earlier span owns it, or it is alive
-  // for the whole step. Returns whether this call has paid.
+  // Counts the storage, unless it is already counted, an earlier span owns it, or it is alive for
+  // the whole step. Returns whether this call has counted it.
   bool hold(StorageId storage);
 
   SpanPricer* pricer_;

@@ -42,7 +42,7 @@ std::vector<Span> cut(const Trace& trace, Repeats repeats) {
   return spans;
 }
 
-// Returns whether the span that made the storage also reads or saves it, and may therefore hold it.
+// Returns whether the span may hold the storage, because it reads or saves the storage.
 bool is_used(const RegionGraph& graph, StorageId id) {
   const auto is_of = [&](const RegionUse& use) {
     return graph.storage_ids[graph.values[use.value].storage] == id;
@@ -90,9 +90,8 @@ void find_owners(const Trace& trace, const std::vector<RegionGraph>& graphs, Spa
   }
 }
 
-// Returns the bytes by which most_born_before() exceeds the bytes at the start of the span's
-// backward. Two spans with the same ops may have different values, because different spans run
-// after them.
+// Returns the bytes by which most_born_before() exceeds the bytes when backward of the span starts.
+// The value also depends on the spans that run after this span.
 Bytes excess_born_before(const Trace& trace, const RegionGraph& graph) {
   return std::max(most_born_before(trace, graph) - graph.other_bytes_before, Bytes{});
 }
@@ -150,8 +149,8 @@ class KindFinder {
         .substr(trace_.scopes[*span.scope].path.size());
   }
 
-  // Compares the span that owns the storage with the span `span`: earlier, equal or later. Returns
-  // nullopt if the storage has no owner.
+  // Returns whether the span that owns the storage is `span`, an earlier span, or a later span.
+  // Returns nullopt if the storage has no owner.
   std::optional<std::strong_ordering> owner_from(std::size_t span, std::size_t storage) const {
     const OptionalIndex owner = map_.owner[graphs_[span].storage_ids[storage]];
     if (!owner.has_value()) return std::nullopt;

@@ -1,6 +1,5 @@
-// Defines how the search sees a trace: as a row of spans. A span is a block or the part between two
-// blocks. Each span has a kind, and spans of the same kind have the same options. This header also
-// defines the search space.
+// Divides a trace into spans for the search. A span is a block, or the ops between two blocks.
+// Spans of the same kind have the same options. This header also defines the search space.
 #pragma once
 
 #include <chrono>
@@ -47,36 +46,35 @@ struct SpanMap {
   TraceIndex index;
   std::vector<Span> spans;         // spans in forward order; together they cover all ops
   std::vector<int> first_of_kind;  // indexed by kind: the first span of this kind
-  // The span that is charged for a storage if the storage is held. It is the first span that reads
-  // the storage. Exception: if a span between blocks made the storage and several spans read it,
-  // the span that made it is charged. Absent for storages that are alive for the whole step.
+  // The span that counts a storage's bytes: the first span that reads the storage from outside, or
+  // the span that made it if there is no such span. Exception: if a span between blocks made the
+  // storage and several spans read it, the span that made it counts it. Absent for storages that
+  // are alive for the whole step.
   IdTable<StorageId, OptionalIndex> owner;
-  // true: several spans read the storage, so its maker always holds it
+  // True if the owner made the storage and several spans read it. The owner then always holds it.
   IdTable<StorageId, bool> is_shared;
-  // True if only the owner ever holds the storage from forward to backward, under all options.
+  // true: no option of any other span holds the storage from forward to backward
   IdTable<StorageId, bool> is_alone;
-  Bytes most_born;  // most bytes that backward holds at any one time
+  Bytes most_born;  // most bytes that backward has allocated at any one time
 };
 
 // Returns, by path, how often each scope opens. Includes only scopes that contain ops. A path that
 // opens several times is ambiguous.
 std::map<std::string_view, int> times_opened(const Trace& trace);
 
-// The rule for a block that runs several times in a step. kAreBlocks: each run is a separate block,
-// as in plans. kNoBlocks: the runs are not blocks. Used for plans of torch.utils.checkpoint, which
-// treats all runs of a module alike, whereas the search would choose for each run separately.
+// How to treat a block that runs several times in a step. kAreBlocks: each run is a block.
+// kNoBlocks: no run is a block, because torch.utils.checkpoint treats all runs of a module alike.
 enum class Repeats : std::uint8_t { kAreBlocks, kNoBlocks };
 
-// Whether spans may offload what they hold. With kAllowed, two spans have the same kind only if
-// they can offload the same storages.
+// Whether spans may offload values. With kAllowed, two spans have the same kind only if they can
+// offload the same storages.
 enum class Offloading : std::uint8_t { kNever, kAllowed };
 
 SpanMap make_spans(const Trace& trace, const OpTimes& times, Repeats repeats = Repeats::kAreBlocks,
                    Offloading offloading = Offloading::kNever);
 
-// Considers the ops of backward that run after the last event of other packs and before the first
-// event of the graph's packs. Returns the most bytes that backward has allocated at one of these
-// ops.
+// Returns the most bytes that backward has allocated just before it reaches the graph: after the
+// last event of other packs, and before the first event of the graph's packs.
 Bytes most_born_before(const Trace& trace, const RegionGraph& graph);
 
 // kAll: all options; kHull: only options on the convex hull
@@ -88,16 +86,16 @@ struct SearchSpace {
   int world = 1;     // above 1: the trace is of a whole model, and sharding.h shards it
   bool cuts = true;  // true: a block may be cut into several regions at scope boundaries
   // If true, allows only plans that torch.utils.checkpoint can run on modules (policies/export).
-  // Each region is then one scope, and no region keeps a random draw before a draw that it repeats.
+  // Each region is then a single scope.
   bool whole_modules = false;
   // The maximum number of blocks in one region. Absent: 2 sqrt(all blocks), or 4 with kHull.
   std::optional<int> most_in_segment;
   Reach reach = Reach::kAll;
-  // Drops an option of a block if an option with fewer bytes is only slightly slower: by at most
-  // this share of the time to recompute the block. 0 keeps all options.
+  // Drops an option of a block if another option has fewer bytes and is slower by at most this
+  // share of the time to recompute the block. 0 keeps all options.
   double resolution_ratio = 0.005;
-  // The link to the host over which blocks and segments may offload what they hold. Absent: nothing
-  // is offloaded. See Note [What hides a copy].
+  // The link over which blocks and segments may offload values to the host. Absent: nothing is
+  // offloaded. See Note [What hides a copy].
   std::optional<HostLink> offload;
   // The maximum number of a block's save sets that may be offloaded.
   std::size_t most_offloaded_sets = 4;
@@ -110,7 +108,7 @@ struct SearchSpace {
   std::function<void(int layers_done, int num_layers)> on_layer;
 };
 
-// The inputs from which the options of spans are made. They must outlive all objects that use them.
+// The input of make_options(). All members must outlive every object that uses them.
 struct SearchedTrace {
   const Trace& trace;
   const SpanMap& map;

@@ -9,9 +9,9 @@
 
 namespace rematch {
 
-// Keeps every second label and the last one, so that for each dropped label a label of smaller size
-// stays. `labels` must be sorted by ascending size, with descending `time` in nanoseconds. Returns
-// the largest time lost.
+// Keeps every second label and the last one. `labels` must be sorted by ascending size, with
+// descending `time` in nanoseconds. Returns the largest time lost by replacing a dropped label with
+// the smaller label before it.
 template <class Label>
 std::int64_t thin(std::vector<Label>& labels, std::int64_t Label::*time) {
   std::int64_t gap = 0;

@@ -15,7 +15,8 @@
 
 namespace rematch {
 
-// Two groups of adjacent layers, each with its own rule. Peak and time are sums over the layers.
+// A plan of the simple form: one rule for the first layers, and another rule for the remaining
+// layers.
 struct SimpleMix {
   Bytes peak;
   std::chrono::nanoseconds time{};
@@ -28,15 +29,13 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// The maximum number of rules that are combined in pairs. In a pair, the first rule applies to the
-// layers before some layer, and the second rule to the remaining layers. Every two rules are tried
-// with every such layer.
+// The maximum number of rules that are combined with each other. Every pair of rules is tried with
+// every layer at which the second rule may begin.
 constexpr std::size_t kMaxPaired = 64;
 
 PlanePoint sums_on_plane(const SimpleMix& mix) { return {mix.peak.count, mix.time.count()}; }
 
-// Gives equal layers the mean of their times. Each layer was measured separately, but one rule
-// applies to all of them.
+// Replaces the times of equal layers by their mean, because one rule applies to all of them.
 OpTimes mean_times(const Trace& trace, const OpTimes& times) {
   // Keyed by the names of the ops of a block.
   std::map<std::vector<std::string_view>, std::vector<OpId>> starts;
@@ -84,8 +83,8 @@ struct SimpleSearch::Plans {
     return found->second;
   }
 
-  // Numbers the modules that blocks run, in the order of their first runs. Returns the module of
-  // each span. A rule applies to a module, so the rule governs all runs of the module in a step.
+  // Numbers the modules that blocks run, in the order in which they first run. Returns the module
+  // of each span. All runs of a module have the same number and thus the same rule.
   static std::vector<OptionalIndex> modules_of(const Trace& trace, const SpanMap& map) {
     std::map<std::string_view, int> known;
     std::vector<OptionalIndex> modules;
@@ -111,7 +110,7 @@ struct SimpleSearch::Plans {
     return static_cast<int>(most);
   }
 
-  // Returns the option of each span. A span between blocks has only one option.
+  // Returns the option of each span. Option 0 is the only option of a span between blocks.
   std::vector<int> choices(const SimpleMix& mix) const {
     std::vector<int> chosen;
     for (const OptionalIndex module : modules) {
@@ -124,7 +123,7 @@ struct SimpleSearch::Plans {
 
   SimpleMix weighed(SimpleMix mix) const {
     const std::vector<int> chosen = choices(mix);
-    // peak_of_mix() returns a value, because no rule offloads
+    // peak_of_mix() returns nullopt only if a rule offloads, and no rule does
     mix.peak = peak_of_mix(problem, chosen).value();
     mix.time = {};
     for (std::size_t i = 0; i < chosen.size(); ++i) {
@@ -172,7 +171,7 @@ struct SimpleSearch::Plans {
   PlanBuilder builder;
   std::vector<SimpleMix> mixes;
   std::vector<SimpleMix> uniform;  // every rule applied to all layers; sorted by ascending time
-  // keyed by first rule, second rule and number of layers under the first
+  // keyed by first rule, second rule and number of modules under the first rule
   std::map<std::tuple<int, int, int>, FrontPoint> judged;
 };
 
@@ -183,9 +182,8 @@ SimpleSearch::SimpleSearch(const Trace& trace, const Profile& profile, const Sea
 
 SimpleSearch::~SimpleSearch() = default;
 
-// The estimated peak of a mix omits costs that only a simulation of the whole step shows. A mix
-// below the limit may therefore exceed the limit, and a mix above the limit may fit. Few mixes have
-// one rule for all layers, so all of these are simulated.
+// The peak of a mix is an estimate, so a mix below the limit may exceed it, and a mix above it may
+// fit. The few mixes with the same rule for all layers are all simulated.
 std::optional<FrontPoint> SimpleSearch::fastest_within(Bytes peak) {
   constexpr int kMaxTried = 64;
   const std::vector<SimpleMix>& mixes = plans_->mixes;

@@ -1,7 +1,7 @@
-// Finds the best plan of a simple form, which people can read. In such a plan, whole blocks or
-// modules of a block are regions. One save list applies to all layers, or one list applies to the
-// first layers and another list to the remaining layers. The lists contain no views and no casts.
-// The search of front.h finds better plans.
+// Finds the best plan of a simple form, which people can read. Whole blocks, or modules of a block,
+// are regions. All layers have the same save list, or the first layers have one list and the
+// remaining layers another. Save lists name no views and no casts. The search of front.h finds
+// better plans.
 #pragma once
 
 #include <chrono>
@@ -29,7 +29,7 @@ class SimpleSearch {
   std::optional<FrontPoint> fastest_within(Bytes peak);
   FrontPoint lowest();
   // Returns the plan with the lowest peak among plans of at most this step time. Returns nullopt
-  // only if `step_time` is below the time of keeping everything.
+  // only if a step that keeps everything takes longer.
   std::optional<FrontPoint> lowest_within(std::chrono::nanoseconds step_time);
 
  private:

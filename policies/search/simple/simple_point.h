@@ -17,10 +17,10 @@ namespace rematch {
 // memory is known.
 std::optional<Bytes> limit_of(const FrontRecord& record);
 
-// Finds the best plan of a simple form. The best plan is the plan with the lowest peak within the
-// record's largest slowdown, else the fastest plan within limit_of(), else the fastest plan within
-// the peak of the knee. If no plan fits, returns the plan with the lowest peak. `exact` is the
-// search that made the record's front. Returns nullopt if the search was interrupted.
+// Finds the best plan of a simple form within the record's limit. With a largest slowdown, the best
+// plan has the lowest peak. Otherwise it is the fastest plan within limit_of() or, without a limit,
+// within the peak of the front's knee. If no plan fits, returns the plan with the lowest peak.
+// `exact` is the search that made the record's front. Returns nullopt if the search was stopped.
 std::optional<SimplePoint> find_simple(const Trace& trace, const Profile& profile,
                                        const SearchSpace& space, const FrontRecord& record,
                                        FrontSearch& exact);

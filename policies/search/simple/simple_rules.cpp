@@ -34,7 +34,7 @@ struct RuleFigures {
   std::vector<SpanOption> by_kind;
 };
 
-// Returns whether, for every kind of block, no figure of `a` is worse than the same figure of `b`.
+// Returns whether `a` has no worse figures than `b` in every kind of block.
 bool is_no_worse(const RuleFigures& a, const RuleFigures& b) {
   return std::equal(a.by_kind.begin(), a.by_kind.end(), b.by_kind.begin(),
                     [](const SpanOption& of_a, const SpanOption& of_b) {
@@ -109,8 +109,8 @@ class RuleMaker {
     bool is_heavy = false;  // true for a matmul or attention, which people usually list
   };
 
-  // Returns the ops that a save list may name: ops that are useful to backward and that are neither
-  // views nor casts.
+  // Returns the ops that a save list may name: ops whose results backward needs, except views and
+  // casts.
   std::map<std::string, Worth> savable() {
     std::map<std::string, Worth> found;
     names_.resize(pricers_.size());
@@ -144,9 +144,8 @@ class RuleMaker {
     return has_scope ? all : all.substr(all.find("::") + 2);
   }
 
-  // Finds the ops that save lists may name. Takes matmuls and attention one by one, or grouped by
-  // scope if there are too many. Then adds single ops, starting with the ops that take the most
-  // time per byte.
+  // Finds the ops that save lists may name. Starts with matmuls and attention, grouped by scope if
+  // there are too many. Then adds ops, beginning with the longest time per byte.
   void find_candidates() {
     const std::map<std::string, Worth> found = savable();
     std::vector<std::pair<double, std::string>> by_worth;
@@ -259,8 +258,8 @@ class RuleMaker {
     return regions;
   }
 
-  // Prices a kind of block that has these regions. Caches the price without regions, because most
-  // rules leave some kind of block without regions, and simulating such a block takes long.
+  // Prices a kind of block with these regions. Caches the price without regions, because most rules
+  // leave some kind of block without regions.
   LayerOption price(std::size_t kind, const std::vector<RegionSaves>& regions) {
     const auto priced = [&] { return pricers_[kind].price(regions); };
     if (!regions.empty()) return priced();
@@ -279,10 +278,10 @@ class RuleMaker {
     rules_.push_back(std::move(figures));
   }
 
-  // Chooses the rules to keep. The sums of figures do not describe the step's peak well enough to
-  // compare rules with different regions. A rule is therefore dropped only if a rule with the same
-  // regions beats it. A rule is combined with others only if no rule at all beats it and no earlier
-  // rule equals it. The first two rules, which keep and recompute everything, always stay.
+  // Drops rules that are worse than a rule with the same regions. Rules with different regions
+  // cannot be compared well by their figures, so a rule that is worse than such a rule is kept, but
+  // is not combined with other rules. The first two rules, which keep and recompute everything,
+  // always stay.
   void keep_best(std::size_t most_paired) {
     std::vector<std::size_t> paired;
     std::vector<std::size_t> alone;

@@ -13,9 +13,8 @@ namespace rematch {
 // lists. The first rule keeps everything, and the second rule recomputes everything.
 struct SimpleRules {
   SpanOptions options;
-  // The number of rules, counted from the first, that are worth combining with others. No other
-  // rule beats such a rule in held bytes, transient and time for every kind of block. The remaining
-  // rules are only worth applying to all layers.
+  // The first num_paired rules are combined with each other. The remaining rules are only applied
+  // to all layers, because another rule beats them in held bytes, transient and time.
   int num_paired = 0;
 };
 

@@ -13,8 +13,8 @@
 namespace rematch {
 namespace {
 
-// The description of one layer, without its index. Also contains properties that the text does not
-// show, so that layers can be compared.
+// The description of one layer, without its index. Has additional members, so that only layers that
+// the plan treats alike are equal.
 struct LayerSaves {
   std::string list;
   std::vector<int> types;  // indices of the region types of the layer
@@ -69,8 +69,8 @@ Coverage coverage_of(const PlannedRegion& region, const TracedBlock& block,
   return covers ? Coverage::kCovers : Coverage::kElsewhere;
 }
 
-// Returns for each block of the trace the number of earlier runs of the same layer. Absent: the
-// layer runs only once.
+// Returns for each block of the trace how often the same layer has run before. Absent: the layer
+// runs only once in the step.
 std::vector<OptionalIndex> runs_of_blocks(const Trace& trace) {
   std::map<std::string_view, int> total;
   for (const TracedBlock& block : trace.blocks) ++total[trace.scopes[block.scope].path];
@@ -84,8 +84,7 @@ std::vector<OptionalIndex> runs_of_blocks(const Trace& trace) {
   return runs;
 }
 
-// Finds the plan's regions in a block. If the block runs several times, the i-th region belongs to
-// the i-th run. See Note [Runs are counted].
+// Finds the plan's regions in one run of a block. See Note [Runs are counted].
 class RegionsOfBlock {
  public:
   RegionsOfBlock(const TracedBlock& block, const std::string& path, OptionalIndex run)
@@ -190,7 +189,7 @@ std::vector<LayerRun> layer_runs(const Plan& plan, const Trace& trace) {
 
 namespace {
 
-// An op that a layer keeps. It is op number `nth` of the `total` ops of its name in its scope.
+// An op that a layer keeps: op number `nth` of the `total` ops with its name in its scope.
 struct KeptOp {
   std::string selector;  // "attention::mm"
   int nth = 0;
@@ -203,15 +202,13 @@ struct KeptOp {
 struct Layer {
   int index = 0;
   bool is_checkpointed = false;
-  // True if the layer keeps casts or copies. The text does not name these ops, because they have no
-  // role of their own.
+  // true: the layer keeps casts or copies, which the text does not name
   bool keeps_casts = false;
   bool holds_gathers = false;
   // true: everything except gathered parameters is kept; `keeps` is then empty
   bool drops_gathers_alone = false;
   std::vector<KeptOp> keeps;
-  // The layer's regions, if the layer has several regions or if its only region does not cover the
-  // layer.
+  // the layer's regions, unless a single region covers the whole layer
   std::vector<std::string> regions;
   int num_in_segment = 1;
   bool offloads_inputs = false;
@@ -224,9 +221,9 @@ std::string short_name(const std::string& op) {
   return end == std::string::npos ? op : op.substr(end + 2);
 }
 
-// Adds the ops that the region keeps. In a region of several layers, adds only the ops of the layer
-// at `place`, whose scopes start with "+place". Omits ops for which `is_gather(index)` is true,
-// because gathers of parameters are described separately.
+// Adds the ops that the region keeps. In a region of several layers, adds only the ops of layer
+// number `place` in it. Omits ops for which `is_gather(index)` is true, because the text describes
+// gathers separately.
 template <class IsGather>
 void add_kept(const RegionType& type, bool is_segment, int place, const IsGather& is_gather,
               Layer& layer) {
@@ -292,7 +289,7 @@ Layer layer_of(const Plan& plan, const TracedBlock& block, const std::string& pa
   return layer;
 }
 
-// Ops that are kept by the same set of layers. Sorted by the first of these layers.
+// Ops that are kept by the same set of layers.
 struct KeptTogether {
   std::vector<int> layers;
   std::vector<KeptOp> ops;

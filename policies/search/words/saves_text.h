@@ -16,7 +16,7 @@ struct LayerRun {
   bool is_checkpointed = false;
   std::vector<std::string> regions;  // "attention", "ffn_norm to ffn"; empty: the whole block
   std::vector<std::string> saves;    // "attention.core::rematch::attention"
-  // entries of `saves` whose results are offloaded, and "inputs" if the inputs are
+  // the entries of `saves` that are offloaded, and "inputs" if the region's inputs are offloaded
   std::vector<std::string> offloads = {};
   bool operator==(const LayerRun&) const = default;
 };
@@ -24,9 +24,8 @@ struct LayerRun {
 std::vector<LayerRun> layer_runs(const Plan& plan, const Trace& trace);
 
 // Returns a text such as "layers 0-31: keep attention.core::attention; 13-31 also ffn::mm#1; 0-31
-// in segments of 4". An op without a number stands for all ops of its name in its scope. Casts are
-// not named. If layers keep gathered parameters, the text says so: "0-31: keep all, gathered
-// parameters too". The front's file, unlike this text, lists every layer separately.
+// in segments of 4". An op without a number stands for all ops with its name in its scope. The text
+// does not name casts.
 std::string saves_text(const Plan& plan, const Trace& trace);
 
 }  // namespace rematch

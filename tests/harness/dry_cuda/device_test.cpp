@@ -1,4 +1,4 @@
-// Calls the stand-in for the CUDA runtime as a program would.
+// Calls the functions of the dry CUDA runtime as a program would.
 #include <cuda_runtime_api.h>
 
 #include <cstdlib>
@@ -10,7 +10,8 @@
 #include "harness/dry_cuda/dry_cuda.h"
 #include "tests/support/catch.h"
 
-// In real programs, start-up code that nvcc generates calls this function for each kernel.
+// The code that nvcc generates calls __cudaRegisterFunction() for each kernel when a program
+// starts.
 extern "C" void __cudaRegisterFunction(void**, const char*, char*, const char*, int, uint3*, uint3*,
                                        dim3*, dim3*, int*);
 
@@ -169,7 +170,7 @@ TEST_CASE("a stream belongs to its device, and times of events follow from the r
   CHECK(cudaEventRecord(end, stream) == cudaErrorInvalidResourceHandle);
 }
 
-TEST_CASE("each thread has its own current device, and records name the thread") {
+TEST_CASE("each thread has its own current device, and a record contains its thread") {
   register_kernel();
   dry_cuda_reset();
   REQUIRE(launch({1}, {1}) == cudaSuccess);
@@ -185,7 +186,7 @@ TEST_CASE("each thread has its own current device, and records name the thread")
   CHECK(dry_cuda_record(0)->thread != dry_cuda_record(1)->thread);
 }
 
-TEST_CASE("a planted failure happens once, at the chosen call") {
+TEST_CASE("an injected failure occurs once, at the chosen call") {
   dry_cuda_plant_failure("cudaMalloc", 1, cudaErrorMemoryAllocation);
   void* address = nullptr;
   CHECK(cudaMalloc(&address, 1) == cudaSuccess);

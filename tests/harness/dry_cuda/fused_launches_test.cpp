@@ -8,10 +8,10 @@
 namespace dry_cuda {
 namespace {
 
-// The fused loss splits the classes into chunks. A chunk has 8192 classes, or more if it then has
-// at most 2^27 logits. So 128256 classes make 16 chunks for 65536 tokens, 8 chunks for 8192 tokens,
-// and one chunk for 1024 tokens.
-TEST_CASE("on a GPU the fused loss uses chunks that fill the GPU, with one kernel per chunk") {
+// The fused loss splits the classes into chunks of at most 2^27 logits (tokens times classes), but
+// of at least 8192 classes. 128256 classes therefore make 16 chunks for 65536 tokens, 8 chunks for
+// 8192 tokens, and one chunk for 1024 tokens.
+TEST_CASE("on a GPU the fused loss launches one kernel of each kind per chunk of classes") {
   constexpr std::int64_t kClasses = 128256;
   const auto options = at::TensorOptions().device(at::Device(at::kCUDA, 0)).dtype(at::kBFloat16);
   const at::Tensor weight = at::empty({kClasses, 64}, options);

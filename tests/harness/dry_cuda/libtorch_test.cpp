@@ -59,8 +59,8 @@ void start_cuda() { at::empty({1}, on(at::kFloat)); }
 void empty_cache() { c10::getDeviceAllocator(at::kCUDA)->emptyCache(); }
 
 // The allocator rounds requests up to 512 bytes. A block of 10 MiB or more gets its own segment,
-// which is a multiple of 2 MiB. Smaller blocks share segments of 20 MiB. If a block would leave
-// less than 1 MiB of its segment free, it gets this remainder too.
+// whose size is a multiple of 2 MiB. Smaller blocks share segments of 20 MiB. If less than 1 MiB of
+// a segment would remain, the block takes the whole segment.
 TEST_CASE("LibTorch's allocator rounds and splits like on a GPU") {
   start_cuda();
   const auto taken_by = [](at::IntArrayRef shape) {
@@ -77,7 +77,7 @@ TEST_CASE("LibTorch's allocator rounds and splits like on a GPU") {
 TEST_CASE("a matmul launches one named kernel, and the first matmul allocates cuBLAS's workspace") {
   start_cuda();
   const c10::cuda::CUDAStreamGuard own(
-      c10::cuda::getStreamFromPool());  // this stream is new; no other test has used it
+      c10::cuda::getStreamFromPool());  // a new stream, which no other test has used
   const at::Tensor a = at::empty({512, 1024}, on(at::kBFloat16));
   const at::Tensor b = at::empty({1024, 256}, on(at::kBFloat16));
   const at::Tensor bias = at::empty({256}, on(at::kBFloat16));
@@ -101,7 +101,7 @@ TEST_CASE("a matmul launches one named kernel, and the first matmul allocates cu
   CHECK((sizes() - before).allocated == 32 * kMib);
 }
 
-TEST_CASE("each thread that multiplies has its own workspace") {
+TEST_CASE("each thread that runs a matmul has its own cuBLAS workspace") {
   start_cuda();
   const at::Tensor a = at::empty({64, 64}, on(at::kFloat));
   at::Tensor out = at::empty({64, 64}, on(at::kFloat));
@@ -111,9 +111,9 @@ TEST_CASE("each thread that multiplies has its own workspace") {
   CHECK((sizes() - before).allocated == 32 * kMib);
 }
 
-// Uses the heads and tokens of a DiT. Work is split over more multiprocessors only if heads and
-// blocks of queries would leave too many of the 132 multiprocessors idle.
-TEST_CASE("flash attention chooses its kernels by the card") {
+// The shapes are those of a DiT. Keys are split over several multiprocessors only if too many of
+// the 132 multiprocessors would otherwise be idle.
+TEST_CASE("flash attention chooses its kernels by the number of multiprocessors") {
   const auto launches = [](std::int64_t heads, std::int64_t queries, std::int64_t keys) {
     const at::Tensor q = at::empty({1, heads, queries, 128}, on(at::kBFloat16));
     const at::Tensor k = at::empty({1, heads, keys, 128}, on(at::kBFloat16));
@@ -129,7 +129,7 @@ TEST_CASE("flash attention chooses its kernels by the card") {
   CHECK(launches(12, 512, 512) == std::vector<std::int64_t>{0, 1, 1});
 }
 
-TEST_CASE("backward runs on autograd's thread of the device") {
+TEST_CASE("backward launches kernels from autograd's own thread for the device") {
   const at::Tensor x = at::ones({64, 64}, on(at::kFloat)).requires_grad_(true);
   dry_cuda_reset();
   const at::Tensor loss = at::mm(x, x).sum();

@@ -60,8 +60,8 @@ TEST_CASE(
   CHECK_FALSE(killed.memory_was_short);
 }
 
-// The child starts a grandchild, which would survive if only the child were killed. Both write to
-// the same stderr.
+// The child starts a grandchild that writes to the same stderr. If only the child were killed, the
+// grandchild would survive.
 TEST_CASE("a child that exceeds its time limit is ended with its process group") {
   const testing::ScratchFolder scratch;
   const std::string pid_file = scratch.file("pid");
@@ -84,7 +84,8 @@ TEST_CASE("a child that ignores SIGTERM is killed") {
   CHECK(result.elapsed < seconds(20));
 }
 
-TEST_CASE("a signal to this process ends the child and is recorded, not obeyed") {
+TEST_CASE(
+    "a signal to this process ends the child and is recorded, but does not end this process") {
   const InterruptGuard interrupts;
   std::thread sender([] {
     std::this_thread::sleep_for(milliseconds(300));
@@ -103,12 +104,12 @@ TEST_CASE("a nested guard keeps a signal that arrived before the nested guard wa
     const InterruptGuard inner;
     CHECK(InterruptGuard::signal() == SIGINT);
   }
-  raise(SIGTERM);  // the outer guard still catches signals
+  raise(SIGTERM);  // the outer guard still catches the signal
   CHECK(InterruptGuard::signal() == SIGINT);
 }
 
 TEST_CASE(
-    "memory was short if the system killed a process to free memory, or if the child held half of "
+    "memory is short if the system killed a process to free memory, or if the child held half of "
     "all memory") {
   const auto machine = [](std::int64_t total, std::int64_t oom_kills) {
     MachineMemory memory;

@@ -1,6 +1,6 @@
-// Runs several workers on one folder, in every possible order of their operations, and kills
-// workers at every operation. The claims and the work loop are the real code; the folder and the
-// clocks are simulated in memory. Checks rules that are simpler than the code: see ModelFolder.
+// Runs several workers on one simulated folder, in every possible order of their operations, and
+// kills workers at every operation. The claims and the work loop are the real code. ModelFolder
+// checks the rules.
 #include "harness/sweep/claims.h"
 
 #include <algorithm>
@@ -28,21 +28,21 @@ struct ModelClaim {
   std::string text;
 };
 
-// State that all workers share while they run in one order: the simulated folder, and the rules
-// that were broken.
+// The simulated folder, and the rules that workers have broken so far.
 struct Shared {
   std::map<std::string, ModelClaim> claims;
-  std::map<std::string, std::string> reports;  // path of the linked report, by name
-  std::set<std::string> finished;              // paths of complete measurements
+  // path of the report that a worker has linked, by name
+  std::map<std::string, std::string> reports;
+  std::set<std::string> finished;  // paths of complete measurements
   std::set<std::size_t> killed;
   std::vector<std::string> broken_rules;
   bool links_claims = false;
   int num_measured = 0;
-  int num_takeovers = 0;  // number of claims that were taken over before they had ended
+  // number of claims that were taken over before their workers had ended them
+  int num_takeovers = 0;
 };
 
-// The text that a worker has last read from a claim, and when it read this text, by the worker's
-// own clock.
+// The text that a worker has read from a claim, and the time on the worker's own clock.
 struct Reading {
   Nanoseconds at{};
   std::string text;
@@ -52,13 +52,12 @@ bool ends_with_line(const std::string& text, const std::string& line) {
   return text.ends_with("\n" + line + "\n");
 }
 
-// The simulated folder as one worker sees it. Checks each operation of the worker against these
-// rules:
-// - A worker may create generation N+1 of a claim only if it knows that generation N is over. It
-//   knows this if it has read the end of N, if its own clock shows that the text of N has not
-//   changed for the stale time, or if the process of N was killed.
+// The simulated folder, as one worker sees it. Checks the worker's operations against these rules:
+// - A worker may create generation N+1 of a claim only if it knows that generation N is over: it
+//   has read the end of N, the text of N has not changed for the stale time, or the process of N
+//   was killed.
 // - Generations are consecutive. Only the creator of a claim writes to it.
-// - If a report exists before a claim is created, its comparison is not measured again.
+// - A comparison that has a report is not claimed and measured again.
 // - A worker links only complete reports of its own generation. The first linked report is kept.
 class ModelFolder : public SweepFolder {
  public:
@@ -86,7 +85,7 @@ class ModelFolder : public SweepFolder {
     readings_[name].push_back({now, found->second.text});
     return found->second.text;
   }
-  // Counts as one operation, as on a local file system, or as two operations, as on NFS.
+  // One operation with links_claims, as on a local file system; otherwise two, as on NFS.
   bool create_claim(const std::string& name, std::string_view text) override {
     orders_.step();
     if (shared_.claims.count(name) != 0) return false;
@@ -223,8 +222,8 @@ struct Totals {
   int num_takeovers = 0;
 };
 
-// Runs the workers in every order. After each order, one more worker runs alone, and must find or
-// make all reports.
+// Runs the workers in every order. Each time, one more worker runs afterwards, and all reports must
+// then exist.
 Totals explore(const Case& setting) {
   Interleavings orders(setting.bounds);
   Totals totals;
@@ -262,26 +261,28 @@ Totals explore(const Case& setting) {
   return totals;
 }
 
-// No worker is killed, but one worker may be paused for any time between two operations. Its claims
-// are then taken over, and later it continues.
-TEST_CASE("two workers on one comparison break no rule, whatever the order of their steps") {
+// A worker may be paused for any time between two operations. Another worker then takes over its
+// claims.
+TEST_CASE("two workers on one comparison break no rule in any order of their operations") {
   Case setting;
   setting.look_every = kStale / 2;
   setting.bounds = {4, 0};
-  SECTION("with claims that are empty at first") {}
-  SECTION("with claims that are complete at once") { setting.links_claims = true; }
+  SECTION("a new claim is empty until its text is written") {}
+  SECTION("a new claim has its text at once") { setting.links_claims = true; }
   const Totals totals = explore(setting);
   CHECK(totals.num_orders > 1000);
   CHECK(totals.num_takeovers > 0);
   CHECK(totals.most_measured >= 2);
 }
 
-TEST_CASE("a worker killed at any step loses no comparison") {
+TEST_CASE("no comparison is lost if a worker is killed at any operation") {
   Case setting;
   setting.bounds = {3, 1};
   SECTION("on another host") {}
-  SECTION("on this host, where its process is known to be gone") { setting.sees_processes = true; }
-  SECTION("on this host, with claims that are complete at once") {
+  SECTION("on this host, where others see that its process has ended") {
+    setting.sees_processes = true;
+  }
+  SECTION("on this host, and a new claim has its text at once") {
     setting.sees_processes = setting.links_claims = true;
   }
   const Totals totals = explore(setting);
@@ -289,7 +290,7 @@ TEST_CASE("a worker killed at any step loses no comparison") {
   CHECK(totals.num_takeovers > 0);
 }
 
-TEST_CASE("three workers on two comparisons break no rule, whichever step kills a worker") {
+TEST_CASE("three workers on two comparisons break no rule if one is killed at any operation") {
   Case setting;
   setting.num_workers = 3;
   setting.num_comparisons = 2;
@@ -297,7 +298,9 @@ TEST_CASE("three workers on two comparisons break no rule, whichever step kills 
   CHECK(explore(setting).num_orders > 1000);
 }
 
-TEST_CASE("silence is counted from a worker's last sign of life, by the observer's clock") {
+TEST_CASE(
+    "a claim becomes stale if its text does not change for the stale time, by the observer's "
+    "clock") {
   Interleavings alone({0, 0});
   alone.explore([&] {
     alone.run_together({[&] {
@@ -322,13 +325,13 @@ TEST_CASE("silence is counted from a worker's last sign of life, by the observer
       CHECK_FALSE(folder.has_claim("a.g2"));
       REQUIRE(claims.take("a"));
       CHECK(folder.has_claim("a.g2"));
-      // Fails, because another worker has already taken over the stale claim.
+      // another worker has already taken over the stale claim
       CHECK_FALSE(claims.take("a"));
     }});
   });
 }
 
-TEST_CASE("a comparison that kills its workers is given up, but a returned comparison is not") {
+TEST_CASE("a comparison whose workers are killed is given up, but a returned comparison is not") {
   Interleavings alone({0, 0});
   alone.explore([&] {
     alone.run_together({[&] {
@@ -353,8 +356,7 @@ TEST_CASE("a comparison that kills its workers is given up, but a returned compa
   });
 }
 
-// Imitates measurements. Every measurement has the same outcome. Stores which comparisons were
-// measured.
+// Stands in for measurements. Every measurement has the same outcome.
 class SayingMeasurer : public Measurer {
  public:
   explicit SayingMeasurer(MeasureEnd end) : end_(end) {}
@@ -409,8 +411,8 @@ TEST_CASE(
   });
 }
 
-// Two of three comparisons have failed earlier. A worker with retries tries each of them once more.
-// It does not retry comparisons that fail during its own run.
+// Two of three comparisons have failed earlier. A worker with retries measures both once more, but
+// does not retry comparisons that fail during its own run.
 TEST_CASE("a worker retries a failed comparison once") {
   Interleavings alone({0, 0});
   alone.explore([&] {
@@ -440,7 +442,9 @@ TEST_CASE("a worker retries a failed comparison once") {
   });
 }
 
-TEST_CASE("a claim is read in whole lines, and a malformed claim is refused by name") {
+TEST_CASE(
+    "an incomplete line of a claim is ignored, and the error for a malformed claim names the "
+    "claim") {
   ClaimHolder holder;
   holder.plan = "p";
   holder.host = "node1";
@@ -450,7 +454,7 @@ TEST_CASE("a claim is read in whole lines, and a malformed claim is refused by n
   CHECK_FALSE(parse_claim(line.substr(0, line.size() - 1), "c").holder);
   CHECK(parse_claim(line + "beat\nbeat\nrelea", "c").num_beats == 2);
   CHECK(parse_claim(line + "beat\nreleased", "c").end == std::nullopt);
-  // The disk was full, so only a part of a line was written to the claim.
+  // the disk was full, so the first line after the holder is incomplete
   CHECK(parse_claim(line + "reabeat\nbeat\nreleased\n", "c").end == ClaimState::kFree);
   const ClaimText failed = parse_claim(line + end_line(ClaimState::kFailed, "two\nlines"), "c");
   CHECK(failed.end == ClaimState::kFailed);

@@ -58,10 +58,10 @@ TEST_CASE(
                                  "--rounds",   "1"});
 }
 
-TEST_CASE("two groups with one shape share one comparison, and each point occurs once") {
+TEST_CASE("two groups of the same shape share one comparison, without duplicate points") {
   Json json = sample_sweep();
   json["groups"][1] = json["groups"][0];
-  // Setting a size to the preset's own value must give the same shape.
+  // "vocab" has the preset's own value, so the shape is the same
   json["groups"][1]["fixed"]["vocab"] =
       std::get<ModelSpec>(make_spec("llama_small", {})).at("vocab");
   json["groups"][1]["policies"] = {"full", "nth_last(2)"};
@@ -94,7 +94,7 @@ TEST_CASE(
   CHECK(*std::next(flag) == "3");
 }
 
-TEST_CASE("the error for a sweep file is one line with the path") {
+TEST_CASE("the error for a malformed sweep file is one line with the JSON path") {
   struct Edit {
     const char* pointer;
     Json value;
@@ -125,7 +125,7 @@ TEST_CASE("the error for a sweep file is one line with the path") {
   }
 }
 
-TEST_CASE("a plan reads back unchanged, and detects edits") {
+TEST_CASE("a plan reads back unchanged, and an edited plan is rejected") {
   ComparisonPlan plan;
   plan.tool_version = "0.1.0";
   plan.device = "cpu";

@@ -47,8 +47,8 @@ TEST_CASE("the list of all scope names contains each constant once") {
   CHECK(std::set<std::string>(names.begin(), names.end()).size() == names.size());
 }
 
-// Reads the sources, because a test that runs all models misses the scopes that need ranks or rare
-// options.
+// Reads the sources, because a test that runs all models would miss scopes that need several ranks
+// or rare options.
 TEST_CASE("models name their scopes only by constants") {
   const std::regex opens_scope("\\bScope \\w+\\((\\S[^,)]*)");
   int scopes = 0;
@@ -67,7 +67,7 @@ TEST_CASE("models name their scopes only by constants") {
   CHECK(scopes > 40);
 }
 
-TEST_CASE("scope names are joined to the path of a scope") {
+TEST_CASE("path() joins scope names by dots") {
   CHECK(scope_names::path({scope_names::kMoe, scope_names::kExperts}) == "moe.experts");
   CHECK(scope_names::path({scope_names::kFfn}) == "ffn");
 }

@@ -34,7 +34,7 @@ std::vector<std::string> executed(const Trace& trace, const RegionType& type, Sc
 
 using Names = std::vector<std::string>;
 
-TEST_CASE("the closure of a collective's result includes its wait") {
+TEST_CASE("recomputing a collective's result also runs its wait") {
   TraceBuilder build("gather");
   const ValueId x = build.outside({2, 2}, "float32", true);
   const ValueId scaled = build.call("aten::mul.Tensor", {x, x}, {2, 2}, {{0}, {}});
@@ -50,15 +50,14 @@ TEST_CASE("the closure of a collective's result includes its wait") {
   const Names all_but_last = {"aten::mul.Tensor", kGather, kWait};
   CHECK(executed(trace, nothing, Schedule::kOnDemand) == all_but_last);
   CHECK(executed(trace, nothing, Schedule::kWholeRegion) == all_but_last);
-  // A kept result is already complete, so no collective is issued. The wait runs again only if the
-  // whole region is re-run.
+  // The kept result is already complete, so the collective is not issued again. Only a whole-region
+  // recompute runs the wait again.
   const RegionType kept = recompute_all(trace, {1});
   CHECK(executed(trace, kept, Schedule::kOnDemand) == Names{});
   CHECK(executed(trace, kept, Schedule::kWholeRegion) == Names{"aten::mul.Tensor", kWait});
 }
 
-// The op silu packs its input before the wait, and nothing is packed later, so early stop ends the
-// recompute at op 3.
+// silu is the last op that packs a tensor, so early stop ends the recompute before the wait.
 TEST_CASE("a wait after the early stop runs together with its collective") {
   TraceBuilder build("late wait");
   const ValueId x = build.outside({2, 2}, "float32", true);
@@ -73,12 +72,13 @@ TEST_CASE("a wait after the early stop runs together with its collective") {
   REQUIRE(graph.stop == 2);
   CHECK(graph.ops[1].waits == std::vector<int>{4});
   const RegionType type = recompute_all(trace);
-  // Recompute waits for the result and not for its view, because nothing demands the view.
+  // Recompute waits on the result itself. It does not run the view, because nothing demands the
+  // view.
   CHECK(executed(trace, type, Schedule::kWholeRegion) == Names{"aten::mul.Tensor", kGather, kWait});
   CHECK(executed(trace, type, Schedule::kOnDemand) == Names{"aten::mul.Tensor"});
 }
 
-TEST_CASE("each result of a collective has its own wait, even after an in-place sum") {
+TEST_CASE("each result of a collective has its own wait, also if the collective works in place") {
   TraceBuilder build("several");
   const ValueId x = build.outside({2, 2}, "float32", true);
   const std::vector<ValueId> whole =
@@ -100,7 +100,8 @@ TEST_CASE("each result of a collective has its own wait, even after an in-place 
               "aten::add.Tensor", "_c10d_functional::all_reduce_", kWait});
 }
 
-TEST_CASE("a wait for a collective before the region completes nothing in the region") {
+TEST_CASE(
+    "a wait does not belong to an op of the region if its collective started before the region") {
   TraceBuilder build("outside");
   const ValueId x = build.outside({2, 2}, "float32", true);
   const ValueId started = build.call(kGather, {x}, {2, 2});

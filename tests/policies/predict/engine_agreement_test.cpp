@@ -1,5 +1,5 @@
-// Compares the simulator with the engine on the small models, on meta. Every recomputed op must run
-// at the same place among backward's ops.
+// Compares the simulator with the engine, on small models on meta: both must recompute the same
+// ops, at the same places among the ops of backward.
 #include <optional>
 #include <random>
 #include <string>
@@ -24,8 +24,7 @@ namespace {
 
 constexpr const char* kBackwardOp = "backward op";
 
-// Records recomputed ops by name. Backward's own ops get one common name, because the simulator
-// does not name them.
+// Records recomputed ops by name, and all other ops of backward under one common name.
 class SequenceObserver final : public OpObserver {
  public:
   void executed(const c10::OperatorHandle& op, Phase phase, const torch::jit::Stack&) override {
@@ -87,8 +86,7 @@ std::vector<std::string> predicted_sequence(const Trace& trace, const Plan& plan
 }
 
 TEST_CASE("the engine and the simulator recompute the same ops at the same places", "[property]") {
-  install_counting_allocators();  // needed to count backward's bytes, on which the order of ops
-                                  // depends
+  install_counting_allocators();  // the order of recompute depends on the bytes of backward
   for (const char* preset : {"llama_small", "wan_small"}) {
     CAPTURE(preset);
     TrainingSettings settings;

@@ -186,8 +186,8 @@ const std::vector<Case>& cases() {
   return all;
 }
 
-// Normally chooses an eighth of the policies, and a different eighth for each case. With
-// REMATCH_SEEDS set, chooses all policies.
+// Normally chooses an eighth of the policies for each case, in turn. With REMATCH_SEEDS set,
+// chooses all policies.
 bool is_chosen(std::size_t policy_index, std::size_t case_index) {
   constexpr std::size_t kShare = 8;
   const bool all = testing::num_seeds(1) > 1;
@@ -229,8 +229,7 @@ void check_record(const MemoryRecord& predicted, const MemoryRecord& engine) {
   CHECK(predicted.host == engine.host);
 }
 
-// The cases include frozen weights, adapters and offloads, because each has its own fields in the
-// record.
+// Frozen weights, adapters and offloads have fields of their own in the record.
 TEST_CASE(
     "the predicted record of a step equals the engine's, with exact sizes and with CUDA's rounded "
     "sizes") {
@@ -265,8 +264,8 @@ TEST_CASE(
   install_counting_allocators();
 }
 
-// A roofline gives equal ops equal times. A profile that is projected from few layers to many must
-// therefore equal the roofline of the many layers.
+// On a roofline, equal ops have equal times. Projecting a roofline of few layers must therefore
+// give the roofline of many layers.
 TEST_CASE("a profile of few layers projects to the full model op by op") {
   install_counting_allocators();
   struct Sizes {

@@ -21,7 +21,7 @@ Ops count_to(int count) {
   return ops;
 }
 
-// Returns the planned index of each op that ran; -1 means extra.
+// Returns the index in `planned` of each op that ran, or -1 for an extra op.
 Ops align(const Ops& planned, const Ops& ran) {
   OpAlignment alignment(planned, 0);
   Ops found;
@@ -34,9 +34,9 @@ Ops align(const Ops& planned, const Ops& ran) {
 
 constexpr std::int64_t kFar = std::numeric_limits<std::int32_t>::max();
 
-// Returns the least cost of aligning the first `num_ran` ops with the first `num_planned`, by
-// recursion. `last` says how the alignment ends: 0, with a match; 1, with an extra op; 2, with a
-// missing planned op.
+// Returns the least cost of aligning the first `num_ran` ops with the first `num_planned` planned
+// ops. The last op of the
+// alignment is a match if `last` is 0, an extra op if it is 1, and a missing op if it is 2.
 std::int64_t cost(const Ops& planned, const Ops& ran, std::size_t num_planned, std::size_t num_ran,
                   int last) {
   if (num_planned == 0 && num_ran == 0) return last == 0 ? 0 : kFar;
@@ -59,7 +59,7 @@ std::int64_t cost(const Ops& planned, const Ops& ran, std::size_t num_planned, s
                            cost(planned, ran, num_planned - 1, num_ran, 2) + 1));
 }
 
-TEST_CASE("a stream that follows its plan aligns without edits") {
+TEST_CASE("ops that run as planned align without edits") {
   CHECK(align(count_to(200), count_to(200)) == count_to(200));
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("one extra op is recognized at any position") {
     for (const std::int32_t op : {-7, 0, 50, 99}) {
       if (place < 100 && planned[static_cast<std::size_t>(place)] == op) continue;
       const bool is_next = place + 1 < 100 && planned[static_cast<std::size_t>(place) + 1] == op;
-      // an op that equals the next planned op would match it
+      // such an op would match the next planned op
       if (is_next) continue;
       CAPTURE(place, op);
       Ops ran = planned;
@@ -81,7 +81,7 @@ TEST_CASE("one extra op is recognized at any position") {
   }
 }
 
-TEST_CASE("a missing run of ops misaligns at most one op after it") {
+TEST_CASE("after consecutive missing ops, at most one op is misaligned") {
   const Ops planned = count_to(100);
   for (int length = 1; length <= 60; ++length) {
     CAPTURE(length);
@@ -95,7 +95,7 @@ TEST_CASE("a missing run of ops misaligns at most one op after it") {
   }
 }
 
-TEST_CASE("skip_to() passes over a run longer than the window") {
+TEST_CASE("skip_to() can skip more ops than the window holds") {
   const Ops planned = count_to(300);
   OpAlignment alignment(planned, 10);
   for (int i = 0; i < 20; ++i) CHECK(!alignment.next(250 + i).has_value());
@@ -139,7 +139,7 @@ TEST_CASE("each op is classified as in the best alignment", "[property]") {
   });
 }
 
-// Tests long plans. At several places, a few consecutive ops are added or left out.
+// Tests long plans, with a few consecutive ops added or left out at several places.
 TEST_CASE("an edit misaligns at most two ops", "[property]") {
   check_property("few ops are matched with the wrong planned op", [](std::uint32_t seed) {
     std::mt19937 dice(seed);

@@ -9,7 +9,7 @@
 namespace rematch {
 namespace {
 
-// A machine in which every process (round) has its own speed and every step its own noise.
+// A made-up machine: each process (round) has a random speed, and each step has random noise.
 struct Machine {
   double step = 100;
   double round_noise = 0.01;
@@ -76,13 +76,13 @@ TEST_CASE("one round gives a median, but no interval and no verdict") {
   CHECK(judge_quality(one).verdict == Quality::kFewRounds);
 }
 
-TEST_CASE("stalls and lucky samples do not move the median") {
+TEST_CASE("single slow and fast steps do not change the median") {
   std::mt19937_64 generator(1);
   Rounds rounds = measure({}, 5, 20, generator);
   const Estimate clean = median_over_rounds(rounds);
   for (std::vector<double>& round : rounds) {
-    round[3] *= 50;   // as if the machine had swapped
-    round[9] *= 0.2;  // as if a step had skipped its work
+    round[3] *= 50;   // a step that the system stalled
+    round[9] *= 0.2;  // a step that is far too fast
   }
   const Estimate disturbed = median_over_rounds(rounds);
   CHECK(disturbed.value == Approx(clean.value).epsilon(0.002));
@@ -90,14 +90,14 @@ TEST_CASE("stalls and lucky samples do not move the median") {
         1.5 * (clean.interval->high - clean.interval->low));
 }
 
-TEST_CASE("one slow process of seven moves the median by no more than the spread") {
+TEST_CASE("one slow process of seven changes the median by at most two percent") {
   std::mt19937_64 generator(2);
   Rounds rounds = measure({}, 7, 20, generator);
   for (double& sample : rounds[2]) sample *= 1.5;
   CHECK(median_over_rounds(rounds).value == Approx(100).epsilon(0.02));
 }
 
-TEST_CASE("a time's interval has no negative end, even if rounds differ widely") {
+TEST_CASE("the interval of a time does not extend below 0, even if rounds differ widely") {
   const Estimate estimate = median_over_rounds({{10}, {70}, {190}});
   REQUIRE(estimate.interval);
   CHECK(estimate.interval->low == 0);
@@ -112,9 +112,10 @@ TEST_CASE("a difference of times may be negative, and is inside its interval") {
   CHECK(gain.interval->high > -35);
 }
 
-// Each round climbs from 100 to 120. The first third's median is about 103, the last third's 117.
+// The steps of each round rise from 100 to 120.
 TEST_CASE(
-    "drift is the ratio of a round's last third to its first third, and a large drift is named") {
+    "drift compares the last third of each round with its first third, and a large drift is "
+    "reported") {
   Rounds rising;
   for (int round = 0; round < 3; ++round) {
     std::vector<double> samples;
@@ -130,7 +131,7 @@ TEST_CASE(
   CHECK_FALSE(drift({{1, 2, 3, 4, 5}}));
 }
 
-TEST_CASE("steady noise is not drift and a wide spread is noise") {
+TEST_CASE("steady noise is not drift, and a wide spread is noise") {
   std::mt19937_64 generator(3);
   for (int trial = 0; trial < 100; ++trial) {
     CAPTURE(trial);
@@ -141,24 +142,23 @@ TEST_CASE("steady noise is not drift and a wide spread is noise") {
   CHECK(judge_quality(measure({}, 2, 30, generator)).verdict == Quality::kFewRounds);
 }
 
-// The drift is one percent from the first third to the last, without any noise.
-TEST_CASE("a drift too small to matter is not named, however little noise there is") {
+// The samples rise by one percent, without any noise.
+TEST_CASE("a small drift is not reported, even without noise") {
   const std::vector<double> rising = {100, 100, 100.5, 100.5, 101, 101};
   CHECK(*drift({rising}) == Approx(0.01));
   CHECK(judge_quality({rising, rising, rising}).verdict == Quality::kGood);
 }
 
-// All medians are 100, so only the steps within rounds can show the noise.
-TEST_CASE("steps that vary within each process are noisy even if processes agree") {
+// The rounds are equal, and their steps vary widely.
+TEST_CASE("a wide spread of steps is noise, even if the medians of all processes are equal") {
   const std::vector<double> wide = {100, 60, 140, 80, 120};
   const QualityReport report = judge_quality({wide, wide, wide});
   CHECK(report.verdict == Quality::kNoisy);
   CHECK_THAT(report.reasons.at(0), Catch::Contains("steps of one process spread"));
 }
 
-// All rounds of one side are equal, so resampling them changes nothing. The interval is the same as
-// if each round of the other side were divided by this constant.
-TEST_CASE("the ratio to an arm without noise has only the other arm's noise") {
+// All rounds of `constant` are equal, so resampling them changes nothing.
+TEST_CASE("if one arm has no noise, the ratio has only the noise of the other arm") {
   const Rounds noisy = {{99}, {104}, {100}, {97}};
   const Rounds constant = {{50}, {50}, {50}, {50}};
   const Estimate apart = ratio_of_medians(noisy, constant);
@@ -169,8 +169,7 @@ TEST_CASE("the ratio to an arm without noise has only the other arm's noise") {
   CHECK(apart.interval->high == Approx(paired.interval->high));
 }
 
-// Round i of both arms runs in the same minute. In some minutes, the machine is up to two times
-// slower than in others.
+// In each round, both arms are slowed down by the same random factor of 1 to 2.
 TEST_CASE("alternating the arms cancels slowdowns that affect both arms") {
   std::mt19937_64 generator(4);
   std::uniform_real_distribution<double> minute(1, 2);
@@ -212,7 +211,7 @@ TEST_CASE("a verdict needs the whole interval on one side of the floor") {
   }
 }
 
-TEST_CASE("the floor grows with the A/A control and never shrinks") {
+TEST_CASE("a noisy A/A control raises the floor, and no control lowers it") {
   CHECK(floor_of_control({1, Interval{0.999, 1.001}}) == kSmallestDifference);
   CHECK(floor_of_control({1.02, Interval{0.99, 1.05}}) == Approx(0.05));
   CHECK(floor_of_control({0.9, Interval{0.8, 1.01}}) == Approx(0.25));
@@ -256,10 +255,9 @@ TEST_CASE("the bootstrap interval equals an enumeration of all resamples") {
   }
 }
 
-// A 95 % interval that contains the truth in fewer than 95 % of experiments promises too much. An
-// interval that always contains the truth is useless, so its width is bounded as well. Student's
-// interval of a mean of n normal round medians is 2 t s / sqrt(n). For a median it is up to 1.25
-// times as wide.
+// A 95 % interval must contain the truth in 95 % of experiments, and must not be too wide. For the
+// mean of n normal values with deviation s, Student's interval has the width 2 t s / sqrt(n). For a
+// median, it is up to 1.25 times as wide.
 TEST_CASE("the interval contains the truth in about 95 of 100 simulated experiments",
           "[property]") {
   struct Row {
@@ -284,7 +282,7 @@ TEST_CASE("the interval contains the truth in about 95 of 100 simulated experime
   }
 }
 
-TEST_CASE("equal arms are called different less than once in a hundred", "[property]") {
+TEST_CASE("equal arms are called different in fewer than 1 % of experiments", "[property]") {
   for (const int num_rounds : {2, 3, 5, 8}) {
     CAPTURE(num_rounds);
     std::mt19937_64 generator(7);

@@ -20,8 +20,7 @@ TEST_CASE("the tail of the F distribution equals printed tables") {
   CHECK_THROWS_AS(variance_ratio_tail(1, 0, 3), std::invalid_argument);
 }
 
-// The values come from printed tables. A two-sided probability of 5 % in a table is a one-sided
-// tail of 0.025 here.
+// Printed tables list two-sided probabilities, so 5 % there is a tail of 0.025 here.
 TEST_CASE("Student's quantiles equal the printed table") {
   CHECK(student_t_quantile(0.025, 1) == Approx(12.706).margin(0.001));
   CHECK(student_t_quantile(0.025, 3) == Approx(3.182).margin(0.001));
@@ -44,8 +43,8 @@ TEST_CASE("tails of Student's t equal the closed forms for one and two degrees o
   }
 }
 
-// The means are 3 and 1. The squared errors are 1/3 (variance 1, three values) and 1 (variance 2,
-// two values).
+// The means are 3 and 1. The squared standard errors are 1/3 (variance 1, three values) and 1
+// (variance 2, two values).
 TEST_CASE("Welch's difference equals the difference computed by hand") {
   const MeanDifference difference = welch_difference({2, 3, 4}, {0, 2});
   CHECK(difference.difference == Approx(2));
@@ -64,9 +63,10 @@ TEST_CASE(
   CHECK(probability_within({-0.5, 0.1, 4}, 0.2) == Approx(2 * student_t_tail(3, 4)));
 }
 
-// The sorted p-values are multiplied by 4, 3, 2 and 1: 0.01 * 4, 0.02 * 3, 0.03 * 2, 0.5 * 1. No
-// result may be smaller than the one before it.
-TEST_CASE("Holm multiplies by the number of remaining rows, and p-values never decrease") {
+// The sorted p-values are multiplied by 4, 3, 2 and 1: 0.01 * 4, 0.02 * 3, 0.03 * 2, 0.5 * 1. Each
+// result is raised to the result before it if it is smaller.
+TEST_CASE(
+    "Holm's correction multiplies by the number of remaining rows, and p-values never decrease") {
   const std::vector<double> adjusted = holm_adjusted({0.5, 0.03, 0.01, 0.02});
   CHECK(adjusted[2] == Approx(0.04));
   CHECK(adjusted[3] == Approx(0.06));
@@ -76,7 +76,7 @@ TEST_CASE("Holm multiplies by the number of remaining rows, and p-values never d
   CHECK(holm_adjusted({}).empty());
 }
 
-TEST_CASE("a true null is rejected as often as the p-value predicts", "[property]") {
+TEST_CASE("a true null hypothesis is rejected as often as the p-value predicts", "[property]") {
   std::mt19937_64 generator(3);
   std::normal_distribution<double> normal;
   for (const std::size_t size : {2U, 4U, 8U}) {
@@ -91,7 +91,7 @@ TEST_CASE("a true null is rejected as often as the p-value predicts", "[property
       rejected += probability_within(welch_difference(above, below), 0) < 0.05 ? 1 : 0;
     }
     CHECK(rejected < 0.06 * kExperiments);  // 5 % plus 3 standard deviations of the simulation
-    CHECK(rejected > 0.01 * kExperiments);  // Welch's test rejects too rarely with few runs
+    CHECK(rejected > 0.01 * kExperiments);  // with few runs, Welch's test rejects too rarely
   }
 }
 

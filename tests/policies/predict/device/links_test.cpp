@@ -43,8 +43,8 @@ TEST_CASE("a measured collective takes the time of its slowest rank") {
   CHECK_THROWS_WITH(slowest_of({one, two}), "ranks measured links of different groups");
 }
 
-// Builds two ranks that gather [256] to [512] floats, 2 KiB. Backward scatters as many bytes. An
-// all-reduce then sums 4 KiB of gradients.
+// Builds two ranks that gather [256] to [512] floats, 2 KiB. Backward runs a reduce-scatter of as
+// many bytes, and an all-reduce then sums 4 KiB of gradients.
 Trace gathering() {
   testing::TraceBuilder build("gathering");
   const ValueId x = build.outside({256}, "float32", true);
@@ -84,7 +84,8 @@ TEST_CASE("a roofline uses measured links for collectives and names their source
   CHECK(by_links.optimizer - by_links.gradient_sums == by_sheet.optimizer - by_sheet.gradient_sums);
 }
 
-TEST_CASE("the error for links of other ranks gives both layouts and what to measure") {
+TEST_CASE(
+    "the error for links measured in another layout names both layouts and the command to run") {
   const Trace trace = gathering();
   LinkProfile links = made_up_links();
   CHECK(links_problem(links, trace) == std::nullopt);
@@ -125,7 +126,7 @@ TEST_CASE("a step waits for the part of a copy that compute does not hide") {
 }
 
 // The toy model's blocks differ only in the times that this test sets.
-TEST_CASE("copies are hidden behind the fastest block of a step") {
+TEST_CASE("compute hides as much of a copy as the fastest block of a step takes") {
   const Trace trace = testing::toy_llama({.layers = 2});
   Profile profile = roofline_profile(trace, *find_device_sheet("h100"));
   std::fill(profile.forward.begin(), profile.forward.end(), nanoseconds(1));
@@ -139,7 +140,7 @@ TEST_CASE("copies are hidden behind the fastest block of a step") {
   CHECK(link.hidden_out == nanoseconds(num_ops(0)));
   CHECK(link.hidden_back.count() % 3 == 0);
   CHECK(link.hidden_back > nanoseconds(0));
-  // An op of the second block takes longer. The first block is then the fastest.
+  // An op of the second block takes longer, so the first block is the fastest.
   profile.forward[trace.scopes[trace.blocks[1].scope].first_op] = nanoseconds(1000);
   hide_behind_blocks(trace, profile, link);
   CHECK(link.hidden_out == nanoseconds(num_ops(0)));
@@ -161,7 +162,7 @@ TEST_CASE("a link profile reads back unchanged and fits its schema") {
   }
 }
 
-TEST_CASE("the error for an impossible link profile gives the path of the mistake") {
+TEST_CASE("the error for an impossible link profile contains the JSON path") {
   const Json good = links_to_json(made_up_links());
   const auto refusal = [&](const char* path, const Json& value) {
     Json bad = good;

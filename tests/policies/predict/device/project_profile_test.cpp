@@ -20,7 +20,7 @@ Profile projected(const Profile& measured, const Trace& few, const Trace& many, 
   return std::get<Profile>(std::move(result));
 }
 
-// Returns forward's time in one layer.
+// Returns the time of one layer's forward.
 Duration time_of_layer(const Profile& profile, const Trace& trace, std::size_t layer) {
   const auto scope = trace.blocks[layer].scope;
   return std::accumulate(profile.forward.begin() + trace.scopes[scope].first_op.index,
@@ -101,7 +101,7 @@ TEST_CASE(
   CHECK(static_cast<double>(profile.forward_between_ops.count()) == Approx(growth * 1e6).margin(1));
 }
 
-// The layers alternate between three kinds, so two measured layers do not cover all kinds.
+// The model has three kinds of layers in turn, so two measured layers cover only two kinds.
 TEST_CASE("the error for a layer without a measured counterpart names the layer") {
   const Trace few = testing::toy_three_kinds({.layers = 2});
   const Trace many = testing::toy_three_kinds({.layers = 6});
@@ -129,8 +129,8 @@ TEST_CASE("layers with equally many ops match only if the ops and shapes are equ
   CHECK(std::holds_alternative<Rejected>(project_profile(measured, few, other_shape, 3)));
 }
 
-// In backward, the first layer does not add to an existing gradient, so its backward differs from
-// other layers of the same kind.
+// The first layer does not add to an existing gradient. Its backward therefore differs from the
+// backward of other layers of the same kind.
 TEST_CASE("layers that differ only in backward are rejected too") {
   const Trace many = testing::toy_three_kinds({.layers = 6});
   const auto from = [&](int layers) {

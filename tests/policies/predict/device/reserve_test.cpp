@@ -8,9 +8,8 @@ namespace {
 
 constexpr Bytes kGiB{std::int64_t{1} << 30};
 
-// The device has 8 GiB. The context takes 0.5 GiB and two communicators take 1.5 GiB. Fragmentation
-// takes half as many bytes as tensors, so the remaining 6 GiB are 4 GiB for tensors and 2 GiB of
-// fragmentation.
+// The device has 8 GiB. The context takes 0.5 GiB and two communicators take 1.5 GiB. Of the
+// remaining 6 GiB, tensors take 4 GiB, and fragmentation takes half as much, 2 GiB.
 TEST_CASE("the reserve of a card covers context, communicators and fragmentation") {
   DeviceSheet sheet;
   sheet.reserve = {Bytes{kGiB.count / 2}, Bytes{kGiB.count * 3 / 4}, 0.5};
@@ -30,8 +29,8 @@ TEST_CASE("a requested reserve replaces the usual reserve") {
   CHECK(reserve.total() == Bytes{});
 }
 
-// The limits are values that were observed: at least 0.3 GiB for the context, at least 0.5 GiB per
-// communicator, and 14 to 20 % for fragmentation.
+// Observed on cards: at least 0.3 GiB for the context, at least 0.5 GiB for a communicator, and 14
+// to 20 % of the tensors' bytes for fragmentation.
 TEST_CASE("every data sheet reserves at least the memory that was observed on a card") {
   for (const DeviceSheet& sheet : device_sheets()) {
     CAPTURE(sheet.name);

@@ -43,7 +43,7 @@ TEST_CASE("views take no time, and an embedding costs only the rows that it read
   const Trace trace = testing::toy_llama({.layers = 2, .tokens = 8, .dim = 16, .vocab = 1000});
   const Profile profile = roofline_profile(trace, slow_device());
   CHECK(profile.forward[OpId(find_op(trace, "aten::t"))].count() == 0);
-  // The op reads and writes 8 rows of 64 bytes, and reads 8 indices of 8 bytes.
+  // 8 rows of 64 bytes are read and written, and 8 indices of 8 bytes are read
   CHECK(profile.forward[OpId(find_op(trace, "aten::embedding"))].count() == 512 + 512 + 64);
 }
 
@@ -54,7 +54,7 @@ TEST_CASE("backward takes twice the time of forward in each scope") {
   CHECK_FALSE(profile_problem(profile, trace).has_value());
   const auto forward = static_cast<double>(profile.forward_time().count());
   CHECK(static_cast<double>(profile.backward_time().count()) ==
-        Approx(2 * forward).epsilon(0.02));  // each op is rounded to whole nanoseconds
+        Approx(2 * forward).epsilon(0.02));  // the tolerance covers rounding to whole nanoseconds
 }
 
 // Builds two blocks on four ranks of group `tp`: an all-gather of [4, 4] to [16, 4], and an
@@ -103,8 +103,7 @@ TEST_CASE("the number of ranks comes from the group's dimension or from shapes")
   CHECK(sent_bytes(trace, reduce)->count >= 2 * 64 - 1);
 }
 
-// Each of backward's own collectives has 256 bytes here, regardless of the bytes of forward's
-// collectives.
+// The test gives every collective of backward 256 bytes.
 TEST_CASE(
     "a collective in backward costs its own bytes, and other ops cost twice their bytes in "
     "forward") {
@@ -125,7 +124,7 @@ TEST_CASE(
   }
   const std::int64_t backward = profile.backward_time().count();
   CHECK(backward <= on_link + computed);
-  // The time of a scope is divided among its ops in whole nanoseconds, so the sum may be lower.
+  // Dividing the time of a scope among its ops rounds down to whole nanoseconds.
   CHECK(backward > on_link + computed - static_cast<std::int64_t>(profile.backward.size()));
   CHECK(communication_time(trace, profile).count() == on_link + 2 * 10 * (192 + 96));
 }
@@ -150,9 +149,9 @@ TEST_CASE("collectives send as many bytes as ring algorithms") {
   CHECK(sent_bytes(Kind::kBroadcast, Bytes{800}, 4) == Bytes{800});
 }
 
-// For 10 float32 elements, there are 4 reads and 3 writes of 40 bytes. For bfloat16, the step reads
-// the gradient (20), master and moments (120), and writes the parameter (20), master and moments
-// (120).
+// float32: the step reads and writes the parameter and two moments, and reads the gradient: 7 times
+// 40 bytes. bfloat16: it reads the gradient (20 bytes), and the master copy and moments (120). It
+// writes the parameter (20), and the master copy and moments (120).
 TEST_CASE("an optimizer's step reads and writes its state once") {
   Trace trace;
   trace.parameters = {{10, "float32", 1}};
@@ -189,7 +188,7 @@ TEST_CASE("the error of a roofline is the ratio of measured time to roofline tim
 }
 
 }  // namespace
-// The data sheets' 80 GB and 48 GB would be 74.5 GiB and 44.7 GiB.
+// The advertised 80 GB and 48 GB would be 74.5 GiB and 44.7 GiB. Drivers report other sizes.
 TEST_CASE("a device has the memory that its driver reports, not the data sheet's size") {
   const auto gib = [](double number) { return Bytes{static_cast<std::int64_t>(number * 0x1p30)}; };
   const std::vector<std::tuple<const char*, Bytes, Bytes>> fits_and_does_not = {

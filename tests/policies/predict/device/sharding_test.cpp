@@ -37,8 +37,7 @@ TEST_CASE("a single rank holds as much as the unsharded step") {
   CHECK(gathered_most(step) == Bytes{});
 }
 
-// Sharding does not shrink activations. Apart from its shard and the gathered parameters, a rank
-// holds the same bytes as without sharding.
+// Sharding does not change the bytes of activations.
 TEST_CASE("a rank holds its shard, the gathered scope, and all of its activations") {
   const Trace trace = testing::toy_llama({.layers = 6, .tokens = 64});
   StepSimulator alone(trace);
@@ -52,7 +51,7 @@ TEST_CASE("a rank holds its shard, the gathered scope, and all of its activation
       const ShardedStep step = shard_step(trace, world);
       CHECK(trace_problem(step.trace).value_or("valid") == "valid");
       const StepPrediction rank = predict(step, trace, policy);
-      // Shares are rounded up, so each parameter adds at most one byte per rank.
+      // Each parameter's share is rounded up, by less than one byte per rank.
       CHECK(step.trace.parameter_bytes.count * world >= trace.parameter_bytes.count);
       CHECK(step.trace.parameter_bytes.count * world < trace.parameter_bytes.count + 4096 * world);
       CHECK(rank.after_forward - rank.before == whole.after_forward - whole.before);
@@ -60,12 +59,12 @@ TEST_CASE("a rank holds its shard, the gathered scope, and all of its activation
       CHECK(rank.peak_bytes() < previous);
       previous = rank.peak_bytes();
     }
-    // For any number of ranks, a rank still holds gathered parameters and all activations.
+    // Even with many ranks, a rank holds gathered parameters and all activations.
     CHECK(previous > whole.after_forward - whole.before);
   }
 }
 
-TEST_CASE("only the block in backward is gathered") {
+TEST_CASE("only the block whose backward is running is gathered") {
   const Trace trace = testing::toy_llama();
   const int world = 4;
   const ShardedStep step = shard_step(trace, world);
@@ -79,8 +78,8 @@ TEST_CASE("only the block in backward is gathered") {
     CHECK((after.other_bytes - after.gradient_bytes) -
               (before.other_bytes - before.gradient_bytes) ==
           gathered[top]);
-    // The gradients of scopes whose backward has ended are sharded. The gradients of the current
-    // scope have at most the size of its parameters.
+    // Gradients are sharded once backward of their scope has ended. The gradients of the current
+    // scope take at most the bytes of its parameters.
     CHECK(after.gradient_bytes <= before.gradient_bytes);
     CHECK(after.gradient_bytes.count * world >= before.gradient_bytes.count);
     CHECK(after.gradient_bytes.count <=
@@ -88,7 +87,7 @@ TEST_CASE("only the block in backward is gathered") {
   }
 }
 
-// A rank holds a quarter of the toy's parameters, and one whole block. Both peaks are in forward.
+// The peak without gathered parameters is lower, by at most the largest gathered scope.
 TEST_CASE("the peak of forward includes gathered parameters") {
   const Trace trace = testing::toy_llama();
   ShardedStep step = shard_step(trace, 4);

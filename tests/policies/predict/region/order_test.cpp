@@ -28,8 +28,9 @@ struct Case {
   RegionType type;
 };
 
-// Builds five ops. `source` makes the first value, op 1 reduces it, and op 3 makes the wide value,
-// which is demanded first. Slot 0 is the reduced value, and slot 1 is the wide value.
+// Builds five ops: `source` (op 0), `reduced` (op 1), a reader of `reduced` (op 2), `wide` (op 3),
+// and a reader of the last two results (op 4). Slot 0 saves `reduced`. Slot 1 saves `wide` and is
+// demanded first.
 Case reduction_packed_early(int source_bytes, int reduced_bytes, int wide_bytes,
                             bool wide_of_source, const std::vector<int>& saved,
                             std::int64_t gradient_bytes) {
@@ -51,12 +52,12 @@ Case reduction_packed_early(int source_bytes, int reduced_bytes, int wide_bytes,
   return made;
 }
 
-// The source has 100 bytes and is kept. The reduced value has 10 bytes and the wide value 40.
-// Gradients take 50 bytes after the first backward op. Under whole_region, op 1 raises the bytes to
-// 110, and then the source is released. In lazy order, the source is still alive when the wide
-// value is made: 140 bytes, and 190 with the gradient. The chosen order runs the reduction before
-// the first demand, like whole_region, but omits op 2.
-TEST_CASE("a large kept source is consumed before the first demand") {
+// `source` has 100 bytes and is kept, `reduced` has 10, `wide` has 40, and gradients take 50.
+// - whole_region makes `reduced` (110 bytes) and then releases the source.
+// - The default order still holds the source when `wide` is made: 140 bytes, and 190 with the
+//   gradient.
+// - The chosen order makes `reduced` before the first demand.
+TEST_CASE("a large kept tensor is reduced before the first demand") {
   const Case made = reduction_packed_early(100, 10, 40, false, {0}, 50);
   CHECK(peak(made.trace, made.type, Schedule::kWholeRegion) == Bytes{110});
   CHECK(peak(made.trace, made.type, Schedule::kOnDemand) == Bytes{190});
@@ -69,13 +70,13 @@ TEST_CASE("a large kept source is consumed before the first demand") {
   CHECK(num_executed(made.trace, ordered, Schedule::kWholeRegion) == 3);
 }
 
-// The source has 60 bytes and is recomputed. Both the reduced value, 5 bytes, and the wide value,
-// 30 bytes, are made from the source. Gradients take 60 bytes. Under whole_region, op 3 raises the
-// bytes to 95, and then the source is released. In lazy order, the source is kept for the reduction
-// while the wide value is alive: 90 bytes, and 150 with the gradient. A reduction before the first
-// demand would hold 65 bytes and free nothing. After the first demand, the reduction frees 60 bytes
-// and holds 5.
-TEST_CASE("an intermediate that a later demand shares is consumed after the first demand") {
+// `source` has 60 bytes and is recomputed. `reduced` (5 bytes) and `wide` (30 bytes) are both made
+// from `source`. Gradients take 60 bytes.
+// - whole_region makes all three (95 bytes) and then releases the source.
+// - The default order holds the source until `reduced` is demanded: 90 bytes with `wide`, and 150
+//   with the gradient.
+// - The chosen order makes `reduced` just after the first demand, and then releases the source.
+TEST_CASE("a recomputed tensor that two demands need is reduced after the first demand") {
   const Case made = reduction_packed_early(60, 5, 30, true, {}, 60);
   CHECK(peak(made.trace, made.type, Schedule::kWholeRegion) == Bytes{95});
   CHECK(peak(made.trace, made.type, Schedule::kOnDemand) == Bytes{150});
@@ -85,12 +86,12 @@ TEST_CASE("an intermediate that a later demand shares is consumed after the firs
   CHECK(peak(made.trace, ordered, Schedule::kOnDemand) == Bytes{95});
 }
 
-// The source has 100 bytes and is recomputed. The reduced value has 5 bytes. The wide value has 30
-// bytes and is made from x. Gradients take 60 bytes. Under whole_region, the peak is 105 bytes, for
-// the source and the reduced value. In lazy order, the gradient is alive when the source is made:
-// 160 bytes, and 165 with the reduced value. An earlier reduction would hold 5 bytes more, not
-// less.
-TEST_CASE("a closure with a large temporary runs whole, before gradients exist") {
+// `source` has 100 bytes and is recomputed. `reduced` has 5 bytes, `wide` has 30 and does not
+// depend on `source`, and gradients take 60.
+// - whole_region has a peak of 105 bytes, before there are gradients.
+// - The default order makes the source when there are gradients: 160 bytes, and 165 with `reduced`.
+// - The chosen order runs the region as a whole.
+TEST_CASE("a region with a large temporary is recomputed as a whole, before gradients exist") {
   const Case made = reduction_packed_early(100, 5, 30, false, {}, 60);
   CHECK(peak(made.trace, made.type, Schedule::kWholeRegion) == Bytes{105});
   CHECK(peak(made.trace, made.type, Schedule::kOnDemand) == Bytes{165});
@@ -102,12 +103,12 @@ TEST_CASE("a closure with a large temporary runs whole, before gradients exist")
   CHECK(num_executed(made.trace, ordered, Schedule::kOnDemand) == 3);
 }
 
-// The source has 5 bytes and is kept. The reduced value has 10 bytes and the wide value 1. There
-// are no gradients. Both orders have a peak of 15 bytes, so the lazy order is chosen.
-TEST_CASE("lazy order is used unless another order has a lower peak") {
+// `source` has 5 bytes and is kept, `reduced` has 10 and `wide` has 1. Without gradients, both
+// orders have a peak of 15 bytes, so the default order is kept.
+TEST_CASE("the default order is used unless another order has a lower peak") {
   const Case made = reduction_packed_early(5, 10, 1, false, {0}, 0);
   RegionType ordered = made.type;
-  ordered.demand_steps = {{1, {0}, {}}};  // a stale value that choose_order() must replace
+  ordered.demand_steps = {{1, {0}, {}}};  // choose_order() must replace both
   ordered.whole_on_demand = true;
   choose_order(made.trace, 0_op, 5_op, ordered);
   CHECK(ordered == made.type);

@@ -27,8 +27,8 @@ TEST_CASE("a plan's regions are found in the trace even if a scope opens several
                     Catch::Contains("blocks.0") && Catch::Contains("another model"));
 }
 
-// Layers 0 and 1 run twice. The first pass is one region, and each layer of the second pass is a
-// region.
+// Layers 0 and 1 run twice. In the first pass, both layers are one region. In the second pass, each
+// layer is a region.
 TEST_CASE("a scope that opens inside another region does not start its own region") {
   TraceBuilder build("looped");
   ValueId x = build.outside({2, 2}, "float32", true);
@@ -44,16 +44,15 @@ TEST_CASE("a scope that opens inside another region does not start its own regio
         std::vector<OpRange>{{0_op, 2_op}, {2_op, 3_op}, {3_op, 4_op}});
 }
 
-// Each of the ops exp, mul, attention and mul is a region. A tensor that is packed at the border of
-// two regions belongs to the region whose op saves it.
-TEST_CASE("a tensor packed at a region's border belongs to the side whose op saved it") {
+// Each of the four ops is a region.
+TEST_CASE("a tensor packed between two regions belongs to the region whose op saved it") {
   TraceBuilder build("edges");
   const ValueId x = build.outside({2, 2}, "float32", true);
-  ValueId y = build.call("aten::exp", {x}, {2, 2}, {{}, {0}});       // pack 0 is its output
-  y = build.call("aten::mul.Tensor", {y, x}, {2, 2}, {{1, 0}, {}});  // packs 1 and 2 are its inputs
-  // Pack 3 is an input of attention. Packs 4 and 5 are its outputs.
+  ValueId y = build.call("aten::exp", {x}, {2, 2}, {{}, {0}});       // pack 0: the output of exp
+  y = build.call("aten::mul.Tensor", {y, x}, {2, 2}, {{1, 0}, {}});  // packs 1, 2: inputs of mul
+  // pack 3: an input of attention; packs 4 and 5: the outputs of attention
   y = build.op("rematch::attention", {y, y, y}, {{2, 2}, {2}}, {{0}, {0, 1}})[0];
-  y = build.call("aten::mul.Tensor", {y, x}, {2, 2}, {{1, 0}, {}});  // packs 6 and 7 are its inputs
+  y = build.call("aten::mul.Tensor", {y, x}, {2, 2}, {{1, 0}, {}});  // packs 6, 7: inputs of mul
   const Trace trace = build.finish();
   CHECK(packs_of(trace, {0_op, 1_op}) == std::vector<PackId>{0_pack});
   CHECK(packs_of(trace, {1_op, 2_op}) == std::vector<PackId>{1_pack, 2_pack});
@@ -63,8 +62,8 @@ TEST_CASE("a tensor packed at a region's border belongs to the side whose op sav
         std::vector<PackId>{0_pack, 1_pack, 2_pack, 3_pack, 4_pack, 5_pack, 6_pack, 7_pack});
 }
 
-// The first region runs exp and relu_, the second runs square. relu_ writes in place, so its result
-// is the value that exp made.
+// The first region runs exp and relu_, and the second region runs square. relu_ overwrites the
+// result of exp.
 TEST_CASE("a pack after an in-place write belongs to the op that saved the tensor") {
   TraceBuilder build("edges");
   const ValueId x = build.outside({2, 2}, "float32", true);
@@ -82,11 +81,11 @@ TEST_CASE("a pack after an in-place write belongs to the op that saved the tenso
   CHECK(packs_of(trace, {2_op, 3_op}) == std::vector<PackId>{0_pack, 1_pack});
 }
 
-TEST_CASE("with early stop, recompute ends before the last pack") {
+TEST_CASE("with early stop, recompute ends before the last op that packs a tensor") {
   const Trace trace = testing::toy_llama({.layers = 1});
   const TracedScope& block = trace.scopes[trace.blocks[0].scope];
   const RegionGraph graph = make_region_graph(trace, {block.first_op, block.end_op});
-  // The block ends with: ... mul, t, mm of w2 (packs its inputs), add.
+  // The block ends with the ops mul, t, mm and add. The last packs are the inputs of mm.
   CHECK(graph.stop == static_cast<int>(graph.ops.size()) - 2);
   CHECK(trace.ops[block.first_op + graph.stop].name == "aten::mm");
 }

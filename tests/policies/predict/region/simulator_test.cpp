@@ -34,8 +34,8 @@ std::vector<std::int64_t> counts(const std::vector<Bytes>& curve) {
   return numbers;
 }
 
-// The chain is x (input, 7) -> a (10) -> b (20, kept) -> c (5) -> loss. Each of x, a, b, c is
-// packed by the op that reads it, and demanded in reverse order.
+// The chain is x (7 bytes) -> a (10) -> b (20) -> c (5) -> loss. Each op after the first saves its
+// input. Backward demands c, b, a and x, in this order.
 Trace chain() {
   TraceBuilder build("chain", "bool");
   const ValueId origin = build.outside({1}, "bool", true);
@@ -56,10 +56,9 @@ Trace chain() {
   return trace;
 }
 
-// The region is ops 1 to 4 and keeps b (20 bytes). The curve does not include the region's input x.
-// At the start, the region holds 20 bytes and backward holds 1. When backward demands c, op 1 makes
-// a (30 + 1 bytes), and op 3 makes c (35 + 1). Op 2 does not run, because b is kept. Each later
-// backward op holds 3 bytes, and c, b and a are released in turn.
+// The region has ops 1 to 4 and keeps b (20 bytes). At the start it holds b, and backward holds 1
+// byte. When backward demands c, op 1 makes a (30 + 1 bytes) and op 3 makes c (35 + 1 bytes). From
+// then on, backward holds 3 bytes, and c, b and a are released one after another.
 TEST_CASE("at the first demand, whole_region recomputes everything that is not kept") {
   const Trace trace = chain();
   const RegionType type = saving(trace, 1_op, 5_op, {1});
@@ -71,10 +70,9 @@ TEST_CASE("at the first demand, whole_region recomputes everything that is not k
   CHECK(result.peak == Bytes{38});
 }
 
-// A sharded rank frees the gathered parameters of a block before it runs the next block. Backward
-// therefore holds 90 bytes at the start, but only 2 bytes when it demands c. The curve is 20 + 90
-// at the start, 30 + 2 after op 1 and 35 + 2 after op 3.
-TEST_CASE("recomputed results add to the bytes that exist at the demand") {
+// Backward holds 90 bytes at the start, but only 2 bytes when it demands c. This happens on a
+// sharded rank, which frees gathered parameters in between.
+TEST_CASE("recomputed results are added to the bytes that backward holds at the demand") {
   Trace trace = chain();
   trace.backward[0] = backward_op(90);
   trace.backward[1] = demand(3_pack, 2);
@@ -83,8 +81,8 @@ TEST_CASE("recomputed results add to the bytes that exist at the demand") {
   CHECK(counts(result.curve) == std::vector<std::int64_t>{110, 32, 37, 38, 33, 13, 3});
 }
 
-// When backward demands c, op 3 reads the kept value b: 25 + 1 bytes. Value a is recomputed when
-// backward demands it. At that time no other value is left.
+// When backward demands c, op 3 makes it from the kept value b: 25 + 1 bytes. Value a is made
+// later, when backward demands it.
 TEST_CASE("on_demand runs only the missing inputs of a demand") {
   const Trace trace = chain();
   const RegionType type = saving(trace, 1_op, 5_op, {1});
@@ -106,9 +104,8 @@ TEST_CASE("without early stop, whole_region runs a region to its end, and on_dem
         std::vector<OpId>{1_op, 2_op, 3_op});
 }
 
-// Slots c and b are dropped without a demand, so on_demand never makes c. When backward demands a,
-// nothing needs the kept value b any more, so its 20 bytes are released at once. Then a is made, 10
-// bytes.
+// The slots of c and b are dropped, so nothing needs b, which is kept. When backward demands a, b
+// is released first (20 bytes), and then a is made (10 bytes).
 TEST_CASE("a slot that is dropped without a demand releases its value") {
   Trace trace = chain();
   trace.backward = {release(3_pack), release(2_pack), demand(1_pack),
@@ -119,7 +116,7 @@ TEST_CASE("a slot that is dropped without a demand releases its value") {
   CHECK(counts(result.curve) == std::vector<std::int64_t>{20, 10, 10});
 }
 
-// After backward demands c, slot a is dropped without a demand, so op 1 never runs.
+// The slot of a is dropped after the demand for c, so op 1, which makes a, never runs.
 TEST_CASE("a slot dropped between demands is not recomputed") {
   Trace trace = chain();
   trace.backward = {demand(3_pack), release(3_pack), release(1_pack),
@@ -129,7 +126,7 @@ TEST_CASE("a slot dropped between demands is not recomputed") {
         std::vector<OpId>{3_op});
 }
 
-// Once c (5) is made, b (20) is kept only for its own slot. Dropping that slot releases b.
+// Once c (5 bytes) is made, only the slot of b needs b (20 bytes). Dropping this slot releases b.
 TEST_CASE("a slot dropped between demands releases the values kept for it") {
   Trace trace = chain();
   trace.backward = {demand(3_pack), backward_op(0), release(3_pack), release(2_pack),
@@ -139,22 +136,21 @@ TEST_CASE("a slot dropped between demands releases the values kept for it") {
   CHECK(counts(result.curve) == std::vector<std::int64_t>{20, 25, 25, 0, 10});
 }
 
-// `early` reads y before the in-place add, and a later op packs y after this add. Backward demands
-// the new y first. Recompute must nevertheless make `early` before the add overwrites the old y.
+// Op 1 makes `early` from y, before op 2 overwrites y. Backward demands the new y first. Recompute
+// must still make `early` before it overwrites y.
 TEST_CASE("a write waits for planned readers of the overwritten value") {
   TraceBuilder build("writes", "bool");
   const ValueId x = build.outside({1}, "bool", true);
   const ValueId y = build.call("aten::gelu", {x}, {10});    // 0
   const ValueId early = build.call("aten::sum", {y}, {3});  // op 1 reads y at version 0
   build.in_place("aten::add_.Tensor", {y, x});              // 2
-  build.call("aten::silu", {early}, {1}, {{0}, {}});        // op 3 packs `early` as pack 0
-  build.call("aten::silu", {y}, {1}, {{0}, {}});            // op 4 packs y as pack 1
+  build.call("aten::silu", {early}, {1}, {{0}, {}});        // pack 0: `early`
+  build.call("aten::silu", {y}, {1}, {{0}, {}});            // pack 1: y
   Trace trace = build.finish();
   trace.backward = {demand(1_pack), backward_op(0), release(1_pack), demand(0_pack),
                     release(0_pack)};
   const RegionType type = saving(trace, 0_op, 5_op, {});
-  // y has 10 bytes and `early` has 3, so there are 13 bytes before op 2 overwrites y. Op 2 works in
-  // place and allocates nothing.
+  // The bytes are 10 with y and 13 with `early`. Op 2 overwrites y and allocates nothing.
   const RegionSimulation result = simulate_region(trace, 0_op, 5_op, type, Schedule::kOnDemand);
   CHECK(ops_of(result) == std::vector<OpId>{0_op, 1_op, 2_op});
   CHECK(counts(result.curve) == std::vector<std::int64_t>{0, 10, 13, 13, 13});
@@ -166,8 +162,8 @@ TEST_CASE("a demanded op waits for readers of the value that it overwrites") {
   const ValueId y = build.call("aten::gelu", {x}, {10});         // 0
   const ValueId early = build.call("aten::sum", {y}, {3});       // op 1 reads y at version 0
   const ValueId late = build.call("my::write_to_it", {y}, {5});  // op 2 also writes y
-  build.call("aten::silu", {early}, {1}, {{0}, {}});             // op 3 packs `early` as pack 0
-  build.call("aten::silu", {late}, {1}, {{0}, {}});              // op 4 packs `late` as pack 1
+  build.call("aten::silu", {early}, {1}, {{0}, {}});             // pack 0: `early`
+  build.call("aten::silu", {late}, {1}, {{0}, {}});              // pack 1: `late`
   Trace trace = build.finish();
   trace.ops[2_op].writes = {trace.values[y].storage};
   trace.backward = {demand(1_pack), backward_op(0), release(1_pack), demand(0_pack),
@@ -203,8 +199,7 @@ TEST_CASE("a write to an outside tensor is not repeated, and the written value i
   }
 }
 
-// An extension kernel filled the tensor through a pointer, so no recorded op can restore its
-// content.
+// Foreign code filled the tensor, so no recorded op can restore its content.
 TEST_CASE("an empty tensor that is read before any write is a constant until the region ends") {
   TraceBuilder build("filled", "bool");
   const ValueId x = build.outside({1}, "bool", true);
@@ -221,8 +216,8 @@ TEST_CASE("an empty tensor that is read before any write is a constant until the
   }
 }
 
-// A demand for y runs mul, which reads the constant. After this last use, the constant (10) stays
-// alive together with y (10).
+// When backward demands y, mul reads the constant for the last time. The constant (10 bytes) stays
+// alive beside y (10 bytes).
 TEST_CASE("a constant is held beyond its last use") {
   TraceBuilder build("filled", "bool");
   const ValueId x = build.outside({1}, "bool", true);
@@ -236,16 +231,16 @@ TEST_CASE("a constant is held beyond its last use") {
   CHECK(counts(result.curve) == std::vector<std::int64_t>{10, 20, 20});
 }
 
-// Attention's output (10) is kept. Its log-sum-exp (4) was written in place, so it is not kept, and
-// the op runs again. While the op runs, its new outputs (14) and the kept output (10) are alive:
-// 24. The kept output is released afterwards.
+// The first output of attention (10 bytes) is kept. The second (4 bytes) was overwritten, so it is
+// not kept, and attention runs again. While it runs, both new outputs and the kept output are
+// alive: 24 bytes.
 TEST_CASE("an op with one kept output runs again if its other output is needed") {
   TraceBuilder build("partly_kept", "bool");
   const ValueId x = build.outside({1}, "bool", true);
   const auto outputs = build.op("rematch::attention", {x}, {{10}, {4}},
-                                {{}, {0}});                // op 0 packs its log-sum-exp as pack 0
+                                {{}, {0}});                // pack 0: the second output of op 0
   build.in_place("aten::add_.Scalar", {outputs[1]});       // 1
-  build.call("aten::silu", {outputs[1]}, {1}, {{0}, {}});  // op 2 packs its input as pack 1
+  build.call("aten::silu", {outputs[1]}, {1}, {{0}, {}});  // pack 1: the input of op 2
   Trace trace = build.finish();
   trace.backward = {demand(1_pack), backward_op(0), release(1_pack), demand(0_pack),
                     release(0_pack)};
@@ -255,16 +250,15 @@ TEST_CASE("an op with one kept output runs again if its other output is needed")
   CHECK(counts(result.curve) == std::vector<std::int64_t>{10, 24, 14, 14});
 }
 
-// Plain autograd and the engine reject a demand for a tensor that was overwritten after it was
-// saved.
+// Autograd and the engine both reject such a demand.
 TEST_CASE("no recompute is planned for a tensor that was overwritten after saving") {
   TraceBuilder build("overwritten", "bool");
   const ValueId x = build.outside({1}, "bool", true);
   const ValueId y = build.call("aten::gelu", {x}, {10});  // 0
-  build.call("aten::silu", {y}, {1}, {{0}, {}});          // op 1 packs y at version 0 as pack 0
+  build.call("aten::silu", {y}, {1}, {{0}, {}});          // pack 0: y at version 0
   build.in_place("aten::add_.Tensor", {y, x});            // 2
   const ValueId z = build.call("aten::gelu", {x}, {5});   // 3
-  build.call("aten::silu", {z}, {1}, {{0}, {}});          // op 4 packs z as pack 1
+  build.call("aten::silu", {z}, {1}, {{0}, {}});          // pack 1: z
   Trace trace = build.finish();
   trace.backward = {demand(1_pack), release(1_pack), release(0_pack)};
   const RegionType type = saving(trace, 0_op, 5_op, {});
@@ -278,8 +272,8 @@ struct RandomRegion {
   RegionType type;
 };
 
-// Returns one to three blocks of a random model with a random save mask. For every second seed, the
-// bytes of backward jump up and down, which is rare in real models.
+// Returns one to three blocks of a random model, with random saved ops. With every second seed, the
+// bytes of backward also vary at random.
 RandomRegion random_region(std::uint32_t seed) {
   std::mt19937 dice(seed);
   const auto below = [&dice](std::size_t limit) { return dice() % limit; };
@@ -355,7 +349,7 @@ TEST_CASE("choose_order returns the simulation of the order that it chose", "[pr
   CHECK(num_sunk > 0);
 }
 
-TEST_CASE("a simulation ends early exactly if its peak reaches the limit", "[property]") {
+TEST_CASE("a simulation ends early if and only if its peak reaches the limit", "[property]") {
   for (std::uint32_t seed = 0; seed < testing::num_seeds(300); ++seed) {
     CAPTURE(seed);
     const RandomRegion random = random_region(seed);
@@ -385,7 +379,8 @@ TEST_CASE("a simulation ends early exactly if its peak reaches the limit", "[pro
   }
 }
 
-TEST_CASE("on_demand never executes more ops and never peaks higher", "[property]") {
+TEST_CASE("on_demand never executes more ops and never has a higher peak than whole_region",
+          "[property]") {
   int num_sunk = 0;
   int num_whole = 0;
   int num_lower = 0;

@@ -38,7 +38,7 @@ TEST_CASE("every policy has the forward and backward counts of the model") {
   CHECK(full.classes(Phase::kBackward) == none.classes(Phase::kBackward));
 }
 
-// Early stop avoids the last matmul of a block, w2, so six of seven run again.
+// Early stop omits the last of the seven matmuls in a block.
 TEST_CASE("the number of recomputed ops depends on the policy") {
   CHECK(recomputed("full", "attention_forward") == 4);
   CHECK(recomputed("full", "matmul") == 4 * 6);

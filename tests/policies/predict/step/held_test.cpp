@@ -29,7 +29,7 @@ TEST_CASE("policy full holds each block's input and the tensors of embedding, he
   CHECK(five.unmanaged == two.unmanaged);
 }
 
-// The results are attention's output and its log-sum-exp, for 2 heads of 8 tokens.
+// Attention has two results: its output, and the log-sum-exp of 2 heads and 8 tokens.
 TEST_CASE("policy attn_only holds the bytes of policy full and the results of attention") {
   const HeldAfterForward full = held("full", 3);
   const HeldAfterForward attention = held("attn_only", 3);
@@ -48,13 +48,12 @@ TEST_CASE("held bytes are linear in the number of layers without checkpointing")
   for (std::size_t i = 1; i < totals.size(); ++i) CHECK(totals[i] - totals[i - 1] == per_layer);
 }
 
-TEST_CASE("only the residual stream is read across the borders of regions") {
+TEST_CASE("the inputs of a region are only the residual stream") {
   CHECK(held("segments(2)", 4).inputs == Bytes{2 * kWidth});
   CHECK(held("root", 4).inputs == Bytes{0});
 }
 
-// At the end of forward, the program also holds bytes that do not depend on the plan: the loss and
-// the values that come from outside the step.
+// The difference is what the program holds under every plan: the loss and tensors from outside.
 TEST_CASE("held bytes equal the simulator's bytes at the end of forward") {
   for (const int layers : {1, 3}) {
     const Trace trace = testing::toy_llama({.layers = layers});
@@ -74,10 +73,9 @@ TEST_CASE("held bytes equal the simulator's bytes at the end of forward") {
   }
 }
 
-// The first block keeps its result of 10 bytes. The second block reads this result and the head
-// saves it, but the 10 bytes are counted once. The input of both blocks, 7 bytes, is also counted
-// once, although the head saves it too. The weight's view that the head saves belongs to a
-// parameter.
+// The first block keeps its result (10 bytes), which the second block reads and the head saves.
+// Both blocks read x (7 bytes), which the head saves too. Each tensor is counted once. The head
+// also saves a view of a parameter, which is not counted.
 TEST_CASE("a tensor with several holders is counted once") {
   testing::TraceBuilder build("shared", "bool");
   const ValueId weight = build.parameter({3});

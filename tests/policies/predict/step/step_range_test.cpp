@@ -16,13 +16,13 @@ struct Task {
   std::int64_t time = 0;
 };
 
-// The tasks of a step that gathers and runs two blocks, and then scatters the gradients of both
-// blocks.
+// The tasks of a step: gather block 1, run it, gather block 2, run it, run backward, scatter
+// gradients, run the optimizer.
 constexpr std::array<Task, 7> kTasks = {
     {{true, 4}, {false, 10}, {true, 4}, {false, 10}, {false, 20}, {true, 6}, {false, 1}}};
 
-// Returns the time of the tasks in order on two queues. A task in `waiting` begins when all tasks
-// before it have ended. Other tasks begin when their own queue is free.
+// Returns the time of the tasks on two queues, one for compute and one for communication. Each bit
+// of `waiting` makes a task wait until all tasks before it have ended.
 std::int64_t time_of(std::uint32_t waiting) {
   std::array<std::int64_t, 2> free{};
   for (std::size_t index = 0; index < kTasks.size(); ++index) {
@@ -48,7 +48,7 @@ TEST_CASE("the step time is within the range for any overlap of communication") 
   CHECK(time_of((1U << kTasks.size()) - 1) == range.nothing_overlaps().count());
 }
 
-TEST_CASE("a step with more communication than compute takes its link's time") {
+TEST_CASE("a step with more communication than compute takes at least the time of communication") {
   const StepTime time{.forward = Duration(30),
                       .recompute = Duration(10),
                       .backward = Duration(50),

@@ -1,6 +1,5 @@
-// Tests the whole-step simulator on made-up traces that are small enough to add up by hand, and
-// tests properties that hold for every plan. step_agreement_test.cpp compares it with the engine's
-// step.
+// Tests the whole-step simulator on small made-up traces, and tests properties that hold for every
+// plan. step_agreement_test.cpp compares the simulator with the engine.
 #include "policies/predict/step/step.h"
 
 #include <stdexcept>
@@ -30,8 +29,9 @@ std::int64_t num_recomputed(const Trace& trace, const Plan& plan, Schedule sched
   return sum;
 }
 
-// A float32 parameter has two moments of its own size, and a 4-byte step count. A bfloat16
-// parameter of 10 elements has three float32 copies, and its gradient is cast while it is updated.
+// A float32 parameter has two moments of its own size, and a step count of 4 bytes. A bfloat16
+// parameter of 10 elements has three float32 tensors (120 bytes) and a step count. A float32 copy
+// of its gradient exists during the update.
 TEST_CASE("an optimizer's bytes are computed from the sizes of the parameters") {
   Trace trace;
   trace.parameters = {{100, "float32", 3}};
@@ -42,12 +42,11 @@ TEST_CASE("an optimizer's bytes are computed from the sizes of the parameters") 
         OptimizerBytes{Bytes{2 * 124 + 364}, Bytes{120}});
 }
 
-// torch.optim.AdamW of bfloat16 parameters has two bfloat16 moments and a float32 step count each,
-// so 2 * 2 * 10 + 4 bytes. bitsandbytes' 8-bit state of 4096 elements has 16 blocks of 256, with
-// two bytes per element and two float32 scales per block. One more element begins a 17th block.
-// Below 4096 elements, there are two float32 moments. torch.optim.SGD keeps its momentum in the
-// parameter's dtype, and keeps nothing without momentum.
-TEST_CASE("optimizers that rematch only predicts have the state that their sources describe") {
+// - torch.optim.AdamW: two bfloat16 moments, and a step count of 4 bytes
+// - torch.optim.SGD: a momentum in the parameter's dtype; nothing without momentum
+// - bitsandbytes' 8-bit AdamW: two bytes per element, and two float32 scales per block of 256
+//   elements; below 4096 elements, two float32 moments
+TEST_CASE("optimizers that rematch predicts but does not run have the state of their libraries") {
   Trace trace;
   trace.parameters = {{10, "bfloat16", 2}, {30, "float32", 1}};
   const auto state = [&](OptimizerKind optimizer) {
@@ -65,10 +64,8 @@ TEST_CASE("optimizers that rematch only predicts have the state that their sourc
   CHECK(state(OptimizerKind::kAdamW8Bit) == 2 * 4 * 4095);
 }
 
-// The model has 4 layers in float32, with dim 16, ffn 32 and vocabulary 64. It has a table of 64 x
-// 16. Each block has two norms of 16, four weights of 16 x 16 and three of 16 x 32. Then come a
-// norm of 16 and a head of 16 x 64. Muon keeps one momentum for all 12,432 elements. AdamW handles
-// the 2,064 elements outside blocks, with a second moment.
+// `block` and `outside` are numbers of elements. Muon keeps one moment for every element, and AdamW
+// a second moment for elements outside blocks.
 TEST_CASE("optimizer muon has one moment for block parameters and two for all others") {
   const Trace trace = testing::toy_llama();
   const std::int64_t block = 2 * 16 + 4 * 16 * 16 + 3 * 16 * 32;

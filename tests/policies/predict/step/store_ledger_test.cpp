@@ -43,7 +43,7 @@ TEST_CASE("offloaded values come back into new device memory, and each is freed 
   ledger.put_inputs(stash);
   CHECK(ledger.leave(stash));
   CHECK(stash.has_left());
-  // the values have already left, so a second call changes nothing
+  // false, because the values have already left
   CHECK_FALSE(ledger.leave(stash));
   ledger.bring_back(stash);
   CHECK(ledger.device_bytes() == Bytes{70});
@@ -54,9 +54,8 @@ TEST_CASE("offloaded values come back into new device memory, and each is freed 
   CHECK(ledger.device_bytes() == Bytes{10});
 }
 
-// The copies of the first stash are dropped before the second stash is copied, so the host holds 30
-// bytes and then 70.
-TEST_CASE("the host's peak is the sum of the values that are there at the same time") {
+// The host first holds 30 bytes, drops them, and then holds 70 bytes.
+TEST_CASE("the host's peak counts only values that are on the host at the same time") {
   const RegionGraph graph = three_storages();
   StoreLedger ledger;
   StoreLedger::Stash first(kOnHost, graph);

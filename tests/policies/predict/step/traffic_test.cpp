@@ -45,8 +45,8 @@ const Issued* issued(const Traffic& traffic, Phase phase, CollectiveKind kind) {
   return found == in_phase.end() ? nullptr : &found->second;
 }
 
-// A rank sends three quarters of the bytes of an all-gather or a reduce-scatter, and twice this
-// share of an all-reduce.
+// With four ranks, a rank sends three quarters of the bytes of an all-gather or a reduce-scatter,
+// and twice as much for an all-reduce.
 TEST_CASE("a rank's bytes per phase are the bytes of its collectives in that phase") {
   const Trace trace = gathering();
   const Traffic none = predict_traffic(trace, plan_of("none", trace), Schedule::kOnDemand);
@@ -59,8 +59,8 @@ TEST_CASE("a rank's bytes per phase are the bytes of its collectives in that pha
   CHECK(full[0] == none[0]);
 }
 
-// The link takes 1 ns per byte. A step moves 384 + 384 + 96 bytes without recompute, and 384 bytes
-// more with recompute.
+// The link takes 1 ns per byte. A step sends 384 + 384 + 96 bytes, and 384 more bytes with
+// recompute.
 TEST_CASE("the time of a step's collectives follows from the bytes that they send") {
   const Trace trace = gathering();
   DeviceSheet sheet;
