@@ -12,8 +12,7 @@ struct _object;  // Python's PyObject, whose own header is not available here
 namespace torch {
 
 // Copied from torch/csrc/Exceptions.h. LibTorch's binding recognizes the type by its name. If a
-// release declares it differently, Python raises a plain RuntimeError, the base class of the
-// engine's errors.
+// release changes the type, Python raises a plain RuntimeError instead.
 struct PyTorchError : public std::exception {
   PyTorchError() = default;
   explicit PyTorchError(std::string message) : msg(std::move(message)) {}

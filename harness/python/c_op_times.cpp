@@ -1,5 +1,5 @@
-// C functions that measure the op times of a traced step. Python runs two kinds of steps: watched
-// steps, in which every op is timed, and steps without observers.
+// C functions that measure the op times of a traced step. In watched steps, every op is timed.
+// Other steps are timed as a whole.
 #include <chrono>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -35,9 +35,8 @@ struct RematchOpTimes {
         progress("measuring op times", num_steps) {}
 
   // For a watched step, call begin_forward(), run forward, call begin_backward(), run backward, and
-  // call end_step(). Any other order throws std::logic_error. If the step ran different ops than
-  // the trace, throws std::runtime_error, which names the op. On the CPU, only ops on the calling
-  // thread are timed.
+  // call end_step(). Any other order throws std::logic_error. Throws std::runtime_error if the step
+  // runs different ops than the trace. On the CPU, only ops on the calling thread are timed.
   void begin_forward() {
     if (watch) throw std::logic_error("a watched step has not ended");
     timed = {};

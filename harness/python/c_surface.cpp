@@ -52,8 +52,8 @@ struct RematchTrace {
 namespace rematch::c_call {
 namespace {
 
-// The listener of each open scope. Null if nothing was recorded, or if the recording has ended
-// before the scope closed, as after an interrupted forward.
+// The listener of each open scope. Null if nothing was recorded, or if the recording ended before
+// the scope.
 thread_local std::vector<ScopeListener*> listeners;
 
 std::int64_t allocated_bytes(const c10::Device& device) {

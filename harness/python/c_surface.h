@@ -32,11 +32,11 @@ REMATCH_PYTHON_EXPORT void rematch_set_error_types(void* refused, void* plan_err
 REMATCH_PYTHON_EXPORT const char* rematch_torch_version();
 
 // Hooks the engine into LibTorch. Call this once per process. With `counts_memory`, also replaces
-// the allocators of devices cpu and meta by counting allocators. This must happen before the first
-// tensor exists, and is meant for measurements only.
+// the allocators of devices cpu and meta by counting allocators. In this case, call it before the
+// first tensor exists, and only for measurements.
 REMATCH_PYTHON_EXPORT int rematch_install(int counts_memory);
-// Sets the function that finds the inner tensor of a Python tensor subclass. It takes the Python
-// object, and returns the inner TensorImpl, or null for an object that wraps no tensor.
+// Sets the function that finds the inner tensor of a Python tensor subclass. The function returns a
+// TensorImpl, or null if the object wraps no tensor.
 REMATCH_PYTHON_EXPORT void rematch_set_look_inside(void* (*look_inside)(void* python_object));
 // Sets the functions of harness/engine/program_hooks.h. The first function identifies a pair of
 // saved-tensor hooks. The second finds the tensor that a pack hook returned.
@@ -48,8 +48,7 @@ REMATCH_PYTHON_EXPORT void rematch_set_program_hooks(std::int64_t (*identify)(vo
 REMATCH_PYTHON_EXPORT std::int64_t rematch_allocated_bytes(const char* device);
 
 // Enters a scope of the forward pass on this thread. `index` is a block's layer index, else -1.
-// Returns 0 inside a recorded or traced step, and 1 outside of such a step. Needs a matching
-// rematch_leave_scope() in both cases.
+// Returns 1 outside of recorded and traced steps, else 0. Call rematch_leave_scope() in both cases.
 REMATCH_PYTHON_EXPORT int rematch_enter_scope(const char* name, int index);
 REMATCH_PYTHON_EXPORT void rematch_leave_scope();
 // Returns 1 while this thread is inside a scope of a recorded or traced step, else 0.
@@ -117,9 +116,9 @@ REMATCH_PYTHON_EXPORT const char* rematch_finish_trace(RematchTrace* trace, cons
 REMATCH_PYTHON_EXPORT void rematch_free_trace(RematchTrace* trace);
 
 // Counts all ops that the process executes between rematch_begin_watch() and rematch_end_watch().
-// If memory of `device` is counted, also measures the peak, and the bytes of parameters, gradients,
-// activations and so on. `parameters` are the model's trained parameters, and `frozen` its frozen
-// weights. rematch_end_watch() returns the figures as JSON and frees the watch.
+// If memory of `device` is counted, also measures the bytes in use. `parameters` are the model's
+// trained parameters, and `frozen` its frozen weights. rematch_end_watch() returns the figures as
+// JSON and frees `watch`.
 REMATCH_PYTHON_EXPORT RematchWatch* rematch_begin_watch(const char* device, void* const* parameters,
                                                         int num_parameters, void* const* frozen,
                                                         int num_frozen);

@@ -152,8 +152,8 @@ class VideoModel final : public Model {
   }
 
   // Interpolates from latents to noise at the flow time, and cuts the result into patches, whose
-  // values are ordered (c, y, x). Wan uses a convolution here. A linear over unfolded patches
-  // equals this convolution, because its kernel is as large as its stride.
+  // values are ordered (c, y, x). A linear over these patches equals Wan's convolution, whose
+  // kernel is as large as its stride.
   at::Tensor embed_video(const at::Tensor& latents, const at::Tensor& noise,
                          const at::Tensor& time_B) const {
     const Scope scope(scope_names::kPatch);
@@ -257,8 +257,8 @@ class VideoModel final : public Model {
   // tokens cannot reassemble latents.
   bool loss_is_on_tokens() const { return Block::kLossOnTokens || ulysses_.is_split(); }
 
-  // Returns the permutation that orders the values of a patch as (c, y, x) if the family's loss is
-  // on tokens, else as (y, x, c), as in Wan.
+  // Returns the permutation to patches with values ordered (c, y, x) if the family's loss is on
+  // tokens, else (y, x, c).
   static std::vector<std::int64_t> head_order() {
     if (Block::kLossOnTokens) return {0, 2, 3, 5, 1, 4, 6};
     return {0, 2, 3, 5, 4, 6, 1};

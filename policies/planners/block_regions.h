@@ -21,7 +21,7 @@ struct BlockRegions {
 std::variant<BlockRegions, Rejected> block_regions(const Trace& trace);
 
 // Returns the plan under another name, with the given saved ops in each block. A block without an
-// entry is not a region, so autograd keeps all its saved tensors.
+// entry is not checkpointed.
 struct BlockSaves {
   std::size_t block = 0;
   std::vector<bool> saves;  // indexed by op of the block's range

@@ -116,8 +116,8 @@ class Block {
                                      std::pow(kStep, distance));
   }
 
-  // Computes for each op the length of the shortest path to backward, along the ops that read its
-  // result. The length is 1 if backward demands the result.
+  // Computes for each op the number of ops from the op to backward, on the shortest path. The
+  // number is 1 if backward reads the op's result.
   void find_distances() {
     constexpr int kNever = 1'000'000;
     distances_.assign(graph_.ops.size(), kNever);

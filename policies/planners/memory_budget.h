@@ -2,11 +2,11 @@
 // torch/_functorch/partitioners.py) to a trace, as a baseline.
 //
 // Note [The memory budget over a trace] PyTorch's planner works on a compiled graph of forward and
-// backward. This planner works on the blocks of a trace. By default, matmuls, attention and random
-// draws must not be recomputed. These ops are the items of a knapsack, and the value of an item is
-// its time. The knapsack fills the budget; the items that it drops may be recomputed. A minimum cut
-// then saves the fewest bytes from which all other values can be recomputed. Values farther from
-// backward cost slightly more, as in PyTorch.
+// backward. This planner works on the blocks of a trace. Matmuls, attention and random draws are
+// the items of a knapsack, and the value of an item is its time. The knapsack fills the budget.
+// Items outside of the knapsack may be recomputed, like all other ops. A minimum cut then saves the
+// fewest bytes from which all other values can be recomputed. Values farther from backward cost
+// slightly more, as in PyTorch.
 //
 // This planner differs from PyTorch's in three ways:
 // - The unit of the budget differs. Here, a budget of 1 is the bytes that autograd keeps in blocks
@@ -14,8 +14,8 @@
 //   is computed from a first minimum cut.
 // - The input of every block is always kept. PyTorch's plans often do not keep it, which raises
 //   their peak (PyTorch's issue 197838).
-// - Nothing is fused. In PyTorch, a value costs more if fused code must write it to memory to save
-//   it. Here, no value costs more.
+// - Nothing is fused. In PyTorch, a value costs more if fused code writes it to memory only to save
+//   it.
 #pragma once
 
 #include <cstdint>

@@ -152,8 +152,8 @@ class SacSearch {
   }
 
   // Solves the relaxed problem, in which costs are convex. Returns the bytes that each module
-  // frees, or nullopt if the modules cannot free enough. Satisfies the constraints in post-order.
-  // For each constraint, frees bytes in the cheapest modules that come before the constraint.
+  // frees, or nullopt if the modules cannot free enough. For each constraint in post-order, frees
+  // bytes in the cheapest modules before it.
   std::optional<Relaxed> relax() const {
     Relaxed relaxed;
     relaxed.freed.assign(model_.modules.size(), 0);

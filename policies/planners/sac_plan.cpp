@@ -54,8 +54,8 @@ class Tracker {
     }
   }
 
-  // Returns the module's memory figures. Counts the tensors that are alive when the range ends: a
-  // tensor is alive if it has been saved, or if a later op reads it.
+  // Returns the module's memory figures. Counts the tensors that are saved, or that an op after the
+  // range reads.
   SacModule figures(OpRange range) const {
     SacModule module;
     std::set<StorageId> saved;

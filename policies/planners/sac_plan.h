@@ -25,8 +25,8 @@ std::variant<Plan, Rejected> plan_by_sac(const Trace& trace, const Profile& prof
 // Returns the figures that PyTorch's estimator would give for the ops of one module.
 SacOps sac_ops_of(const Trace& trace, const Profile& profile, OpRange range);
 
-// Returns the two lines by which the planner evaluates a module. They map the share of discarded
-// bytes to the share of recompute time. Ops are discarded in the order of bytes per time.
+// Returns two lines that map a share of discarded bytes to a share of recompute time. The ops with
+// the most bytes per time are discarded first.
 std::vector<FittedLine> sac_tradeoff(const SacOps& ops);
 
 }  // namespace rematch

@@ -52,9 +52,9 @@ struct RunSpread {
 };
 
 // Note [Whose spread makes the margin] The margin is computed from the pooled spread of both arms.
-// If both arms have the same true spread, eight runs estimate it better than four. But a single
-// outlier among the candidate's runs would widen the margin until the candidate passes. So if the
-// candidate's runs vary implausibly more than the reference's, only the reference's spread counts.
+// But an outlier among the candidate's runs would widen the margin until the candidate passes. So
+// if the candidate's runs vary significantly more than the reference's, only the reference's spread
+// counts.
 RunSpread spread_of_run(const std::vector<double>& candidate,
                         const std::vector<double>& reference) {
   const double own = variance_of(candidate);

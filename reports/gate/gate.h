@@ -1,6 +1,6 @@
 // Judges a report as PASS, FAIL or INCONCLUSIVE, for CI. Checks loss parity in three tiers, and
-// plain limits on peak, time and executed ops. Fails if a point ended in an error. The verdict is
-// INCONCLUSIVE if the reports cannot decide. Pure: no file, no clock.
+// limits on peak, time and executed ops. Fails if a point ended in an error. Pure: no file, no
+// clock.
 #pragma once
 
 #include <cstdint>

@@ -173,8 +173,8 @@ void CurveGate::add_tiers() {
   }
 }
 
-// If the reference's loss does not fall, a candidate with an equal curve passes without proving
-// anything. So its verdict becomes inconclusive. A candidate with a different curve still fails.
+// If the reference's loss does not fall, an equal curve proves nothing, so a passed check becomes
+// inconclusive.
 void CurveGate::require_fall(CheckRecord& check, const LossArm& reference) {
   if (check.verdict != GateVerdict::kPass) return;
   const std::string why = explain_no_fall(reference, check.limit.value_or(0));

@@ -1,6 +1,6 @@
-// Gates loss curves of any trainer with tiers T1 and T2 and the plain threshold. Steps are matched
-// by number; the checks are the same as for reports. Tier T0 is not available, because it compares
-// bits, and a curve has no bits. Pure.
+// Gates loss curves of any trainer with tiers T1 and T2 and a plain threshold, as gate.h does for
+// reports. Steps are matched by number. Tier T0 is not available, because curves contain no bits.
+// Pure.
 #pragma once
 
 #include <string>

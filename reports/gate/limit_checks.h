@@ -23,9 +23,8 @@ enum class Measured : std::uint8_t { kInOneReport, kInMergedReport, kInOneEnviro
 CheckRecord check_slowdown(const PointRecord& point, const PointRecord& reference, double limit,
                            Measured measured);
 
-// Checks that the point executed the ops that its plan predicts. If the point's status is ok, a
-// mismatch means that a broken build measured it or that someone edited the file. Absent if there
-// is no mismatch or no prediction.
+// Checks that the point executed the ops that its plan predicts. Absent if there is no mismatch or
+// no prediction.
 std::optional<CheckRecord> check_prediction(const PointRecord& point);
 
 }  // namespace rematch

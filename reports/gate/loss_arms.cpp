@@ -140,8 +140,8 @@ LossArm LossArms::arm_of(const PointRecord& point) const {
   return arm;
 }
 
-// If a point's gradients equal the reference's, the report stores their hashes only for the
-// reference. In that case uses the reference's hashes for the point.
+// A report omits gradient hashes of a point that equal the reference's hashes. In this case, copies
+// the reference's hashes.
 Steps LossArms::steps_of(const PointRecord& point) const {
   Steps steps = point.steps;
   const bool has_own = steps.empty() || !steps.front().gradient_hashes.empty();

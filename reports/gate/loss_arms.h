@@ -1,6 +1,5 @@
-// The two sides of a loss check. A side consists of a point's own run and its repeats, with their
-// gradient hashes. Measures the distance between runs, and explains why two sides cannot be
-// compared. Pure.
+// The two sides of a loss check. A side consists of the runs of a point. Measures the distance
+// between runs, and explains why two sides cannot be compared. Pure.
 #pragma once
 
 #include <cstddef>
@@ -35,9 +34,8 @@ double largest_difference(const Steps& left, const Steps& right);
 // Returns the largest difference between any two runs. Absent if there is only one run.
 std::optional<double> largest_difference(const std::vector<Steps>& runs);
 
-// For each run of the arm, takes the distance to the nearest of `references`, which must not be
-// empty. Returns the run with the largest such distance, and the step at which it differs most from
-// its nearest reference.
+// Finds the nearest of `references` for each run of the arm. Returns the run with the largest
+// distance to its nearest reference, and the step of that distance. `references` must not be empty.
 struct FurthestRun {
   std::size_t run = 0;
   double difference = 0;
@@ -46,7 +44,7 @@ struct FurthestRun {
 FurthestRun furthest_run(const LossArm& arm, const std::vector<Steps>& references);
 
 // Returns text such as " (in repeat 2, the furthest of 4 runs)". For curves, the text is the file
-// and line of the step. Empty if a report has only one run.
+// and line of the step. Empty for the only run of a report.
 std::string among_runs(const FurthestRun& furthest, const LossArm& arm);
 
 // Returns why the sides cannot be compared over all steps, or "" if they can.
@@ -66,8 +64,8 @@ std::optional<int> first_step_not_finite(const Steps& steps);
 std::string in_repeat(std::size_t run);
 
 // Returns a label for the training that a point ran. Two trainings with equal labels must have
-// equal losses. The label covers the policy, and the identity except for the fields that describe
-// how the training is executed: schedule, machine and threads.
+// equal losses. The label contains the policy and the identity, except for schedule, machine and
+// threads.
 std::string training_label(const PointIdentity& identity, const std::string& policy);
 
 class LossArms {

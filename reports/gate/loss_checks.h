@@ -12,8 +12,8 @@
 
 namespace rematch {
 
-// Compares the largest difference at any step with a plain threshold. Each of the candidate's runs
-// is compared with the reference's own run, and the worst run counts.
+// Requires that each run of the candidate differs from the reference's first run by at most a
+// threshold at every step.
 CheckRecord check_difference(const LossArm& candidate, const LossArm& reference, double limit);
 
 // Finds failures of the candidate's runs that count in every tier: a loss that is not finite, or
@@ -21,8 +21,8 @@ CheckRecord check_difference(const LossArm& candidate, const LossArm& reference,
 std::optional<CheckRecord> check_finite(const LossArm& candidate);
 std::optional<CheckRecord> check_gradients(const LossArm& candidate);
 
-// Returns the first step and tensor whose bits differ. Absent if all recorded bits are equal. Only
-// steps and bits that both sides have are compared.
+// Returns the first step and tensor whose bits differ. Absent if all recorded bits are equal.
+// Compares only steps and bits that both runs contain.
 struct BitDifference {
   int step = 0;
   std::string tensor;
@@ -35,15 +35,12 @@ CheckRecord check_bitwise(const LossArm& candidate, const LossArm& reference);
 
 // Returns the factor of the envelope. The envelope is this factor times the largest difference
 // between two reference runs. The factor is 2 for one candidate run and grows by 0.2 each time the
-// number of runs doubles. With a constant factor, more candidate runs would cause more false
-// failures, because only the furthest run counts. See Note [The envelope].
+// number of runs doubles, because only the furthest run counts. See Note [The envelope].
 double envelope_factor(std::size_t candidate_runs);
 
-// Note [The envelope] Tier T1 requires that the candidate's runs are close to the reference's runs,
-// compared with the distance between the reference's runs. The check takes each candidate run's
-// distance to the nearest reference run, at any step. The largest of these distances must be at
-// most envelope_factor times the largest difference between two reference runs. The check needs
-// three reference runs.
+// Note [The envelope] Tier T1 takes the distance of each candidate run to the nearest reference
+// run, at any step. The largest of these distances must be at most envelope_factor times the
+// largest difference between two reference runs. The check needs three reference runs.
 //
 // If candidate and reference differ only by noise, the check fails in at most 0.5 % of gates with
 // three reference runs and in 0.3 % with four. The simulations in tests/reports/gate also tried
@@ -70,8 +67,8 @@ CheckRecord check_equivalence(const LossArm& candidate, const LossArm& reference
 std::optional<CheckRecord> check_proof(const PointRecord& point);
 
 // Turns a passed bit check into a failed check if the point's parity record contradicts it. The
-// parity record must refer to `reference`, or to a policy that is equal to `reference`. Parity is
-// recorded during measurement, when every bit is known; the steps store only some bits.
+// parity record must refer to `reference`, or to a policy that is equal to `reference`. It covers
+// every bit, while the steps store only some bits.
 void hold_to_parity(CheckRecord& check, const PointRecord& point, const PointRecord& reference);
 
 }  // namespace rematch

@@ -39,9 +39,8 @@ struct RunLosses {
 
 inline constexpr std::size_t kMaxLosses = 1'000'000;
 
-// Every message starts with `file`. Throws FormatError, with line and column, for a header without
-// the columns, a cell that is not a number, and a row that is wider or narrower than the header.
-// Also throws FormatError for a repeated step and for a text without any loss.
+// Every message starts with `file`. Throws FormatError if the text is malformed, repeats a step or
+// contains no loss.
 RunLosses parse_loss_curve(std::string_view text, const std::string& file,
                            const LossColumns& columns);
 

@@ -51,7 +51,7 @@ std::set<std::size_t> splits_of(std::size_t num_steps) {
 }
 
 // The fall of the loss at one split of the curve: the mean before the split minus the mean after
-// it. unit_error is the standard error of the fall if the noise of a single step is 1.
+// it. unit_error is the standard error of the fall for a noise of 1 in each step.
 struct Fall {
   double fall = 0;
   double unit_error = 1;

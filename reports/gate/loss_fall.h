@@ -1,5 +1,5 @@
-// Checks whether a reference's loss falls beyond its noise. If the loss does not fall, a run that
-// learns nothing has the same curve, so an equal curve proves nothing. Pure.
+// Checks whether a reference's loss falls by more than its noise. If the loss does not fall, even a
+// run that learns nothing has an equal curve. Pure.
 #pragma once
 
 #include <string>

@@ -26,9 +26,9 @@ LOOKS = [
 # Opens all folded content, for a second inspection.
 UNFOLD = "for (const folded of document.querySelectorAll('details')) folded.open = true"
 
-# JavaScript that returns problems as sentences. Allows content to extend beyond an element that scrolls sideways. To
-# find overlapping text, compares the boxes of text lines. Shrinks each box by a pixel, because neighbouring lines may
-# touch. Ignores grid lines (class s4 in svg.cpp: Paint::kGrid) and filled areas, because text may cover them.
+# JavaScript that returns problems as sentences. Content may extend beyond an element that scrolls sideways. Boxes of
+# text lines are shrunk by a pixel before they are compared, because neighbouring lines may touch. Ignores grid lines
+# (class s4 in svg.cpp: Paint::kGrid) and filled areas, because text may cover them.
 INSPECTION = r"""
 (() => {
   const problems = [];

@@ -1,11 +1,10 @@
 // Measures the time that the engine adds per recorded op, per saved tensor and per recomputed op.
 // Runs only chains of tiny ops, in regions as long as a transformer block.
 //
-// Note [Cost per op and per saved tensor] A chain of `add` saves nothing for backward, so nothing
-// is recomputed. The time that a plan adds is therefore the cost of recording ops. A chain of
-// `sigmoid` saves one tensor per op. If the plan keeps every output, the additional time is the
-// cost of saved tensors: pack, keep, unpack and release. If the plan keeps no output, the
-// additional time is the cost of recompute.
+// Note [Cost per op and per saved tensor] A chain of `add` saves nothing for backward, so the time
+// that a plan adds is the cost of recording ops. A chain of `sigmoid` saves one tensor per op. If
+// the plan keeps every output, the additional time is the cost of saved tensors: pack, keep, unpack
+// and release. If the plan keeps no output, the additional time is the cost of recompute.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/ones.h>

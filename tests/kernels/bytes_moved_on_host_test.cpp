@@ -1,5 +1,5 @@
 // Runs the CUDA kernels of the fused ops on the host and counts every byte that they read and
-// write. Compares the counts, and the numbers of launches, with formulas. Scalars per row are not
+// write. Compares the bytes and the numbers of launches with formulas. Scalars per row are not
 // counted.
 #include <cuda_bf16.h>
 #include <cuda_runtime_api.h>

@@ -1,5 +1,5 @@
 // Runs the ranks of layouts one by one in this process. Checks what each rank holds and which ops
-// it runs. On meta, no rank needs other ranks.
+// it runs. This works on meta, because a rank need not communicate.
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
 
@@ -158,8 +158,8 @@ TEST_CASE("tensor parallel layers run two reductions in each direction") {
   }
 }
 
-// A video block consists of three parts, whose linears are split. One of the parts also reads the
-// text. The block's four norms over all heads sum their squares over the ranks.
+// A video block consists of three parts with split linears. One part also reads the text. The four
+// norms over all heads sum their squares over the ranks.
 TEST_CASE("tensor parallel video blocks sum the squares of norms over all heads") {
   for (const char* preset : {"wan_small", "ltx_small"}) {
     CAPTURE(preset);
@@ -179,9 +179,8 @@ TEST_CASE("sequence parallel layers gather and scatter instead of reducing") {
   }
 }
 
-// The text is not split over the ranks, and norms over all heads read all tokens. Text and norms
-// therefore still use all-reduces. Backward has one more all-reduce, for the modulation that all
-// blocks read.
+// The text and norms over all heads are not split by tokens, so they still use all-reduces.
+// Backward has one more all-reduce, for the modulation that all blocks read.
 TEST_CASE("sequence parallel video blocks gather and scatter, and sum norms and text") {
   for (const char* preset : {"wan_small", "ltx_small"}) {
     for (const std::int64_t batch : {1, 2}) {

@@ -1,6 +1,5 @@
-// Language models in double, slow and simple: complex rotation, repeated key heads, an explicit
-// mask, every expert on every token, adapters added to their weights. These models are the
-// reference for loss and gradients.
+// Simple, slow language models in double. They are the reference for loss and gradients of the real
+// models.
 #pragma once
 
 #include <map>

@@ -1,7 +1,7 @@
-// Counts executed ops and the bytes of CPU tensors. counting.py loads this library into Python;
-// nothing else uses it. The library counts in the same way and at the same moments as the engine's
-// tests. It uses a fallback at dispatch key Fake (see Note [Dispatch key Fake] in
-// harness/engine/interception.h), and an allocator like the counting allocator in harness/measure.
+// Counts executed ops and the bytes of CPU tensors. counting.py loads this library into Python. The
+// library counts at the same moments as the engine's tests: it uses a fallback at dispatch key Fake
+// (see Note [Dispatch key Fake] in harness/engine/interception.h), and an allocator like the
+// counting allocator in harness/measure.
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
@@ -67,9 +67,8 @@ void note(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
 }
 
 void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
-  // Selective checkpointing is active as a Python dispatch mode, so this call does not execute the
-  // op. The mode either returns a stored value, or calls the op again while the mode is inactive.
-  // That second call is counted below.
+  // A Python dispatch mode of selective checkpointing handles this call. The mode returns a stored
+  // value, or calls the op again, which is counted below.
   if (keys.has(c10::DispatchKey::Python)) {
     op.redispatchBoxed(keys & kBelowFake, stack);
     return;
@@ -105,9 +104,8 @@ void parity_start() {
 
 void parity_stop() { c10::impl::tls_set_dispatch_key_included(c10::DispatchKey::Fake, false); }
 
-// While a Python mode handles an op, torch excludes all dispatch keys from Python upwards. This
-// function includes Fake again, so that the ops that the mode's handler calls are counted. Call it
-// in the handler.
+// Call this in the handler of a Python mode, so that the ops that the handler calls are counted.
+// torch excludes the dispatch key Fake there, and this function includes it again.
 void parity_see_ops_of_mode() {
   c10::impl::tls_set_dispatch_key_excluded(c10::DispatchKey::Fake, false);
 }

@@ -1,7 +1,6 @@
-// The facts that, together with a kernel's input, determine the bits of its result on a CPU:
-// PyTorch's version, the instructions that PyTorch and its math libraries choose, and the number of
-// threads. Python writes these facts into the golden files and C++ compares them, so both include
-// this file.
+// Facts that determine the bits of a kernel's result on a CPU: PyTorch's version, the instructions
+// that PyTorch and its math libraries choose, and the number of threads. Python writes these facts
+// into the golden files, and C++ compares them.
 #pragma once
 
 #include <ATen/Context.h>

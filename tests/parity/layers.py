@@ -1,7 +1,7 @@
 """Layers that llama.py and wan.py share. The layers match models/layers op for op.
 
-Each op is one statement, so that a temporary is freed at the same point as in C++. `torch.ops.aten` names an overload
-where Python's own call would choose another overload (add.Scalar, mul.Scalar).
+Each op is one statement, so that a temporary is freed at the same point as in C++. `torch.ops.aten` is used where a
+plain call would run another overload.
 """
 
 import contextlib
@@ -16,8 +16,8 @@ from hash_init import NEAR_ONE, to_tensor, uniform_by_fan_in
 aten = torch.ops.aten
 
 
-# A stack of functions that intercept the parts of a block. run_part() calls the last function with the name of the
-# part, the part, and its inputs. If the stack is empty, run_part() calls the part itself.
+# A stack of functions that run the parts of a block. run_part() passes the part, its name and its inputs to the last
+# function. If the stack is empty, run_part() calls the part itself.
 runners = []
 
 

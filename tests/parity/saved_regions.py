@@ -49,8 +49,8 @@ TITAN_REGIONS = {
 
 
 def saving_as_titan(*regions):
-    """torchtitan always saves the add that ends a block. This add reads the result of w2, so recompute does not need
-    that result. Only the next block reads the result of the add."""
+    """Returns the policy as torchtitan defines it: the add that ends a block is always saved, so recompute does not
+    need its input, the result of w2."""
     parts = [part for region in regions for part in TITAN_REGIONS[region]]
     saved_regions = SavedRegions("last_add", *parts, unread=("last_add", "ffn.w2"))
     return f"remat_titan(save=[{','.join(regions)}])", saved_regions

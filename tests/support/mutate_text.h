@@ -9,7 +9,7 @@
 namespace rematch::testing {
 
 // Applies one to four random changes. A change flips, removes, doubles or moves bytes, cuts off the
-// end, or inserts tokens that are hard for readers. The same seed gives the same changes.
+// end, or inserts tokens that parsers often mishandle. The same seed gives the same changes.
 std::string mutate_text(const std::string& text, std::uint32_t seed);
 
 // Returns valid JSON with one to three random changes. A change replaces a value by another type or

@@ -1,7 +1,6 @@
 """Handles autograd functions whose kernels hide their writes from torch. Each call is recorded as one opaque op.
 
-Functions are identified by name, "package.module:Class". So plans can refer to functions in another process, and
-functions are recognized even if their module is imported in the middle of a step."""
+Functions are identified by name, "package.module:Class", so that a plan can refer to functions in another process."""
 
 from __future__ import annotations
 
@@ -41,9 +40,9 @@ def name_of(function: type) -> str:
 
 
 def declare_opaque(name: str, overwrites: Iterable[int] | None) -> None:
-    """Makes each call of an autograd function a single op of a record. `name` is the result of name_of() for the
-    function. `overwrites` contains positions of arguments that the function overwrites, which are added to the known
-    positions. None means that it may overwrite any argument."""
+    """Makes each call of an autograd function a single op of a record. `name` is the result of name_of(). `overwrites`
+    contains positions of arguments that the function overwrites. None means that the function may overwrite any
+    argument. Positions of several declarations are merged."""
     known = _overwrites.get(name)
     _overwrites[name] = None if overwrites is None else frozenset(overwrites) | (known or frozenset())
 
@@ -54,11 +53,8 @@ def is_opaque(name: str) -> bool:
 
 
 def _watch_functions() -> None:
-    """Hooks Function.apply for the whole process.
-
-    Up to torch 2.13, each call of Function.apply looks up apply in its base class. So a hook on the base class also
-    sees calls through an `apply` that was bound before the hook. From 2.14 on, Function.apply is implemented in C, and
-    the hook misses such calls."""
+    """Hooks Function.apply for the whole process. From torch 2.14 on, the hook misses calls through an `apply` that was
+    bound before the hook was set."""
     own = vars(torch.autograd.Function)["apply"]
     is_of_c = isinstance(own, types.ClassMethodDescriptorType)
     holder: Any = torch.autograd.Function if is_of_c else cast(Any, _function_module)._SingleLevelFunction
@@ -82,8 +78,8 @@ def _watch_functions() -> None:
 
 @contextlib.contextmanager
 def calls_noticed() -> Iterator[_Calls]:
-    """Watches the autograd functions of a traced step on this thread, which must run on real data. A function that
-    writes to an argument without raising its version is opaque from then on."""
+    """Watches the autograd functions of a traced step on this thread. A function that writes to an argument without
+    raising its version becomes opaque."""
     _thread.calls = calls = _Calls()
     try:
         with launches_watched():

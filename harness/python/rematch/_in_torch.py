@@ -1,8 +1,8 @@
 """Hooks in torch's own Python code, for recorded steps.
 
 The hooks reject constructs that cannot be recorded, such as torch.utils.checkpoint inside a layer. They hide compiled
-functions from the record, and make torch wait for each collective at once. The hooks replace private functions of
-torch. Outside of recorded steps, the replacements behave like the originals."""
+functions from the record, and make torch wait for each collective at once. Outside of recorded steps, the hooks do
+nothing."""
 
 from __future__ import annotations
 

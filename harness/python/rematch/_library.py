@@ -14,7 +14,7 @@ import torch
 from rematch._private import require
 
 # A wheel contains one library for each torch release, such as "2.11". A build for one machine may contain a single
-# library without a release in its name.
+# library, whose name contains no release.
 LIBRARY_NAME = "librematch_python-{}.so"
 SINGLE_LIBRARY_NAME = "librematch_python.so"
 OVERRIDE = "REMATCH_PYTHON_LIBRARY"
@@ -132,9 +132,9 @@ def call_for_json(name: str, *arguments: Any) -> dict[str, Any]:
 
 
 def count_memory() -> None:
-    """Counts the memory of tensors on the CPU and on device meta, for `watch`, `check` and the bytes of a trace. Call
-    this before the first tensor exists, and only for measurements, because it replaces torch's allocators of both
-    devices."""
+    """Counts the memory of tensors on the CPU and on device meta, for `watch`, `check` and the bytes of a trace.
+    Replaces torch's allocators of both devices, so call this before the first tensor exists, and only for
+    measurements."""
     call("install", 1)
 
 

@@ -57,9 +57,9 @@ def has_learned_kernels() -> bool:
 
 @contextlib.contextmanager
 def noted(replace: Replace) -> Iterator[None]:
-    """A context manager around a recorded step. Reports to the engine the raw pointers that the step takes. To this end
-    it replaces the functions that return pointers. It does so only once per process, because Python 3.13 stops caching
-    a type's attributes after a limited number of changes."""
+    """A context manager around a recorded step. Reports to the engine the raw pointers that the step takes. Replaces
+    the functions that return pointers, once per process: Python 3.13 stops caching a type's attributes after a limited
+    number of changes."""
     for module, path in _LASTING:
         replace(module, path, _noting)
     replace("triton.runtime.jit", "JITFunction.run", _launching)

@@ -1,7 +1,7 @@
 """The private names of torch that the package uses, and how they differ between releases of torch.
 
-These names may disappear in any release of torch, so they are checked when the package is imported. Names in modules
-that torch imports lazily are checked in the first recorded step after that import."""
+These names may disappear in any release of torch. They are checked when the package is imported, or in the first
+recorded step if torch imports their module lazily."""
 
 from __future__ import annotations
 

@@ -54,8 +54,8 @@ _thread = _Thread()
 
 class Recorder:
     """Two hooks on each module that contains layers of the plan. Only the outermost call of such modules is recorded.
-    Hooks on the model alone would not be enough: programs also call parts of a model, and the model's hooks do not run
-    if a wrapper calls model.forward(x). A copy of the model gets its own recorder."""
+    Hooks on the model alone would miss calls of model.forward(x) and of parts of the model. A copy of the model gets
+    its own recorder."""
 
     def __init__(self, checkpoint: Checkpoint, group: ScopeGroup, verify_every: int):
         self.checkpoint = checkpoint
@@ -102,8 +102,8 @@ for _hook in (Recorder.begin, Recorder.end):
 
 
 def _is_running(module: torch.nn.Module, called: torch.nn.Module) -> bool:
-    """Returns whether an earlier call of `module` is still running when `called` is called. A call that Ctrl-C has
-    interrupted has ended, although its hooks did not run."""
+    """Returns whether an earlier call of `module` is still running when `called` is called. Returns False if Ctrl-C has
+    interrupted the earlier call, although the hooks at its end did not run."""
     num_module, num_called = 0, 0
     frame = sys._getframe(1).f_back
     while frame is not None:

@@ -1,7 +1,5 @@
-"""The hooks that open a scope around a module's calls. They also detect mistakes of the program.
-
-A program that forgets a call of rematch still trains, but without checkpointing. Each such mistake causes one warning,
-which says what to do."""
+"""The hooks that open a scope around a module's calls. They also warn, once each, of mistakes that silently disable
+checkpointing, such as a forgotten call of rematch."""
 
 from __future__ import annotations
 
@@ -211,8 +209,8 @@ def has_watched_groups() -> bool:
 
 
 def warn_of_bypassed_scopes() -> list[str]:
-    """Stops detecting calls of module.forward(x) in models that ran in a recorded step. Warns of the scopes whose
-    module was called in this way, and returns their names. Call this at the end of the step."""
+    """Warns of the scopes whose module was called as module.forward(x) in a recorded step, and returns their names.
+    Call this at the end of the step. Later steps are not checked."""
     found: list[str] = []
     for group in list(_watched_groups):
         if group.is_recorded or group.bypassed:

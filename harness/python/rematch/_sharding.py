@@ -20,8 +20,8 @@ def is_fully_sharded(model: torch.nn.Module) -> bool:
 
 
 def refuse_split_regions(checkpoint: Checkpoint) -> None:
-    """Raises Refused for a region that spans several units of fully_shard. Backward gathers the parameters of a unit
-    only when it needs them, so recompute of such a region would read freed parameters of the other units."""
+    """Raises Refused for a region that spans several units of fully_shard. Backward gathers each unit only for its own
+    backward, so recompute of such a region would read freed parameters."""
     if "torch.distributed.fsdp" not in sys.modules:
         return
     for model, module_of in modules_of_scopes(checkpoint):

@@ -35,8 +35,8 @@ def run_first_step(model: torch.nn.Module, step: Callable[[], torch.Tensor]) -> 
 
 
 def loss_of(model: torch.nn.Module, step: Callable[[], torch.Tensor]) -> torch.Tensor:
-    """Returns the loss of step(). Raises TypeError or ValueError if it is not a loss on which backward can be called,
-    or if step() ran backward itself. The model must have no gradients before the call."""
+    """Returns the loss of step(). Raises TypeError or ValueError if backward cannot be called on the result, or if
+    step() has already run backward. The model must have no gradients before the call."""
     loss = step()
     if not isinstance(loss, torch.Tensor):
         raise TypeError(f"step() must return the loss, a tensor of one number; it returned a {type(loss).__name__}")

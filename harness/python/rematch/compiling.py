@@ -80,10 +80,10 @@ def export_joint(model: torch.nn.Module, step: Callable[[], torch.Tensor], path:
     """Writes the joint graph of the compiled step as a file of schema rematch.trace, for `rematch search`, `predict` and
     `describe --trace`. The graph runs once, op by op, and nothing is compiled.
 
-    Also writes the op times that compile() uses to the file `profile`, for `rematch search --profile`. The model's name
-    in the files is `name`, by default the model's class and "(compiled)". Plans for the trace work only with
-    rematch.partitioner(), not with eager models. The commands predict the peak of the graph op by op, without fusion.
-    Other arguments are as for compile().
+    Also writes the op times that compile() uses to the file `profile`, for `rematch search --profile`. `name` is the
+    model's name in the files, by default its class. Plans for the trace work only with rematch.partitioner(), not with
+    eager models. The commands predict the peak of the graph op by op, without fusion. Other arguments are as for
+    compile().
 
     Raises RematchError if the step runs several graphs."""
     from rematch.compiled.backends import require_backend, require_torch

@@ -118,9 +118,9 @@ class Checkpoint:
         return Report(json.loads(call("departures", self.handle)))
 
     def recompute_differences(self) -> list[dict[str, Any]]:
-        """Returns a dict for each region whose recomputed results differed from the results in forward, in steps
-        verified by check() or recording(verify_every=N). `op` is the first op that differed, `index` its index among
-        the region's ops, and `scope` its module ("" if the region left its plan)."""
+        """Returns a dict for each region whose recomputed results differed from the results in forward, in a step under
+        check() or verify_every. `op` is the first op that differed, `index` its index among the region's ops, and
+        `scope` its module ("" if the region left its plan)."""
         require_checkpoint(self)
         found: list[dict[str, Any]] = json.loads(call("recompute_differences", self.handle))
         for each in found:

@@ -22,8 +22,8 @@ def profile(model: torch.nn.Module, step: Callable[[], torch.Tensor], trace: dic
             num_steps: int = 5) -> dict[str, Any]:
     """Measures the time of every op of the traced step, as a dict of schema rematch.profile for search().
 
-    `step()` must be the traced step. Steps in which each op is timed alternate with steps without observers, which
-    reveal the time between ops. On a GPU, each op is timed by CUDA events. Clears gradients before and after, and
+    `step()` must be the traced step. Steps in which each op is timed alternate with steps that are timed as a whole,
+    which show the time between ops. On a GPU, each op is timed by CUDA events. Clears gradients before and after, and
     restores generators and buffers. The model must have no scopes, and no recording may be open.
 
     Raises RematchError if the model is neither on the CPU nor on a GPU, or if the step does not run the ops of the

@@ -21,7 +21,7 @@ class BlockScopes:
     """Opens a scope for each call of a block and of the modules in it, until remove().
 
     Modules that contain a list of blocks open no scope, so that the scopes of blocks are top-level. With a checkpoint,
-    only the scopes of its plan are opened, because each scope costs two hooks per call."""
+    opens only the scopes that its plan needs."""
 
     def __init__(self, model: torch.nn.Module, blocks: Blocks, checkpoint: Checkpoint | None = None):
         self.blocks = blocks

@@ -41,11 +41,8 @@ def functions_watched(unrecorded):
 
 
 def _hook_functions():
-    """Hooks Function.apply for the whole process.
-
-    Up to torch 2.13, Function.apply looks up apply in its base class, so a hook there also sees calls through an
-    `apply` that was bound before the hook. From 2.14 on, Function.apply is implemented in C, and a hook misses such
-    calls, so this module must be imported before the model's modules."""
+    """Hooks Function.apply for the whole process. From torch 2.14 on, the hook misses calls through an `apply` that was
+    bound before the hook was set. So import this module before the model's modules."""
     calls_base = getattr(torch.autograd.Function.apply, "__module__", "") == function_module.__name__
     holder = function_module._SingleLevelFunction if calls_base else torch.autograd.Function
     own = vars(holder).get("apply")  # None if no other code has hooked the class; `apply` is then inherited

@@ -30,9 +30,9 @@ def _is_block_list(modules):
 
 
 class ModuleScopes:
-    """A context manager. While it is active, it calls enter(name, index) before and leave() after every call of a
-    module. `index` is a block's position in its list, and NO_INDEX for other modules. A module that contains a list of
-    blocks opens no scope, so that the scopes of blocks are top-level."""
+    """A context manager that calls enter(name, index) before every call of a module, and leave() after the call.
+    `index` is a block's position in its list, and NO_INDEX for other modules. A module that contains a list of blocks
+    opens no scope, so that the scopes of blocks are top-level."""
 
     def __init__(self, model, blocks, enter, leave):
         self._enter, self._leave = enter, leave

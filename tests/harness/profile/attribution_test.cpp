@@ -244,9 +244,8 @@ TEST_CASE("copies of an offload are counted separately and unattributed copies a
   CHECK(use.note.value() == "2 copies or memsets of 128 bytes were not started by an op");
 }
 
-// Imitates a mixture of experts, which launches a matmul for each expert that gets tokens. The
-// number of launches therefore varies between steps. Attention kernels that split over keys can
-// vary too.
+// Imitates a mixture of experts. It launches a matmul for each expert that gets tokens, so the
+// number of launches varies between steps.
 TEST_CASE("kernels that vary with the data add a note, and the counts remain valid") {
   std::vector<OpCall> calls = calls_of_a_step(0);
   for (const OpCall& call : calls_of_a_step(1)) calls.push_back(call);

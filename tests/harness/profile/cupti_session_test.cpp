@@ -349,9 +349,8 @@ TEST_CASE("a buffer withheld for an unfinished record is flushed by force") {
   CHECK(activity.unfinished == 2);
 }
 
-// CUPTI holds a lock of its own while it delivers records, and while it executes calls. So if a
-// thread called CUPTI while it holds the session's lock, it could deadlock with the thread to which
-// CUPTI delivers records.
+// CUPTI holds its own lock while it delivers records and while it executes calls. A thread that
+// called CUPTI under the session's lock could deadlock with the thread that receives records.
 TEST_CASE("CUPTI is called without holding a lock") {
   fake = {};
   const CuptiFunctions functions = table();

@@ -1,5 +1,5 @@
-// Tests on the dry device that op times are measured with CUDA events. Events and the thread of
-// backward are real there. The times mean nothing, because no kernels run.
+// Tests on the dry device that op times are measured with CUDA events. The times mean nothing,
+// because no kernels run.
 #include "harness/profile/device_op_timer.h"
 
 #include <ATen/ops/mm.h>

@@ -1,5 +1,5 @@
-// Tests that a real point has a time for every executed op class and for no other class. Copies of
-// offloaded values must have times too.
+// Tests that a real point has a time for every executed op class, including copies of offloaded
+// values, and for no other class.
 #include <set>
 
 #include "harness/measure/memory.h"

@@ -1,5 +1,5 @@
-// Tests points on CUDA. They must execute the same ops as on the CPU, and their peak must equal the
-// peak in the statistics of CUDA's allocator.
+// Tests points on CUDA. The executed ops must be those of the CPU, and the peak must equal the peak
+// that CUDA's allocator reports.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 

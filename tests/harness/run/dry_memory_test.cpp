@@ -75,16 +75,15 @@ TEST_CASE("a failed allocation in a library or in the runtime counts as out of m
   CHECK(record.status == PointStatus::kCrash);
 }
 
-// Keeps the full width and number of tokens, but only two layers, unless the test is deep. Two
-// layers include every kind of layer, and the host initializes their parameters in a tenth of the
-// time.
+// Unless the test is deep, reduces the model to two layers, because the host initializes their
+// parameters in a tenth of the time. Two layers include every kind of layer.
 Dimensions full_size(Dimensions dimensions) {
   if (!is_deep()) dimensions["layers"] = 2;
   return dimensions;
 }
 
-// Predictions do not include memory that kernels allocate internally, so they are compared with
-// bytes between ops. cuBLAS also has a workspace of 32 MiB for each thread that runs matmuls: the
+// Predictions exclude memory that kernels allocate internally, so they are compared with the bytes
+// in use between ops. cuBLAS also has a workspace of 32 MiB for each thread that runs matmuls: the
 // caller's thread and autograd's.
 TEST_CASE("at full size, tensors take the predicted bytes, and libraries take the rest",
           "[device]") {

@@ -1,5 +1,5 @@
-// Makes points on a CUDA device for tests, and runs them through the passes in this process. If the
-// device is the dry device, there are two cards of kind H200.
+// Makes points on a CUDA device for tests, and runs them through the passes in this process. The
+// dry device consists of two H200 cards.
 #pragma once
 
 #include <cstdlib>

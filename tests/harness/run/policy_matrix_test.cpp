@@ -104,8 +104,7 @@ TEST_CASE(
   }
 }
 
-// In bfloat16, casts are added, so regions contain other ops than in float32. There is no approved
-// file, so measurements are compared with predictions on meta.
+// There is no approved file for bfloat16, so measurements are compared with predictions on meta.
 TEST_CASE(
     "in bfloat16 measured ops and bytes equal the prediction, and bits equal those without "
     "checkpointing") {

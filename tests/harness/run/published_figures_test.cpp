@@ -116,7 +116,7 @@ TEST_CASE("torchtune: checkpointing of a 3B model, with AdamW's two moments in b
   const double inputs = 27.0 * 2 * 4096 * 3072 * 2 / kGiB;
   CHECK(after_forward(full) - after_forward(offloaded) == inputs * kGiB);
   // At the peak, all gradients exist and all inputs have been freed, so offloading does not lower
-  // the peak. If the optimizer freed gradients during backward, the peak would be at the loss.
+  // the peak.
   CHECK(peak(offloaded, kGiB) == peak(full, kGiB));
   const auto at_loss = [&](const Variant& variant) {
     const auto& memory = variant.prediction.memory;

@@ -1,6 +1,6 @@
 // Resolves every row of `rematch list --systems` on a suitable model. Checks that the plan has the
-// regions that the system's own code would choose, and keeps the same matmuls and attentions in
-// them. The files of the catalogue name the sources.
+// regions of the system's own code, and keeps the same matmuls and attentions. The catalogue names
+// the sources.
 #include <map>
 #include <set>
 
@@ -33,10 +33,9 @@ std::string kept(const RegionType& type, OpClass op_class) {
   return text.empty() ? "-" : text;
 }
 
-// Describes a plan, for example by "0 2: SrS r". This means: regions 0 and 2 have the same type,
-// and the letters say what happens to their matmuls and then to their attentions, in call order. S:
-// kept, r: recomputed, o: kept on the host. "; to the end" means that early stop is off. Types are
-// separated by " | ".
+// Describes a plan. In "0 2: SrS r", regions 0 and 2 have the same type, with three matmuls and one
+// attention in call order. S: kept, r: recomputed, o: kept on the host. "; to the end" means that
+// early stop is off. Types are separated by " | ".
 std::string decisions(const Plan& plan) {
   std::string text;
   for (std::size_t i = 0; i < plan.types.size(); ++i) {
@@ -101,8 +100,8 @@ constexpr Row kRows[] = {
     {"titan:none", "titan:none", kLlama, "no region"},
     {"titan:full", "titan:full", kLlama, kFullNoStop},
     {"titan:selective", "titan:selective", kLlama, kSelective},
-    // wo is excluded because of its name, and wq because it has the same shape as wo. The other
-    // matmuls are counted: wk is 1, wv is 2, w1 is 3 and so on. Those with odd numbers are kept.
+    // wo is excluded because of its name, and wq because it has the same shape as wo. Of the other
+    // matmuls wk, wv, w1 and so on, every second one is kept, beginning with wk.
     {"titan:selective(force_recompute_mm_shapes_by_fqns=F)",
      "titan:selective(force_recompute_mm_shapes_by_fqns=[attention.output])", kLlama,
      "0 1 2 3: rSrrSrS S; to the end"},
@@ -255,8 +254,8 @@ constexpr Row kRows[] = {
      kLlama, kCore},
     {"megatron(recompute_modules=M)", "megatron(recompute_modules=[moe])", kMoe,
      "1.moe 3.moe: rrrrrrr -; to the end"},
-    // The policy keeps wq and wkv_b, but not wkv_a. It also does not keep results that backward
-    // does not read, such as the product of wo.
+    // The policy keeps wq and wkv_b, but not wkv_a. Results that backward does not read are not
+    // kept, such as the product of wo.
     {"megatron(recompute_modules=M)", "megatron(recompute_modules=[mla_up_proj])", kDeepseek,
      "0: rSrrSSr S; to the end | 1 2 3: rSrrrSSSSSr S; to the end"},
     {"megatron:recompute_activations", "megatron:recompute_activations", kLlama, kCore},

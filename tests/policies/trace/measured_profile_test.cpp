@@ -16,8 +16,8 @@ std::size_t num_backward_ops(const Trace& trace) {
   return count;
 }
 
-// For each entry of `times`, adds a step with op timers in which every forward op takes this time.
-// Also adds a step without op timers, in which each phase takes a millisecond.
+// For each of `times`, adds a step in which every forward op is measured to take this time. Also
+// adds a step without op timers, in which each phase takes a millisecond.
 TimedSteps steps_of(const Trace& trace, std::vector<std::int64_t> times) {
   TimedSteps steps;
   for (const std::int64_t time : times) {

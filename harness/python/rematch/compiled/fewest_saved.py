@@ -1,10 +1,10 @@
 """Finds the fewest bytes that forward must save, if backward may recompute elementwise ops.
 
 Inductor computes an elementwise op inside the kernels that read its result, so recomputing it in backward launches no
-kernel and takes no memory. A value need not be saved if such ops can compute it from smaller values, or from values
-that are saved anyway. The fewest bytes are a minimum cut between the values that forward makes and the values that
-backward reads. PyTorch's partitioner computes one cut of the whole graph (torch._functorch.partitioners.solve_min_cut).
-Here each layer has its own cut, because ops are recomputed only within their layer."""
+kernel and takes no memory. The values to save are a minimum cut between the values that forward makes and the values
+that backward reads. PyTorch's partitioner computes one cut of the whole graph
+(torch._functorch.partitioners.solve_min_cut). Here each layer has its own cut, because ops are recomputed only within
+their layer."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ class FewestSaved:
 
 
 def _numbers_of_layers(joint: JointGraph) -> dict[fx.Node, int]:
-    """Maps each op to a number. All ops of a layer have the same number, and so have all ops between two layers. The
-    numbers ascend in forward's order."""
+    """Numbers the layers and the parts between layers, in forward's order. Maps each op to the number of its layer or
+    part."""
     found: dict[fx.Node, int] = {}
     before = None
     for op in joint.forward:
@@ -111,8 +111,8 @@ def _read_in_other_layers(joint: JointGraph, number_of: dict[fx.Node, int]) -> s
 
 
 def _minimum_cut(network: _Network) -> frozenset[int]:
-    """Returns the indices of the values in the cut. In the network, each value is a pair of nodes, joined by an edge
-    with the value's weight."""
+    """Returns the indices of the values in the cut. Each value is represented by two nodes and an edge with the value's
+    weight between them."""
     networkx: Any = importlib.import_module("networkx")  # installed with torch; has no type annotations
     graph = networkx.DiGraph()
     graph.add_nodes_from(("source", "sink"))

@@ -1,6 +1,6 @@
-"""A view of AOTAutograd's joint graph for the rest of this folder: the ops of forward and of backward, the layers, and
-the node that allocates each tensor. Forward consists of all nodes that the outputs of forward need. All other nodes are
-backward: nodes that depend on tangents, and nodes that are read only by such nodes."""
+"""Analyses AOTAutograd's joint graph: finds the ops of forward and of backward, the layers, and the node that allocates
+each tensor. Forward consists of all nodes that the outputs of forward need. All other nodes are backward: nodes that
+depend on tangents, and nodes that are read only by such nodes."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Layer:
 class JointGraph:
     """The nodes of a joint graph, sorted.
 
-    `forward` contains the ops of forward in their order. `backward` contains the ops of backward, in the order of a
-    backward without recomputation. Neither list contains placeholders, or getitem nodes that unpack an op's results."""
+    `forward` contains the ops of forward in their order. `backward` contains the ops of backward, in their order
+    without recomputation. Both lists leave out placeholders and the getitem nodes that unpack an op's results."""
 
     def __init__(self, graph: fx.Graph, inputs: Iterable[fx.Node], required_forward: Iterable[fx.Node],
                  tangents_closure: Iterable[fx.Node], static_inputs: Iterable[fx.Node], num_forward_outputs: int):
@@ -77,8 +77,8 @@ class JointGraph:
         return node.target is operator.getitem and node.args[0] in required
 
     def demand_order(self, available: set[fx.Node]) -> list[fx.Node]:
-        """Returns the nodes of backward in execution order. Each node comes after its inputs, and otherwise as late as
-        its first use allows. The nodes in `available` are left out, because backward need not compute them."""
+        """Returns the nodes of backward in execution order. Each node runs as late as its first use allows. Leaves out
+        the nodes in `available`."""
         made: set[fx.Node] = set(available)
         found: list[fx.Node] = []
         for seed in self.backward_seeds:
@@ -117,8 +117,7 @@ class JointGraph:
         return found
 
     def fingerprint(self) -> str:
-        """Returns a hash of the ops, their arguments and their shapes. Graphs that were traced from the same code with
-        the same shapes have equal hashes."""
+        """Returns a hash of the ops, their arguments and their shapes."""
         digest = hashlib.sha256()
         for node in self.nodes:
             arguments = fx.node.map_arg((node.args, node.kwargs), lambda each: self.order[each])
@@ -265,8 +264,8 @@ def _plain(path: str) -> str:
 
 
 def _layers_of(forward: list[fx.Node]) -> dict[fx.Node, Layer]:
-    """Returns the layer of each op of forward. Makes the ops of a layer consecutive: an op between two ops of a layer
-    belongs to that layer, even if torch assigns the op to an earlier layer or to no layer."""
+    """Returns the layer of each op of forward. The ops of a layer are consecutive: an op between two ops of a layer
+    belongs to that layer, even if torch says otherwise."""
     lists: dict[str, dict[int, Any]] = {}
     for node in forward:
         for path, module_class in _modules_of(node):

@@ -1,8 +1,7 @@
 """Converts a joint graph to a trace, and its op times to a profile, so that one search serves eager and compiled
 models.
 
-The ops of forward become the ops of the trace. Each result of forward that backward reads becomes a saved tensor. The
-bytes that backward allocates are computed from the order of its ops."""
+The ops of forward become the ops of the trace. Each result of forward that backward reads becomes a saved tensor."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Estimates the times of a joint graph's ops in a compiled step.
 
-The time of a matmul or of attention is the longer of the times for its arithmetic and for its memory traffic. Inductor
-fuses elementwise ops with the ops that read their results, so for a fused op only the memory traffic of its kernel
-counts. Views cost nothing."""
+The time of a matmul or of attention is its time for arithmetic or for memory traffic, whichever is longer. For a fused
+op, only the memory traffic of its kernel counts. Views cost nothing."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ POLICIES = ("none", "full", "attn_only", "save_mm")
 @dataclasses.dataclass(frozen=True)
 class Option:
     """A plan for a joint graph. `saved` contains indices of the graph's nodes. `by_layer` is the order of
-    recomputation: see schedule_of(). `added_ns` is the time of recomputation, plus the time of writing and reading
-    values that are in memory only because they are saved."""
+    recomputation: see schedule_of(). `added_ns` is the time of recomputation, plus the time that saving adds
+    (OpCosts.saving_ns)."""
 
     name: str
     saved: tuple[int, ...]
@@ -62,8 +62,8 @@ class Planner:
         return min(self._options_of(name, plan), key=lambda option: (option.peaks.step(), option.added_ns))
 
     def _options_of(self, name: str, plan: dict[str, Any]) -> list[Option]:
-        """Returns an option for each choice of saved values that the plan allows. Each option uses whichever of the two
-        orders of recomputation has the lower peak."""
+        """Returns an option for each choice of saved values that the plan allows. Each option uses the order of
+        recomputation that has the lower peak."""
         joint = self._joint
         recomputed = recomputed_ops(joint, plan)
         saved = saved_values(joint, recomputed, regions_of(joint, plan))

@@ -1,7 +1,5 @@
-"""Splits a joint graph into forward and backward according to a plan, instead of Inductor's own choice of saved values.
-
-PyTorch's own partitioner does the work. Class Partitioner only decides which values to save, and in which order
-backward runs."""
+"""Splits a joint graph into forward and backward according to a plan. PyTorch's own partitioner does the work; class
+Partitioner decides which values to save, and in which order backward runs."""
 
 from __future__ import annotations
 

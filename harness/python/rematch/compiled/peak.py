@@ -1,9 +1,6 @@
-"""Predicts the peak of a compiled step. Over both graphs, each tensor counts from the node that allocates it to the
-last node that reads it.
-
-Without fusion, the prediction is exact for graphs that run op by op, as under aot_eager. With fusion, it models
-Inductor: a value inside a kernel takes no memory, and a kernel may reuse the memory of an input of the same size that
-is not read later."""
+"""Predicts the peak of a compiled step. Each tensor counts from the node that allocates it to the last node that reads
+it. Without fusion, the prediction is exact for graphs that run op by op, as under aot_eager. With fusion, a value
+inside a kernel takes no memory, and a kernel may reuse the memory of an input that is not read later."""
 
 from __future__ import annotations
 
@@ -19,9 +16,9 @@ from rematch.compiled.joint_graph import JointGraph, is_op, is_tensor
 from rematch.compiled.op_costs import can_overwrite, is_inside_kernel, is_reduction
 from rematch.compiled.schedule import Schedule
 
-# Inductor delays sums that compute gradients of weights, so that it can fuse their kernels with others. Backward
-# therefore holds activations for longer than its order implies. On transformers of two to four layers, this delay
-# raised the peak of backward by 6 to 27 %. Before the first such sum, the prediction was exact.
+# Inductor delays sums that compute gradients of weights, so that it can fuse their kernels with others. So backward
+# holds activations longer than its order implies. On transformers of two to four layers, this raised the peak of
+# backward by 6 to 27 %.
 DELAYED_RATIO = 0.2
 
 
@@ -29,8 +26,8 @@ DELAYED_RATIO = 0.2
 class PhasePeaks:
     """Bytes of one call of a graph, without parameters, constants and gradients from earlier calls.
 
-    `forward` and `backward` are the peaks of the two graphs. `held` is alive from forward to backward, and `returned`
-    is the part of it that stays alive to the end of the step. `gradients` are the bytes of the parameters'
+    `forward` and `backward` are the peaks of the two graphs. `held` bytes are alive from forward to backward;
+    `returned` bytes of these stay alive to the end of the step. `gradients` are the bytes of the parameters'
     gradients."""
 
     forward: int
@@ -66,8 +63,8 @@ def _total(joint: JointGraph, roots: set[fx.Node]) -> int:
 
 
 class _Run:
-    """Simulates one execution of a graph. The memory of `constants` is not counted. The memory of `kept` stays
-    allocated afterwards. Both are sets of roots, the nodes that allocate memory."""
+    """Simulates one execution of a graph. Does not count the memory of `constants`. The memory of `kept` stays
+    allocated at the end. Both are sets of nodes that allocate memory."""
 
     def __init__(self, joint: JointGraph, order: list[fx.Node], constants: set[fx.Node], kept: set[fx.Node], *, fuses: bool):
         self._joint = joint
@@ -126,8 +123,8 @@ class _Run:
         return size if any(self._joint.bytes_of(root) == size and root not in self._not_donated for root in dying) else 0
 
     def _last_uses(self) -> dict[fx.Node, int]:
-        """For each node that allocates memory, returns the index of the last node that reads it. A value inside a
-        kernel is computed when that kernel runs, so its inputs stay alive until then."""
+        """For each node that allocates memory, returns the index of the last node that reads it. The inputs of a value
+        inside a kernel stay alive until that kernel runs."""
         root_of = self._joint.root
         read_by: dict[fx.Node, set[fx.Node]] = {}  # maps each value inside a kernel to the nodes that allocate its
                                                    # inputs

@@ -1,7 +1,7 @@
 """Converts a plan to the values that forward saves, and the order in which backward recomputes.
 
-The ops of backward keep their order. A recomputed op runs as late as its first use allows, or together with the other
-recomputed ops of its layer. Which order has the lower peak depends on the plan."""
+A recomputed op runs as late as its first use allows, or together with the other recomputed ops of its layer. Which of
+the two orders has the lower peak depends on the plan."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def recomputed_ops(joint: JointGraph, plan: dict[str, Any]) -> set[fx.Node]:
 
 def saved_values(joint: JointGraph, recomputed: set[fx.Node], region_of: dict[fx.Node, Any]) -> list[fx.Node]:
     """Returns the values that forward may save: inputs, symbolic sizes, results of kept ops, and results of recomputed
-    ops that another region reads. Views of saved values are left out, because remaking them costs nothing."""
+    ops that another region reads. Views are left out, because recomputing them costs nothing."""
     crossing = _read_by_other_regions(joint, region_of)
     saved: dict[fx.Node, None] = dict.fromkeys(joint.inputs)
     for node in joint.nodes:
@@ -88,8 +88,8 @@ def regions_of(joint: JointGraph, plan: dict[str, Any]) -> dict[fx.Node, Any]:
 
 
 def _read_by_other_regions(joint: JointGraph, region_of: dict[fx.Node, Any]) -> set[fx.Node]:
-    """Returns the values that an op of another region reads. They must be saved, because recomputation stays within a
-    region. A value is identified by the node that allocates it."""
+    """Returns the values that an op of another region reads. These values must be saved, because recomputation stays
+    within a region. Each is given by the node that allocates it."""
     found: set[fx.Node] = set()
     for op in joint.forward:
         if is_view(op):
@@ -103,8 +103,8 @@ def _read_by_other_regions(joint: JointGraph, region_of: dict[fx.Node, Any]) -> 
 
 
 def schedule_of(joint: JointGraph, saved: Iterable[fx.Node], *, by_layer: bool) -> Schedule:
-    """Returns the order of both graphs for these saved values. With `by_layer`, backward recomputes a whole layer at
-    the first use of a recomputed value. Otherwise it recomputes only the values that this use needs."""
+    """Returns the order of nodes in both graphs. With `by_layer`, backward recomputes a whole layer at the first use of
+    a recomputed value. Otherwise it recomputes each value at its first use."""
     offered = list(saved)
     available = {node for node in joint.nodes if node.op == "placeholder"} | set(offered)
     backward = joint.demand_order(available)

@@ -1,7 +1,6 @@
 """Chooses one option for each graph of a step, so that the step fits a budget.
 
-A step calls graphs in some order in forward, and in the reverse order in backward. A graph that is called several
-times, such as the graph of a layer, uses the same option in all calls."""
+A graph that is called several times, such as the graph of a layer, uses the same option in all calls."""
 
 from __future__ import annotations
 
@@ -31,9 +30,8 @@ def added_ns(calls: Sequence[Option]) -> int:
 
 
 def fastest_within(options: Mapping[str, Sequence[Option]], calls: Sequence[str], limit: int | None) -> dict[str, Option]:
-    """Returns one option for each graph: among all choices that fit the limit, those with the shortest recompute time.
-    Without a limit, or if nothing fits, returns the options with the lowest peak. `calls` names the graph of each
-    call."""
+    """Returns one option for each graph, so that the step fits the limit and has the shortest recompute time. Without a
+    limit, or if nothing fits, returns the options with the lowest peak. `calls` names the graph of each call."""
     thinned = _thinned(options)
     best: tuple[tuple[int, int], dict[str, Option]] | None = None
     for combination in itertools.product(*thinned.values()):

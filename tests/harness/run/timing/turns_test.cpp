@@ -209,8 +209,8 @@ TEST_CASE("attempts on disk count toward the limit") {
   }
 }
 
-// A run that stops early may stop because its interval is narrow by chance. Verdicts would then be
-// wrong more often than 95 % intervals allow.
+// A run may stop early because its interval is narrow by chance. So early stopping could cause more
+// wrong verdicts than 95 % intervals allow.
 TEST_CASE("with early stopping and its A/A control, equal arms differ less than once in a hundred",
           "[property]") {
   constexpr int kRuns = 400;
