@@ -62,8 +62,8 @@ REMATCH_PYTHON_EXPORT int rematch_note_pointer_taken(void* tensor, int is_lastin
 // Returns a hash of the tensor's content; 0 for a tensor without memory. The ops that compute the
 // hash are not recorded.
 REMATCH_PYTHON_EXPORT std::uint64_t rematch_hash(void* tensor);
-// Returns how many ops traces of this process have found to write to an argument without marking it
-// in their schema.
+// Returns the number of ops with hidden writes that this process has found. Such an op writes to an
+// argument that its schema does not mark as written.
 REMATCH_PYTHON_EXPORT std::int64_t rematch_num_silent_writers();
 
 // Begins an opaque call, which is recorded as one op: see harness/engine/record/opaque_call.h.
@@ -101,8 +101,8 @@ REMATCH_PYTHON_EXPORT int rematch_add_gathered(RematchCheckpoint* checkpoint, vo
 REMATCH_PYTHON_EXPORT void rematch_free_checkpoint(RematchCheckpoint* checkpoint);
 // Records this thread's forward passes until rematch_end_recording(). `verifies` is 1 for
 // Verify::kRecomputedOps. `is_whole` is 0 if the forward pass failed. rematch_end_recording()
-// returns a RegionsRun (harness/engine/recording.h), or -1 on failure. Even then, the recording has
-// ended.
+// returns a RegionsRun (harness/engine/recording.h), or -1 on failure. The recording ends in both
+// cases.
 REMATCH_PYTHON_EXPORT RematchRecording* rematch_begin_recording(RematchCheckpoint* checkpoint,
                                                                 int verifies);
 REMATCH_PYTHON_EXPORT int rematch_end_recording(RematchRecording* recording, int is_whole);

@@ -257,7 +257,7 @@ class VideoModel final : public Model {
   // tokens cannot reassemble latents.
   bool loss_is_on_tokens() const { return Block::kLossOnTokens || ulysses_.is_split(); }
 
-  // Returns the permutation to patches with values ordered (c, y, x) if the family's loss is on
+  // Returns the permutation that orders the values of a patch: (c, y, x) if the family's loss is on
   // tokens, else (y, x, c).
   static std::vector<std::int64_t> head_order() {
     if (Block::kLossOnTokens) return {0, 2, 3, 5, 1, 4, 6};

@@ -17,8 +17,9 @@ struct SacOps {
   std::vector<double> runtimes_ms;
   std::vector<int> views;   // indices of views, which are never saved
   std::vector<int> random;  // indices of random ops; either all of them are saved or none
-  // Pairs of an in-place op and the op that made the written tensor. Both are saved or neither. If
-  // the tensor comes from outside, the pair contains the in-place op twice, and the op is saved.
+  // Pairs of an in-place op and the op that made the written tensor. Either both ops are saved, or
+  // neither of them. If the tensor comes from outside, the pair contains the in-place op twice, and
+  // the op is saved.
   std::vector<std::pair<int, int>> in_place;
   bool must_store_random = false;
 };

@@ -35,7 +35,8 @@ CheckRecord check_bitwise(const LossArm& candidate, const LossArm& reference);
 
 // Returns the factor of the envelope. The envelope is this factor times the largest difference
 // between two reference runs. The factor is 2 for one candidate run and grows by 0.2 each time the
-// number of runs doubles, because only the furthest run counts. See Note [The envelope].
+// number of runs doubles, because the furthest of more runs is farther away. See Note [The
+// envelope].
 double envelope_factor(std::size_t candidate_runs);
 
 // Note [The envelope] Tier T1 takes the distance of each candidate run to the nearest reference
