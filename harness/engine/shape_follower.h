@@ -41,7 +41,7 @@ class ShapeFollower {
   Keep keep_for_all(const Frame& frame, std::size_t index) const;
   // Drops the values that the current shape does not keep.
   void settle(Frame& frame, Recorder& recorder);
-  // Like settle(), and drops all other shapes, so that only the current shape is possible.
+  // Like settle(), but also drops all shapes except the current one.
   void decide(Frame& frame, Recorder& recorder);
 
   // The next three functions switch to another shape that fits all ops of the region so far. They

@@ -5,8 +5,8 @@
 
 namespace rematch {
 
-// Returns whether to run the op. If an outside tensor that the op reads has changed since forward,
-// returns false if no value needs the op, and throws Refused if a value needs it.
+// Returns whether to run the op. An op that reads an outside tensor that has changed since forward
+// must not run. For such an op, returns false if no value needs it, and throws Refused otherwise.
 bool Replay::may_run(std::int32_t op_index) {
   const RecordedOp& op = record_.ops[op_index];
   for (std::size_t i = op.first_use; i < op.first_use + op.num_uses; ++i) {

@@ -1,5 +1,5 @@
 // Random layers that mix values, views, in-place writes, random draws, no-grad sections and side
-// effects in any order. Some layers do what plain autograd rejects; the engine must reject those
+// effects in any order. Plain autograd rejects some of these layers; the engine must reject them
 // too.
 #pragma once
 
