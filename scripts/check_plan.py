@@ -26,7 +26,7 @@ MIB = 2**20
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model_file", metavar="MODEL_FILE")
-    parser.add_argument("plan_file", metavar="PLAN_FILE", help="file of rematch export --to torch")
+    parser.add_argument("plan_file", metavar="PLAN_FILE", help="file that rematch export --to torch wrote")
     parser.add_argument("--steps", type=int, default=5, help="number of timed steps with the plan, and without it (default: 5)")
     parser.add_argument("--threads", type=int, help="number of torch's CPU threads (default: torch's choice)")
     arguments = parser.parse_args()

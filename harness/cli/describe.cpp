@@ -47,8 +47,8 @@ ExitCode show_plan(const Plan& plan, const Trace& trace, std::string_view note,
   return ExitCode::kOk;
 }
 
-// Returns the stored trace. Without one, records a trace of the model that the plan and the flags
-// give. Recording takes time, so a model that differs from the plan's is rejected first.
+// Returns the stored trace, or records a trace of the model that the plan and the flags give.
+// Recording takes time, so a model that differs from the plan's is rejected first.
 Trace trace_of(const DescribeFlags& flags, const Plan& plan) {
   if (!flags.trace.empty()) return obtain_trace(flags.model, flags.trace);
   const ModelSpec spec = model_for(flags.model, &plan);

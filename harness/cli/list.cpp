@@ -86,8 +86,8 @@ Json systems_to_json() {
   return {{"schema", "rematch.systems/1.0"}, {"modes", std::move(rows)}};
 }
 
-// Returns the lines for a trainer's configuration, below the heading "to write:". Removes the
-// separator from the placeholder of a list: prints {S;, } as {S}.
+// Returns the lines for a trainer's configuration, below the heading "to write:". A list's
+// placeholder contains a separator, which is not printed: {S;, } becomes {S}.
 std::string configuration_text(std::string_view pattern, std::size_t indent) {
   std::string text(pattern);
   for (std::size_t at = text.find(';'); at != std::string::npos; at = text.find(';', at)) {
@@ -106,8 +106,7 @@ std::string configuration_text(std::string_view pattern, std::size_t indent) {
   return lines;
 }
 
-// Returns a text with one block per system. For each mode, the block shows the system's name,
-// rematch's name, what the mode does, and the known pitfalls.
+// Returns a text with one block per system, which describes the system's modes and their pitfalls.
 std::string systems_to_text() {
   std::string text;
   std::string_view system;

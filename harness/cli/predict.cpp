@@ -136,7 +136,7 @@ ExitCode predict(const PredictFlags& flags) {
   const std::optional<Profile> profile = profile_of(flags, traced.trace);
   if (profile && setting.world > 1) {
     throw UsageError(
-        "the estimate of a trace's ranks counts no communication, so it has no step time; leave "
+        "with --trace, --world counts no communication, so step times cannot be predicted; leave "
         "out the times or --world, or give --model");
   }
   std::vector<RefusedPolicy> refused;

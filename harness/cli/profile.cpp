@@ -45,7 +45,7 @@ struct ProfileFlags : KernelFlags, OutputFlags {
                  "--parallel and copies to the host, over a range of sizes, for --links of predict "
                  "and search");
     app.add_option("--against", measured_file,
-                   "Measured profile of the same trace; prints how far the roofline is off");
+                   "Measured profile of the same trace, to which the roofline is compared");
     add_force(app, force);
     add_output_flags(app, "File to write (default: stdout)");
   }

@@ -57,7 +57,7 @@ struct Finding {
   std::string problem;  // empty if the file is valid
 };
 
-// Removes the file's name, with which only the message of a parse error begins.
+// Removes the file's name, because only messages of parse errors begin with it.
 std::string without_name(const std::string& problem, const std::string& file) {
   return problem.starts_with(file + ": ") ? problem.substr(file.size() + 2) : problem;
 }

@@ -142,7 +142,7 @@ class Attribution {
     totals.time += time;
   }
 
-  // Counts launches by op calls, and launches whose kernel has no record. If a runtime call
+  // Counts the launches that op calls made, and those without a kernel record. If a runtime call
   // launches through a driver call, CUPTI may record both calls, but records the kernel for only
   // one of them. Such a pair counts as one launch.
   void count_lost() {

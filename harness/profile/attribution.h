@@ -66,7 +66,7 @@ struct KernelUse {
 
   std::int64_t dropped = 0;
   std::int64_t unfinished = 0;
-  std::int64_t lost = 0;          // number of launches, by op calls, that have no kernel record
+  std::int64_t lost = 0;          // number of launches by ops without a kernel record
   std::int64_t unattributed = 0;  // number of kernels that no op call launched
   std::int64_t badly_stamped =
       0;  // number of kernels that have no start, or an end before their start

@@ -61,7 +61,7 @@ Checked parse_part(std::string_view part, Dimensions& layout) {
   return std::nullopt;
 }
 
-// Returns "tp 2 x ulysses 4 = 8", or "tp 2" for one axis. Skips axes of size 1.
+// Returns text such as "tp 2 x ulysses 4 = 8", or "tp 2" if only one axis is larger than 1.
 std::string product_text(const ModelSpec& spec, const std::vector<std::string>& axes) {
   std::string text;
   std::int64_t product = 1;

@@ -76,7 +76,7 @@ std::vector<DimensionEntry> video_dimension_entries() {
           kHeads,
           kFfn,
           {"batch", "videos a step", 1, kMaxCount},
-          {"tokens", "frames x height x width; given alone, picks a grid", 1, kMaxTokens},
+          {"tokens", "frames x height x width; if given alone, a grid is chosen", 1, kMaxTokens},
           {"frames", "token grid: latent frames", 1, kMaxCount},
           {"height", "token grid: latent height divided by the patch height", 1, kMaxCount},
           {"width", "token grid: latent width divided by the patch width", 1, kMaxCount},

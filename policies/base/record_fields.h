@@ -24,7 +24,7 @@ enum FieldTrait : unsigned {
 };
 
 struct Field {
-  // NOLINTNEXTLINE(google-explicit-constructor): lists of fields are names, most without traits
+  // NOLINTNEXTLINE(google-explicit-constructor): most fields are written as a mere name
   constexpr Field(const char* name, unsigned field_traits = 0, const char* csv_column = nullptr)
       : key(name), column(csv_column), traits(field_traits) {
     if (column == nullptr && has(kColumn)) column = name;

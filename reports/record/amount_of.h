@@ -1,4 +1,4 @@
-// Access to counts, bytes and times by name. Records leave out names whose amount is 0.
+// Looks up counts, bytes and times by name. Records leave out names whose amount is 0.
 #pragma once
 
 #include <array>

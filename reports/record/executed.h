@@ -27,7 +27,7 @@ struct CountsRecord {
   bool operator==(const CountsRecord&) const = default;
 };
 
-// One kind of transfer. Memory copies and memory sets are counted together.
+// A total of transfers. Memory copies and memory sets are counted together.
 struct TransferRecord {
   std::int64_t count = 0;
   Bytes bytes;

@@ -1,5 +1,5 @@
 // The provenance of each point in a report. A merged report has points of several commands. Its own
-// provenance holds only what these commands have in common. Pure.
+// provenance holds only what these commands have in common.
 #pragma once
 
 #include <cstddef>

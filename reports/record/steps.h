@@ -92,7 +92,7 @@ struct EffectRecord {
   bool intended = false;  // true if the policy's name promises a plan equal to that of `same_as`
   std::optional<bool> counts_equal_prediction;
   std::string detail;  // the first difference, in one line
-  // a store that changes bits and in which the plan keeps values; empty if the plan is exact
+  // a store that may change the bits of the plan's kept values; empty if the plan is exact
   std::string inexact_store;
   bool operator==(const EffectRecord&) const = default;
 };

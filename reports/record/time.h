@@ -154,7 +154,7 @@ void visit_fields(Time& time, Visit visit) {
   visit({"peak_reserved_bytes", kLater}, time.peak_reserved);
 }
 
-// The readers compare values with the record's other fields and throw FormatError if they disagree.
+// The readers throw FormatError if a value contradicts the record's other fields.
 void read_value(const JsonField& field, TimeQuality& quality);
 void read_value(const JsonField& field, TimeRecord& time);
 

@@ -38,7 +38,7 @@ std::optional<std::string> unplanned_counts(const PointRecord& point) {
     problem = first_unplanned("issued", all_words<CollectiveKind>(), point.ranks->collectives,
                               *point.ranks->predicted_collectives);
   }
-  // The report stores no predicted counts of single ops, only whether they were equal.
+  // Predicted counts of single ops are not stored, only whether they matched.
   if (is_open() && point.effect && point.effect->counts_equal_prediction) {
     problem = *point.effect->counts_equal_prediction
                   ? ""

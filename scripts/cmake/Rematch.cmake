@@ -307,8 +307,8 @@ function(rematch_link_with_cuda program)
   set_target_properties(${program} PROPERTIES REMATCH_WITH_CUDA ON)
   target_link_libraries(${program} PRIVATE torch::cuda)
   if(REMATCH_DRY_DEVICE)
-    # LibTorch searches for CUDA's libraries next to the folder from which it is loaded. The stand-ins are in such a
-    # folder.
+    # LibTorch searches for CUDA's libraries next to the folder from which it is loaded. It must find the dry device's
+    # stand-ins there.
     set_target_properties(${program} PROPERTIES BUILD_RPATH
       "${REMATCH_DRY_DEVICE_ROOT}/torch/lib;${REMATCH_DRY_DEVICE_ROOT}/nvidia/cu13/lib")
     add_dependencies(${program} dry_cuda)

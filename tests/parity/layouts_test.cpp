@@ -139,7 +139,7 @@ TEST_CASE("rank: llama on two ranks matches torch", "[.rank]") {
   }
 }
 
-TEST_CASE("layouts have the losses, gradients and collectives of torch's tensor parallel and FSDP2",
+TEST_CASE("layouts match losses, gradients and collectives of torch's tensor parallel and FSDP2",
           "[parity]") {
   CHECK(testing::failure_of_ranks(2, "rank: llama on two ranks matches torch") == "");
 }

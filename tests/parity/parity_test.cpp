@@ -182,8 +182,8 @@ TEST_CASE("whole_region executes the same ops as torch.utils.checkpoint", "[pari
 }
 
 // A dead save is a value that the policy keeps but no recompute reads. The engine frees a region's
-// dead saves when the region's backward starts, and Python frees them when it ends. The peak occurs
-// in the backward of one region, so the two peaks differ by the dead saves of this region.
+// dead saves at the start of the region's backward, and Python at its end. The peak occurs in the
+// backward of one region, so the two peaks differ by the dead saves of this region.
 TEST_CASE("whole_region holds the same bytes as torch.utils.checkpoint", "[parity]") {
   bool saw_dead_saves = false;
   for_each_policy([&](Subject& subject, const std::string& policy, const Json& expected) {
@@ -212,7 +212,7 @@ Counts without_views(Counts counts) {
 
 }  // namespace
 
-// The engine's peak must not be higher than torch_remat's. It is equal on Llama. On Wan,
+// The engine's peak must not be higher than torch_remat's. On Llama, the peaks are equal. On Wan,
 // torch_remat's peak is mostly higher, and the difference is only partly explained.
 TEST_CASE("saved regions run the same ops and hold the same bytes as torch_remat", "[parity]") {
   for (const std::string& name : kGoldenFiles) {

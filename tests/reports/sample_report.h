@@ -1,5 +1,4 @@
-// Synthetic points and reports for all tests that read reports. The figures are chosen for
-// arithmetic by hand, not measured.
+// Made-up points and reports for all tests that read reports. The figures are easy to compute with.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Small networks with collectives on the group of the given name. The networks use collectives as
-// tensor, sequence, expert and data parallel models do.
+// Small networks that run collectives on a named group, as tensor, sequence, expert and data
+// parallel models do.
 #pragma once
 
 #include <string>

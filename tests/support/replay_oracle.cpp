@@ -183,8 +183,8 @@ class Oracle {
     }
   }
 
-  // Runs all ops that a slot's value needs and that have not run yet. If an op of the closure
-  // overwrites a storage, planned readers of that storage run first.
+  // Runs the ops that a slot's value needs and that have not run yet. The planned readers of a
+  // storage run before an op that overwrites the storage.
   void materialize(int slot) {
     std::set<OpId> ops = closure(roots(slot));
     while (true) {

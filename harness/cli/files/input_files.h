@@ -65,7 +65,7 @@ struct FrontSetting {
 // Throws UsageError if the settings of two fronts differ.
 std::optional<FrontSetting> setting_of_fronts(const std::vector<std::string>& names);
 
-// Returns whether `text` names a plan, as for require_plan(). Otherwise it names a policy.
+// Returns whether require_plan() accepts the name `text`. Otherwise `text` is a policy.
 bool names_plan(const std::string& text);
 
 // Returns whether this model is built into rematch. Any other model is known only from a stored

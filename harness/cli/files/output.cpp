@@ -42,8 +42,8 @@ void show(const std::string& file, bool as_json, const std::function<Json()>& re
   print(table());
 }
 
-// File systems allow names of up to 255 bytes. This limit is lower, because a temporary file with a
-// longer name is written beside the output.
+// File systems allow names of up to 255 bytes. The temporary file beside the output has a longer
+// name than the output, so this limit is lower.
 constexpr std::size_t kMaxNameBytes = 200;
 
 void require_writable(const std::string& file) {

@@ -1,4 +1,4 @@
-// Prevents a search from using the times of a card other than the one that will run its plan.
+// Checks that a search uses times of the card that will run its plan.
 #pragma once
 
 #include <optional>

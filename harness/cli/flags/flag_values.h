@@ -22,8 +22,7 @@ namespace rematch {
 inline constexpr int kMaxSteps = 1'000'000;
 inline constexpr int kMaxThreads = 4096;
 
-// The value of --schedule that runs each policy under its own schedule: usual_schedule() of
-// policies/catalogue/systems.h.
+// This value of --schedule runs each policy under usual_schedule() (policies/catalogue/systems.h).
 inline constexpr const char* kUsualSchedule = "usual";
 
 // Parses "whole_region", "on_demand", "both" or "usual". Returns no schedule for "usual". Throws

@@ -52,7 +52,7 @@ void require_one_sharding(int world, const std::map<std::string, std::int64_t>& 
   if (!dimensions.contains("fsdp")) {
     const std::int64_t rest = world % ranks == 0 ? world / ranks : 1;
     advice += rest > 1 ? ", or give --parallel " + layout + ",fsdp=" + std::to_string(rest)
-                       : "; fsdp over the ranks of " + layout + " is not supported";
+                       : "; fsdp cannot use the ranks of " + layout;
   }
   throw UsageError("--world " + std::to_string(world) + " needs an unsharded model, but " + layout +
                    " already shards this model over " + std::to_string(ranks) + " ranks; " +

@@ -278,13 +278,13 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
       "Give the range to search: --batch 1:64 or --tokens 1024:16384");
   app.add_option(
          "--points", num_points,
-         "Number of points to print, chosen from all points found; the answer and points that "
-         "match baselines are printed too")
+         "Number of points to print, chosen from all points found. The answer, and points that "
+         "match baselines, are printed in addition")
       ->check(CLI::Range(2, kMaxPoints));
   app.add_option("--baselines", baselines,
                  "Policies that the front is compared with, separated by commas; also PyTorch's "
                  "planners: pytorch_dp(0.5), pytorch_ilp(0.5), sac_ilp(0.8) (default: known "
-                 "policies of every kind, and the planners)")
+                 "policies and these planners)")
       ->check([](const std::string& list) {
         return std::string(list.empty() ? "the list is empty; name policies, or leave the flag out "
                                           "for the known ones"

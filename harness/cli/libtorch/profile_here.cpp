@@ -66,8 +66,7 @@ Profile profile_here(const ProfileSettings& settings, const Trace& trace) {
   training.optimizer = parse_optimizer(settings.optimizer);
   require_memory(settings, training.optimizer, trace);
   training.device = device_named(settings.device);
-  // Call this before CUDA's libraries first read their environment variables, in this process or in
-  // a child process.
+  // This sets environment variables, so it must run before CUDA's libraries read them.
   prepare_children();
   if (settings.num_threads > 0) at::set_num_threads(settings.num_threads);
   use_attention_of_run(settings);

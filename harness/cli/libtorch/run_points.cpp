@@ -83,8 +83,8 @@ void require_dry_for_card(const std::string& device, const std::string& card) {
   throw UsageError("--card requires device cuda-dry; leave it out with device " + device);
 }
 
-// Replaces the value `slurm` of --shard by this task's share, so that the command can be rerun
-// where Slurm's variables are missing or different.
+// Replaces the value `slurm` of --shard by this task's share, so that the recorded command can be
+// rerun outside this Slurm task.
 std::vector<std::string> with_shard(std::vector<std::string> command, const Shard& shard) {
   const std::string share = std::to_string(shard.index) + "/" + std::to_string(shard.count);
   for (std::size_t word = 0; word < command.size(); ++word) {

@@ -45,8 +45,8 @@ void require_offload_flags(const SearchFlags& flags);
 void require_link_flags(const SearchFlags& flags);
 
 // Returns op times from the data sheet of --device. With --links, takes the times of collectives
-// from the links file. Throws UsageError if the links were measured for a different layout of ranks
-// than the trace has.
+// from the links file. Throws UsageError if the links and the trace have different layouts of
+// ranks.
 Profile sheet_times(const SearchFlags& flags, const Trace& trace);
 
 // Returns the link to the host in the data sheet of --device; absent if the data sheet has no link.

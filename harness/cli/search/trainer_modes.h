@@ -25,7 +25,7 @@ struct TrainerMode {
 
 // Predicts every mode of the trainer that applies to this model, under the trainer's schedule. Of
 // modes with equal plans and versions, keeps only the first. Step times include all copies to the
-// host at the rate of `link`; without a link, such modes are left out. Stops early once
+// host at the rate of `link`; without a link, modes that copy are left out. Stops early once
 // space.is_stopped() returns true.
 std::vector<TrainerMode> judge_modes(const TrainingSystem& trainer, const Trace& trace,
                                      const Profile& profile, const SearchSpace& space,

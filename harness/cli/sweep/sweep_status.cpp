@@ -198,7 +198,8 @@ ExitCode status(const SweepStatusFlags& flags) {
 void add_sweep_status(CLI::App& sweep, Action& action) {
   add_command<SweepStatusFlags>(
       sweep, action, "status",
-      "Shows a sweep's progress: done, failed, skipped, held by which host, stale, free", status,
+      "Shows which comparisons of a sweep are done, failed, skipped, running, stale or free",
+      status,
       "Examples:\n"
       "  rematch sweep status results/wan --watch\n"
       "  rematch sweep status results/wan --json\n"

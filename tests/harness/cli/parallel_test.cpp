@@ -284,7 +284,7 @@ TEST_CASE("the error for a layout that does not fit gives the numbers") {
   check_usage_error("predict " + kTinyLlama + "--parallel tp=2 --policy none --world 8",
                     "over 2 ranks; leave --world out, or give --parallel tp=2,fsdp=4");
   check_usage_error("predict " + kTinyLlama + "--parallel tp=2 --policy none --world 2",
-                    "leave --world out; fsdp over the ranks of tp=2 is not supported");
+                    "leave --world out; fsdp cannot use the ranks of tp=2");
   check_usage_error("search " + split + "--device h100 --world 4", "leave --world out");
   check_usage_error("search " + kTinyLlama + "--device cpu --measure 4 --world 2",
                     "fsdp=2 is a prediction for 2; leave out --measure or the layout");
