@@ -27,7 +27,6 @@ struct Link {
 };
 
 // The fate of a kernel's record. Values other than kDelivered occur only if a test requests them.
-// them.
 enum class Fate { kDelivered, kLost, kWithheld, kUnfinished };
 
 struct Entry {

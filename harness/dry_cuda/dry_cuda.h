@@ -5,9 +5,9 @@
 // Settings, read from the environment when the library is first used:
 //   DRY_CUDA_CARD          h100 (default), h200, l40s or a100
 //   DRY_CUDA_DEVICES       number of devices; default 1
-//   DRY_CUDA_MEMORY_BYTES  memory of each device; default: the card's
-//   DRY_CUDA_COPY_BYTES    size limit in bytes; default 1 MiB. The content of a larger copy
-//                          from or to a device is not stored, and later reads return zeros
+//   DRY_CUDA_MEMORY_BYTES  memory of each device; default: the memory of the card
+//   DRY_CUDA_COPY_BYTES    largest copy whose content is stored; default 1 MiB. Later reads of the
+//                          content of larger copies return zeros
 //   DRY_CUDA_FAILURES      "FUNCTION@CALL=CODE,...", as in dry_cuda_plant_failure()
 #pragma once
 
@@ -55,8 +55,8 @@ uint64_t dry_cuda_peak_bytes(int device);
 // After `calls_before` calls of `function`, makes the next call return `code` without any effect.
 // Later calls work as usual. Examples: ("cudaMalloc", 0, 2) or ("cublasCreate_v2", 0, 3).
 //
-// Three further names plant a fault in CUPTI's record of a kernel. `calls_before` then counts
-// recorded kernels, and `code` may be any number except 0:
+// Three special names damage CUPTI's record of a kernel. `calls_before` then counts recorded
+// kernels, and `code` may be any number except 0:
 //   cupti.lost_record        the record does not exist
 //   cupti.withheld_record    only a forced flush delivers the record
 //   cupti.unfinished_record  the record is withheld, and has no end time

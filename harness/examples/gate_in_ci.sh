@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # Usage: harness/examples/gate_in_ci.sh [FOLDER]
 #
-# A CI step that fails if checkpointing changes a bit, recomputes other ops than the policies promise, or needs too much
-# memory. Reports and a page go to FOLDER (default: results). The exit code is the code of the first command that
-# failed: 3 for a failed check, 4 if a check could not decide. scripts/ci_gate_example is a larger example. It also runs
-# on a GPU, compares with a base report, and prints jobs for GitHub and GitLab.
+# A CI step that fails if checkpointing changes a bit, if the number of recomputed ops is not the promised number, or if
+# a step needs too much memory. Writes reports and a page into FOLDER (default: results). Exit code: 3 for a failed
+# check, 4 if a check could not decide. scripts/ci_gate_example is a larger example.
 set -euo pipefail
 folder=${1:-results}
 here=$(dirname "${BASH_SOURCE[0]}")

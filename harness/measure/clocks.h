@@ -64,9 +64,9 @@ class StepClock {
   std::vector<c10::Event> events_;  // used on a GPU
 };
 
-// Times every op that really runs, by phase and class. Only valid on the CPU, where a call takes as
-// long as its op. The engine marks recomputed ops, and PhaseGuard marks the optimizer's ops.
-// Thread-safe: backward may run on a different thread than forward.
+// Times every executed op, by phase and class. Only for the CPU, where a call takes as long as its
+// op. The engine marks recomputed ops, and PhaseGuard marks the optimizer's ops. Thread-safe,
+// because backward may run on another thread.
 class OpClassTimer final : public OpObserver {
  public:
   using Times = std::array<std::map<OpClass, std::chrono::nanoseconds>, kNumPhases>;

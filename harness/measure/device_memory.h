@@ -1,6 +1,6 @@
-// One interface to the memory of a device. It uses counting allocators on the CPU and on meta, and
-// the caching allocator on an accelerator. An accelerator's allocator stores no tags, so the tags
-// of its storages are kept in a separate list. Bytes that are not in the list count as kOther.
+// One interface to the memory of a device: counting allocators on the CPU and on meta, and the
+// caching allocator on an accelerator. The caching allocator stores no tags. A list here keeps
+// them, and bytes outside the list count as kOther.
 #pragma once
 
 #include <c10/core/Device.h>

@@ -33,9 +33,9 @@ class GpuSampler {
   // short step gets several readings. Throws std::logic_error if the sampler is running.
   void start();
 
-  // Asks the thread to end, without waiting for a reading in progress, which may take longer than a
-  // short step. If there has been no reading yet, the thread takes one before it ends. Call this
-  // after the step's work has been launched. Then synchronize the device and call stop().
+  // Asks the thread to end. Does not wait for a reading in progress, which may take longer than a
+  // short step. If there was no reading yet, the thread first takes one. Call this when the step's
+  // work is launched, then synchronize the device and call stop().
   void request_stop();
 
   // Waits for the last reading. Returns all readings since start(), at least one. Rethrows an

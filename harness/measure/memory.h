@@ -55,9 +55,8 @@ struct MemorySample {
 inline constexpr std::int64_t kCudaRounding = 512;
 
 // Replaces LibTorch's CPU and meta allocators for the rest of the process. Call this before the
-// first tensor is made. Counting is thread-safe. Sizes are the requested sizes, rounded up to a
-// multiple of `round` bytes; if `round` is 1 they are exact. A second call changes `round` for
-// later allocations.
+// first tensor is made. Sizes are rounded up to a multiple of `round` bytes. A second call changes
+// `round` for later allocations. Counting is thread-safe.
 void install_counting_allocators(std::int64_t round = 1);
 bool counting_allocators_installed();
 

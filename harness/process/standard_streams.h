@@ -6,9 +6,9 @@
 
 namespace rematch {
 
-// Opens /dev/null in place of a closed stdin, stdout or stderr. Otherwise the next file or pipe
-// that the process opens would get the closed stream's descriptor. Reads from such a stream return
-// no data. Writes fail, as on a closed stream. Call this first in main().
+// Opens /dev/null in place of a closed stdin, stdout or stderr, so that no other file gets its
+// descriptor. Reads from the stream return no data. Writes fail, as on a closed stream. Call this
+// first in main().
 inline void open_missing_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     // open() returns the lowest free descriptor. All descriptors below `stream` are open by now, so

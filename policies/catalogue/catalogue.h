@@ -1,6 +1,6 @@
 // The list of all named policies, and the parser of spellings such as `nth_last(2)`. To add a
-// policy, add an entry to its family's file in families/ and a test. A new family needs a file in
-// families/ and a line in catalogue.cpp.
+// policy, add a test and an entry in its family's file in families/. catalogue.cpp lists the
+// families.
 #pragma once
 
 #include <string>

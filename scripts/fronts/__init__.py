@@ -1,1 +1,1 @@
-"""Compares plans of a search with what PyTorch offers for the same models."""
+"""Compares plans of a search with PyTorch's own options for the same models."""

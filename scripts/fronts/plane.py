@@ -22,8 +22,8 @@ def reference_of(plain, *fronts):
 
 
 def hypervolume_ratio(points, reference):
-    """Returns the share of the rectangle from zero to the reference that the points dominate. The search computes
-    hypervolumes in the same way."""
+    """Returns the area that the points dominate, as a fraction of the rectangle from zero to the reference. The search
+    computes hypervolumes in the same way."""
     area, lowest_time = 0, reference.time_ns
     for point in sorted(points, key=lambda point: (point.peak_bytes, point.time_ns)):
         if point.peak_bytes < reference.peak_bytes and point.time_ns < lowest_time:

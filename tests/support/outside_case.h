@@ -1,5 +1,5 @@
-// A network of two layers, the second of which is recomputed. Test cases change tensors from
-// outside the second layer between forward and backward.
+// A network of two layers, the second of which is recomputed. Between forward and backward, tests
+// change tensors that come from outside the second layer.
 #pragma once
 
 #include <ATen/Functions.h>

@@ -17,9 +17,9 @@ struct ToySizes {
   std::int64_t vocab = 64;
 };
 
-// Scopes are "embed", "blocks.<i>" with "attention" and "ffn" inside, "head" and "loss". A block
-// has seven aten::mm (wq wk wv wo w1 w3 w2) and one rematch::attention. Each of its norms contains
-// one in-place op. Its last op is the residual add, outside the inner scopes.
+// Scopes are "embed", "blocks.<i>", "head" and "loss"; a block contains "attention" and "ffn". A
+// block has seven aten::mm (wq wk wv wo w1 w3 w2) and one rematch::attention. Each norm of a block
+// contains one in-place op. The block's last op is the residual add, outside the inner scopes.
 Trace toy_llama(const ToySizes& sizes = {});
 
 // Blocks of three kinds alternate. The first has attention and ffn, as in toy_llama. The second has

@@ -43,10 +43,9 @@ std::optional<RegionLists> parse_region_lists(const std::vector<std::string>& wo
 // Returns the call in its canonical spelling.
 std::string to_string(const std::string& name, const RegionLists& lists);
 
-// Parses a policy that is the argument of another policy, such as `full` in
-// `keep_collectives(full)`. `words` must be one policy name. Returns that policy, renamed
-// `name(word)`. Rejects a policy file: the message tells the user to write the keys `file_keys`
-// into that file instead.
+// Parses a policy inside another policy, such as `full` in `keep_collectives(full)`. `words` must
+// be the inner policy's name. Returns the inner policy, renamed `name(word)`. Rejects a policy
+// file, and tells the user to write the keys `file_keys` into that file instead.
 std::variant<Policy, Rejected> policy_within(const std::string& name,
                                              const std::vector<std::string>& words,
                                              const std::string& file_keys);

@@ -19,8 +19,8 @@ Policy first_or_last(Kind kind, int n) {
   return policy;
 }
 
-// With N = 1, nth_first and nth_last choose every layer, and skip_nth chooses no layer. The user
-// then wants the plan of policy `full` or `none`, so such a plan is not reported as a mistake.
+// With N = 1, nth_first and nth_last choose every layer, and skip_nth chooses none. The user then
+// wants the plan of policy `full` or `none`, so this plan is not rejected.
 Policy every_nth(Kind kind, int n) {
   Policy policy = first_or_last(kind, n);
   policy.no_effect_is_intended = n == 1;

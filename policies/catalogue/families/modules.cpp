@@ -162,8 +162,7 @@ std::vector<CatalogueEntry> module_policies() {
   return {
       {"recompute_modules([MODULE,...])",
        "recompute modules (core_attn, mlp, moe, shared_experts) and keep the rest; layernorm, "
-       "moe_act and mla_up_proj drop their outputs too, and recompute then runs only the ops that "
-       "backward needs, under either schedule",
+       "moe_act and mla_up_proj drop their outputs too",
        recompute_modules},
       {"full_except(SELECTOR,...)",
        "recompute every block, but keep the selected ops and random draws", full_except},

@@ -21,7 +21,8 @@ namespace {
 
 constexpr const char* kForm = "remat(save=[attention], recompute=[])";
 
-// Parses a region: a scope below a block, or a selector below it, "ffn::matmul#2".
+// Parses a saved region: a scope inside a block, such as "attention", or a selector, such as
+// "ffn::matmul#2".
 std::variant<Selector, Rejected> parse_region(const std::string& word) {
   if (word == "*") {
     return Rejected{

@@ -36,9 +36,8 @@ Lines curve(int run) {
   return lines;
 }
 
-// Names of the files with curves. B0 to B2: three identical runs. N0 to N3: four runs that differ
-// by at most 0.003. C1 to C3: copies of N1 to N3, used as candidates. E: run 0 after the edit; its
-// line s + 2 has step s.
+// Files with curves. B0 to B2 are identical. N0 to N3 differ by at most 0.003. C1 to C3 are copies
+// of N1 to N3, for use as candidates. E is an edited copy of run 0, whose line s + 2 has step s.
 class Curves {
  public:
   Curves() {

@@ -154,9 +154,9 @@ TEST_CASE("predict names the layout of the ranks") {
   CHECK_THAT(outcome.out, Catch::Contains("each of 8 ranks: tp=2,fsdp=4"));
 }
 
-// With --world 4, the search assumes --parallel fsdp=4, but traces the model on one rank. Both
-// flags must give the same front.
-TEST_CASE("search --world assumes fsdp, and the number of ranks that an error suggests suffices") {
+// With --world 4, the search assumes --parallel fsdp=4, but traces the model on one rank. Either
+// flag must give the same front.
+TEST_CASE("search --world assumes fsdp, and a plan fits on the ranks that an error suggests") {
   const ScratchFolder scratch;
   const std::string search = "search " + kSplitLlama + "--device h100 --json ";
   const auto front_of = [&](const std::string& flags) {

@@ -1,7 +1,6 @@
-// Runs several workers of one sweep as processes that share a folder. Workers are killed at random
-// moments, or suspended for so long that other workers consider them dead. Some run on a disk that
-// is full or read-only for a while. Instead of measuring, workers run a script that takes a few
-// milliseconds.
+// Runs several workers of one sweep, which share a folder. Workers are killed at random moments, or
+// are suspended until other workers consider them dead. In some tests the disk is full or read-only
+// for a while. Instead of measuring, workers run a script of a few milliseconds.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mount.h>

@@ -82,9 +82,9 @@ at::Tensor random(at::IntArrayRef sizes) {
   return at::randn(sizes, at::TensorOptions().dtype(at::kDouble));
 }
 
-// The first case is causal with two query heads per key head, as in Llama. The other cases are not
-// causal. The second case has as many keys as queries, as in a DiT's self-attention. The third case
-// has fewer keys, as in a DiT's attention to the text.
+// The first case is causal with two query heads per key head, as in Llama. The second case has as
+// many keys as queries, as in a DiT's self-attention. The third case has fewer keys, as in a DiT's
+// attention to the text.
 TEST_CASE("each CUDA attention backend agrees with the CPU", "[gpu]") {
   REMATCH_NEEDS_GPU();
   check_on_every_backend(

@@ -68,8 +68,8 @@ TEST_CASE("LibTorch chooses the attention backend at the first op, and later ops
   use_attention_backend(kFlash);
 }
 
-// If query heads share key heads, LibTorch runs float32 matmuls. rematch::attention runs a fused
-// kernel.
+// Query heads share key heads. For float32, LibTorch's own attention would then run matmuls, but
+// rematch::attention runs a fused kernel.
 TEST_CASE("each attention backend launches its own kernels", "[device]") {
   REMATCH_NEEDS_CUDA();
   for (const auto& [backend, kernel] : std::vector<std::pair<AttentionBackend, const char*>>{

@@ -422,8 +422,7 @@ FrontPoint check_equal_blocks(const Trace& trace, const SearchSpace& space) {
 }
 
 // Block 0 reads 256 bytes and keeps 1 KiB. If the 1 KiB is offloaded, the peak is in the backward
-// of block 0, when all of its bytes are back on the device. To offload the 256 bytes as well would
-// take longer and would not lower the peak.
+// of block 0. Offloading the 256 bytes too would then only take longer.
 TEST_CASE("a block may offload both its saves and its inputs") {
   testing::TraceBuilder builder("three_blocks");
   ValueId x = builder.outside({64}, "float32", /*needs_grad=*/true);

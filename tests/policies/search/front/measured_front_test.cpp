@@ -80,7 +80,8 @@ TEST_CASE("calibration fits a line, or only a scale if the anchors show no line"
   CHECK(falling.slope == Approx(2));
 }
 
-TEST_CASE("no error remains and no point loses if the device only scales the profile's times") {
+TEST_CASE(
+    "no error remains and no point loses if measured times are linear in the profile's times") {
   Front front = predicted_front("full,save_mm,nth_first(2)");
   run_all(front);
   weigh_measurement(front, anchors_of(front), std::array<double, 2>{0.99, 1.01});

@@ -330,9 +330,9 @@ TEST_CASE("in_readable_order() never raises the peak, even with several kinds of
 }
 
 // There are three layers. A kept layer holds 10 bytes. A recomputed layer holds 1 byte and takes 5
-// ns. In backward, a layer of either kind takes 12 bytes. If all layers are recomputed, the peak is
-// 1 + 1 + 12 = 14, and the head needs only 3 + 2 = 5. Keeping the last layer does not raise the
-// peak, because its bytes are part of its own 12.
+// ns. Either needs 12 bytes in its backward. If all layers are recomputed, the peak is 1 + 1 + 12 =
+// 14, and the head needs only 3 + 2 = 5. The last layer can be kept at the same peak, because its
+// 10 bytes are part of its own 12.
 TEST_CASE("the last layer is never recomputed unless the head determines the peak") {
   MixProblem problem;
   problem.lists = {{{Bytes{10}, Bytes{12}, {}, nanoseconds(0), 1},
