@@ -92,8 +92,8 @@ Place place_of(const void* address) {
           found->first + found->second.bytes - number_of(address)};
 }
 
-// Address of the next allocation. Addresses only increase, as with a real driver. They are the same
-// in every run, so the choices that LibTorch's allocator makes by address are reproducible.
+// Address of the next allocation. Addresses only increase and are the same in every run, so that
+// choices of LibTorch's allocator that depend on addresses are reproducible.
 std::uintptr_t next_address = std::uintptr_t{1} << 45;
 
 // Maps inaccessible pages, followed by shadow pages of the same size. Returns null if no address

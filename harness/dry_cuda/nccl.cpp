@@ -1,6 +1,6 @@
-// Stand-in for libnccl. A communicator knows only its own rank, and no data moves. A collective is
-// one kernel whose name states the element type and count. Collectives of one kind between
-// ncclGroupStart and ncclGroupEnd share one kernel, as in NCCL.
+// Stand-in for libnccl. No data moves between ranks. A collective is one kernel, whose name gives
+// the element type and count. As in NCCL, collectives of one kind between ncclGroupStart and
+// ncclGroupEnd share one kernel.
 #include <nccl.h>
 
 #include <cstdint>
@@ -63,9 +63,8 @@ struct Group {
 };
 thread_local Group group;
 
-// Names a kernel like "ncclDevKernel_AllReduce_Sum_f32_n4096_r2", where n is the number of elements
-// and r the number of ranks. The names of NCCL's own kernels contain the algorithm and the protocol
-// instead.
+// Returns a kernel's name, such as "ncclDevKernel_AllReduce_Sum_f32_n4096_r2" for 4096 elements and
+// 2 ranks. Unlike NCCL's own names, it does not contain the algorithm and the protocol.
 void launch(const Call& call) {
   char name[128];
   std::snprintf(name, sizeof name, "ncclDevKernel_%s_n%zu_r%d", call.kind.c_str(), call.count,

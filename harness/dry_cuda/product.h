@@ -47,9 +47,8 @@ struct ProductSizes {
   std::int64_t m, n, k, batch;
 };
 
-// Launches one kernel, such as "dry_gemm_bf16_m512_n256_k1024_b1". Real libraries may launch
-// several kernels and choose other grids. Returns the library's error code: 0, or a code that a
-// test planted.
+// Launches one kernel, such as "dry_gemm_bf16_m512_n256_k1024_b1". The real libraries may launch
+// several. Returns the library's error code: 0, or a code that a test planted.
 inline int launch_product(const char* kind, void* stream, DataType type, ProductSizes sizes) {
   if (const int code = dry_cuda_planted(kind)) return code;
   constexpr std::int64_t kTile = 128;

@@ -33,7 +33,7 @@ int missing_driver_function() {
 }
 
 // Looks up a driver function in the stand-in for libcuda. Returns a placeholder for a missing
-// function, because LibTorch looks up all functions at once and may never call some of them.
+// function, because LibTorch looks up all functions at once but may never call the missing one.
 void* driver_function(const char* name) {
   static void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   void* const made_up = driver == nullptr ? nullptr : dlsym(driver, name);

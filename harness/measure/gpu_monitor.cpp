@@ -198,9 +198,9 @@ std::optional<int> GpuMonitor::num_processes() const {
   return static_cast<int>(processes->size());
 }
 
-// Counts only processes of this MIG instance, because other instances have their own
-// multiprocessors, cache and bandwidth. The driver lists processes of the whole GPU only to
-// privileged users. Absent if the instance is unknown.
+// Counts only processes of this MIG instance, because instances share no multiprocessors, cache or
+// bandwidth. The driver lists processes of the whole GPU only to privileged users. Absent if the
+// instance is unknown.
 std::optional<int> GpuMonitor::num_processes_of_instance() const {
   if (instance_ == nullptr) return std::nullopt;
   std::optional<std::vector<NvmlProcess>> processes = processes_on(device_);

@@ -107,12 +107,13 @@ class GpuMonitor {
   std::string pci_bus_id_;
 };
 
-// Returns a UUID as nvidia-smi prints it, such as "GPU-8d7f...". Returns "MIG-..." if `name`, which
-// comes from CUDA, names a MIG instance such as "NVIDIA H100 80GB HBM3 MIG 1g.10gb".
+// Returns a UUID as nvidia-smi prints it, such as "GPU-8d7f...", or "MIG-..." for a MIG instance.
+// CUDA's `name` tells which it is: a MIG instance is named, for example, "NVIDIA H100 80GB HBM3 MIG
+// 1g.10gb".
 std::string gpu_uuid(const std::string& name, const std::array<unsigned char, 16>& bytes);
 
-// Returns a version such as "535.104.05". The version comes from the loaded kernel module or from
-// NVML, because some containers lack the driver's files in /proc. Absent without a driver.
+// Returns a version such as "535.104.05", from the loaded kernel module or, in a container without
+// the driver's files in /proc, from NVML. Absent without a driver.
 std::optional<std::string> nvidia_driver_version();
 std::optional<std::string> driver_version_in(const std::string& module_file);
 std::optional<std::string> driver_version_of(const NvmlFunctions& functions);

@@ -1,5 +1,5 @@
-// Reads a GPU's state while a step runs. A reading between two steps would show an idle GPU, whose
-// clocks and throttle reasons differ from those during the step. This class does not measure times.
+// Reads a GPU's state while a step runs, because between steps an idle GPU has other clocks and
+// throttle reasons. Measures no times.
 #pragma once
 
 #include <chrono>

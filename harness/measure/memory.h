@@ -61,8 +61,8 @@ void install_counting_allocators(std::int64_t round = 1);
 bool counting_allocators_installed();
 
 // Counts allocations while it lives, then restores the previous allocators. Has no effect if the
-// counting allocators are already installed. Earlier allocations are not counted, so only
-// differences and the bytes of a tag are meaningful. Use one guard at a time.
+// counting allocators are already installed. Counts no earlier allocations, so only differences and
+// the bytes of a tag are meaningful. Use one guard at a time.
 class CountingGuard {
  public:
   CountingGuard();

@@ -1,5 +1,5 @@
-// The place of an op in the model, for observers of ops. In forward, the place is the open
-// top-level scope. In backward, it is the scope whose autograd node runs.
+// The place of an op in the model: in forward, the open top-level scope; in backward, the scope
+// whose autograd node runs.
 #pragma once
 
 #include <cstdint>

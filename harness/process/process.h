@@ -37,7 +37,7 @@ class Child {
   // ended.
   void stop(std::chrono::milliseconds grace);
 
-  // Waits until the child writes to stderr or ends, or until a signal arrives, but at most
+  // Waits until the child writes to stderr, the child ends or a signal arrives, but at most
   // `longest`. Reads what the child wrote. Returns whether the child has ended.
   bool poll_once(std::chrono::milliseconds longest);
   bool has_ended() const { return ended_; }

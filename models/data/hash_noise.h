@@ -1,5 +1,5 @@
-// Random-looking numbers for synthetic data, computed from integers alone. Each number depends only
-// on (seed, stream, step, index), so elements can be computed in any order and in any language.
+// Pseudo-random numbers for synthetic data. Each number depends only on (seed, stream, step,
+// index), so elements can be computed in any order, and in any language.
 #pragma once
 
 #include <cstdint>

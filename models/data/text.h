@@ -17,8 +17,8 @@ std::string_view shipped_text();
 // unreadable or empty.
 std::string read_text(const std::string& file);
 
-// Returns the mean of -log p over the text's bytes, in nats. This mean is the cross-entropy of the
-// best predictor that ignores context. A model with a lower loss must have learnt from context.
+// Returns the cross-entropy of the best predictor that ignores context: the mean of -log p over the
+// text's bytes, in nats. A model with a lower loss must have learnt from context.
 double unigram_byte_entropy(std::string_view text);
 
 // Batches for a language model: tokens and targets, int64 [batch * tokens]. Throws

@@ -15,9 +15,9 @@ class GroupedQueryAttention {
   // adapters.
   GroupedQueryAttention(Parameters& parameters, const std::string& name, const ModelSpec& spec);
 
-  // Opens scope "attention". x_TD has batch * tokens rows: all tokens of the first sequence, then
-  // all tokens of the next. Under ulysses the sequences hold only this rank's tokens. Under sp x_TD
-  // has only this rank's share of the rows.
+  // Opens scope "attention". x_TD has one row per token, sequence by sequence. Under ulysses it
+  // holds only this rank's tokens of each sequence, and under sp only this rank's share of the
+  // rows.
   at::Tensor forward(const at::Tensor& x_TD, const RotaryTable& table) const;
 
  private:

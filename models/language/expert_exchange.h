@@ -1,4 +1,4 @@
-// Expert parallelism: every rank routes its own rows, sends each row to the rank of its expert and
+// Expert parallelism: every rank sends each of its rows to the rank of the row's expert, and
 // receives the results. On meta the routing is unknown, so every rank is assumed to get the same
 // number of rows.
 #pragma once

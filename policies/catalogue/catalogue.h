@@ -47,9 +47,9 @@ inline constexpr std::string_view kFullPolicy = "full";
 Policy none_policy();  // no checkpointing: keeps everything that backward needs
 Policy full_policy();  // recomputes every block
 
-// Parses one policy: a catalogue name with arguments, `nth_last(2)`, a system's spelling
-// (systems.h), or the path of a JSON policy file (which ends in .json). Rejects an unknown name and
-// suggests the nearest known name.
+// Parses one policy: a catalogue name with arguments such as `nth_last(2)`, a system's spelling
+// (systems.h), or the path of a policy file, which ends in .json. For an unknown name, suggests the
+// nearest known name.
 std::variant<Policy, Rejected> parse_policy(std::string_view text);
 
 // A requested policy, and the reason why it cannot be applied to the model.
@@ -62,8 +62,8 @@ struct RefusedPolicy {
 // entries.
 std::variant<std::vector<Policy>, Rejected> parse_policies(std::string_view text);
 
-// Like the function above, but a mode of another system that has no equivalent policy here is not
-// an error. Such modes are added to `refused` and left out of the returned list.
+// Like the function above, but adds modes of other systems that have no equivalent policy to
+// `refused`, instead of returning Rejected.
 std::variant<std::vector<Policy>, Rejected> parse_policies(std::string_view text,
                                                            std::vector<RefusedPolicy>& refused);
 

@@ -20,7 +20,7 @@ std::vector<RegionUse> reads_of_rerun_ops(const RegionGraph& graph, const Region
   return reads;
 }
 
-// Marks dead saves: saved ops whose results are neither saved for backward nor read by an op that
+// Marks dead saves: saved ops whose results are read neither in backward nor by an op that
 // recompute needs. If the plan has saved regions, every op that recompute runs counts as needed.
 void mark_dead_saves(const RegionGraph& graph, RegionType& type, bool has_saved_regions) {
   std::vector<PlannedOp>& ops = type.ops;

@@ -24,8 +24,8 @@ enum class NoEffect : std::uint8_t { kReject, kAllow };
 std::variant<Plan, Rejected> resolve(const Policy& policy, const Trace& trace,
                                      NoEffect no_effect = NoEffect::kReject);
 
-// Resolves many policies for one trace. Hashes the trace only once, because hashing takes longer
-// than everything else. Keeps a reference to the trace, which must outlive the resolver.
+// Resolves many policies for one trace, and hashes the trace only once, because hashing takes the
+// most time. Keeps a reference to the trace, which must outlive the resolver.
 class Resolver {
  public:
   explicit Resolver(const Trace& trace);
@@ -53,7 +53,7 @@ class Resolver {
 };
 
 // Returns the plan of the policy with this spelling, even if the plan has no effect. Returns
-// nullopt if there is no such policy, or if it cannot be applied to the model.
+// nullopt if the policy does not exist or does not fit the model.
 std::optional<Plan> plan_if_possible(std::string_view spelling, const Resolver& resolver);
 
 // Returns the plan of the policy `none`. It has regions if blocks gather their parameters: see Note

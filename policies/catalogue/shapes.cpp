@@ -261,9 +261,9 @@ std::vector<LocatedType> cut(const LocatedType& region, const Trace& trace) {
   return parts;
 }
 
-// If one shape's region ends where another shape's region continues after the same ops, the engine
-// cannot know which of the two shapes is running. Cuts the longer region into its layers. Returns
-// whether it cut any region.
+// If one shape's region ends where another shape's region goes on after the same ops, the engine
+// cannot distinguish the two shapes. Cuts the longer region into its layers. Returns whether it cut
+// any region.
 bool cut_where_others_end(const std::vector<Trace>& traces, std::vector<Plan>& plans) {
   bool any = false;
   std::vector<LocatedType> all;

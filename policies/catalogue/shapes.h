@@ -19,8 +19,8 @@ namespace rematch {
 // gets a region there. An added region keeps everything that backward needs. If the shape's own
 // plan has regions inside the scope, they become parts of the added region.
 //
-// Regions of two shapes may begin at the same scope and have the same ops until one of them ends.
-// The longer region is then cut into one region per layer.
+// Regions of two shapes may begin at the same scope and have the same ops until the shorter region
+// ends. The longer region is then cut into one region per layer.
 //
 // If several shapes run the same ops in all scopes that have regions, the engine cannot distinguish
 // them. All get the plan of the shape that needs the most bytes without checkpointing. If two

@@ -44,8 +44,8 @@ std::optional<Values> values_of(const std::optional<std::string_view>& arguments
   return values;
 }
 
-// Matches a call that the user typed against a spelling of the table, such as "titan:full". Returns
-// the values of the spelling's placeholders, or nullopt if the call does not match.
+// Matches a user's call against a spelling of the table, such as "titan:full". Returns the values
+// of the spelling's placeholders, or nullopt if the call does not match.
 std::optional<Values> captures(std::string_view spelling, const Call& typed) {
   const Call pattern = *parse_call(spelling);
   if (pattern.name != typed.name) return std::nullopt;
@@ -140,7 +140,7 @@ std::string with_table_name(std::string_view name) {
 }
 
 // Rewrites a spelling with the names that the table of systems uses. Returns nullopt if the text is
-// not a call. Text that has neither ':' nor arguments names no mode and is returned unchanged.
+// not a call. Returns text with neither ':' nor arguments unchanged, because it names no mode.
 std::optional<std::string> table_form(std::string_view text) {
   const std::optional<Call> call = parse_call(trimmed(text));
   if (!call) return std::nullopt;

@@ -14,9 +14,9 @@ namespace {
 
 constexpr std::size_t kMaxNamesInMessage = 12;
 
-// Returns whether the op always runs again, even if a list says to save its result. A view costs
-// nothing. An in-place op must modify the recomputed tensor. wait_tensor has no result of its own:
-// it returns its argument.
+// Returns whether the op always runs again, even if a list says to save its result: a view, which
+// costs nothing; an in-place op, which must modify the recomputed tensor; or wait_tensor, which
+// returns its argument.
 bool is_always_executed(const TracedOp& op) {
   return op.is_view || !op.writes.empty() || collective_part(op.name) == CollectivePart::kWait;
 }
@@ -304,8 +304,8 @@ std::optional<Rejected> OpTreater::check_matches(const std::vector<OpRange>& ran
                   "; use the name or class of an op in its regions: " + names_in(ranges, wanted)};
 }
 
-// Lists the names of ops for an error message. Starts with ops of the same class as the ops that
-// the user asked for: `aten::addmm` if the user wrote `aten::mm`.
+// Lists the names of ops for an error message, first ops of the class that the user asked for:
+// `aten::addmm` if the user wrote `aten::mm`.
 std::string OpTreater::names_in(const std::vector<OpRange>& ranges,
                                 const std::vector<Selector>& wanted) const {
   std::set<OpClass> classes;

@@ -1,5 +1,5 @@
-// Makes the warnings that come with a plan. They name expectations that the model does not meet,
-// and effects that the user may not intend. A warning never rejects the plan.
+// Makes the warnings of a plan: expectations that the model does not meet, and effects that the
+// user may not intend. A warning never rejects the plan.
 #pragma once
 
 #include <optional>
@@ -17,8 +17,8 @@ namespace rematch {
 // std::invalid_argument if the plan was made for another model.
 std::vector<std::string> plan_warnings(const Policy& policy, const Plan& plan, const Trace& trace);
 
-// Returns one line that names the modules that the policy expects and the model lacks, or nullopt
-// if the model has all of them. `ranges` are the ops of the policy's regions.
+// Returns one line that names the modules that the policy expects but the model lacks, or nullopt
+// if none are missing. `ranges` are the ops of the policy's regions.
 std::optional<std::string> missing_modules(const Policy& policy, const Trace& trace,
                                            const std::vector<OpRange>& ranges);
 

@@ -73,8 +73,8 @@ class Comparison:
             other.peak_bytes < each.peak_bytes and other.median_ns <= each.median_ns for other in self.theirs)]
 
     def peak_ratios(self):
-        """Returns a number for each low point of PyTorch: the lowest peak of our plans that are as fast as the point,
-        divided by the point's peak. The number is None if no plan of ours is as fast."""
+        """Returns a ratio for each low point of PyTorch: the lowest peak of our plans that are as fast as this point,
+        divided by the point's peak. The ratio is None if no plan of ours is as fast."""
         found = []
         for each in self.low_points():
             as_fast = [mine.peak_bytes for mine in self.ours if mine.is_as_fast_as(each)]

@@ -2,8 +2,8 @@
 
 import dataclasses
 
-# Two plans count as equally fast if their times differ by less than this fraction. The total time of all ops that are
-# almost free is about this fraction of a step.
+# Two plans count as equally fast if their times differ by less than this fraction. All ops that are almost free
+# take about this fraction of a step together.
 SAME_TIME = 1e-4
 
 

@@ -21,8 +21,8 @@ def ops_of_dropout(shape):
 
 
 def op_key(name, shapes):
-    """Normalizes an op's name and shapes. Drops scalars, which some recorders list as tensors. Drops the trailing
-    underscore of in-place ops, because functorch replaces each by the op without the underscore."""
+    """Normalizes an op's name and shapes. Drops scalars, which some recorders list as tensors. Drops the underscore at
+    the end of in-place ops, because functorch lists these ops without it."""
     name, dot, overload = name.partition(".")
     return name.rstrip("_") + dot + overload, tuple(tuple(shape) for shape in shapes if len(shape) > 0)
 
@@ -62,8 +62,8 @@ def _times_of(profile):
 
 
 def with_dear_ops_alone(trace, profile):
-    """Returns a profile in which every forward op takes 1 unit, except matmuls and attention. A unit is a thousandth of
-    a nanosecond. The time must not be 0, because the search drops plans whose recomputation takes no time."""
+    """Returns a profile in which every forward op except matmuls and attention takes a thousandth of a nanosecond. The
+    time must not be 0, because the search drops plans whose recomputation takes no time."""
     is_dear = [op["class"] in DEAR_CLASSES for _, op in _ops_of(trace)]
     times = [SMALL_UNITS * time_ns if dear else 1 for dear, time_ns in zip(is_dear, _times_of(profile), strict=True)]
     backward = {"types": [kind | {"times_ns": [SMALL_UNITS * time_ns for time_ns in kind["times_ns"]]}

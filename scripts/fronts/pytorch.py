@@ -1,6 +1,5 @@
-"""PyTorch's own options for a model: checkpointing of whole layers, checkpointing of layers with a list of ops to save,
-and the memory budget of its compiler's partitioner. Each option runs, and its repeated ops are counted by name and
-shape."""
+"""PyTorch's own options for a model: checkpointing of layers, with or without a list of ops to save, and the memory
+budget of its compiler's partitioner. Runs each option, and counts its repeated ops by name and shape."""
 
 import contextlib
 import functools
@@ -84,8 +83,8 @@ def counted_step(model, step):
 
 @contextlib.contextmanager
 def within_budget(step, budget):
-    """Yields the compiled step, whose graphs run without code generation, and the counts of the ops that the
-    partitioner repeats. The counts are complete after one run of the step."""
+    """Yields the compiled step and the counts of the ops that the partitioner repeats. The step runs its graphs without
+    code generation. The counts are complete after one run of the step."""
     recomputed = Counter()
 
     def partition(joint, inputs, **keywords):

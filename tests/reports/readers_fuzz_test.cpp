@@ -1,5 +1,5 @@
-// Damages reports and points. The readers and the schema check must return a value that can be
-// written again, or an error of one line. Anything else (another exception, a crash, a hang) fails.
+// Damages reports and points. For each, the readers and the schema check must return a value that
+// can be written again, or an error of one line.
 #include "policies/base/file.h"
 #include "policies/base/json.h"
 #include "reports/record/json/record_json.h"

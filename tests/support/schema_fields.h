@@ -1,5 +1,5 @@
-// Compares a JSON schema with a record's list of fields. Every key must have a field, and every
-// field must have a key. A key must be required exactly if files of this version must contain it.
+// Compares a JSON schema with a record's list of fields: every key must have a field, and every
+// field a key. A key must be required if, and only if, files of this version must contain it.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// A trace of a small Llama-like model, built without a model. The trace has the scopes, op names,
-// packs and aliases that the real model records. Its sizes are small enough to add up by hand.
+// A hand-built trace of a small Llama-like model. It has the scopes, op names, packs and aliases
+// that the real model records, in sizes small enough to add up by hand.
 #pragma once
 
 #include <cstdint>

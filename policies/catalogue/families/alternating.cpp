@@ -91,8 +91,8 @@ Policy sac_titan_all() {
 }
 
 // torchtitan excludes a linear if its module path contains a given text. This policy uses scopes
-// instead of module paths. Only aten::mm is excluded: a linear with a bias is aten::addmm, which is
-// always kept.
+// instead of module paths. Only aten::mm can be excluded. A linear with a bias is aten::addmm,
+// which is always kept.
 std::variant<Policy, Rejected> sac_titan_excluding(const std::vector<std::string>& scopes) {
   Policy policy = sac_titan();
   policy.alternate->exclude.clear();

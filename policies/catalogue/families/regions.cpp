@@ -30,9 +30,8 @@ Policy root() {
   return policy;
 }
 
-// FastVideo's mode `ops`, exactly as FastVideo implements it. The mode matches dispatcher names
-// literally and counts matmuls over the whole model. Its list does not contain aten::addmm, the op
-// of a linear with a bias.
+// FastVideo's mode `ops`, exactly as in FastVideo: it counts matmuls over the whole model, and its
+// list lacks aten::addmm, the op of a linear with a bias.
 Policy ops_root() {
   Policy policy = root();
   policy.save = selectors({"_c10d_functional::reduce_scatter_tensor",

@@ -22,9 +22,8 @@ struct TitanRegion {
   std::vector<Selector> ops;
 };
 
-// The regions that torchtitan's documentation names, with the scopes that these regions have in the
-// models here. The regions of latent attention are missing, because in torchtitan they differ from
-// model to model.
+// The regions that torchtitan's documentation names, and their scopes in the models here. The
+// regions of latent attention are missing, because in torchtitan they differ between models.
 const std::vector<TitanRegion>& titan_regions() {
   using namespace scope_names;
   constexpr const char* kGather = "_c10d_functional::all_gather_into_tensor";

@@ -1,6 +1,6 @@
-// Passes broken, huge, deeply nested and hostile files to every subcommand that reads reports. Each
-// subcommand must exit with code 2, print one line on stderr that names the file, print nothing to
-// stdout, and write no file.
+// Passes broken, huge, deeply nested and hostile files to every subcommand that reads reports. The
+// subcommand must exit with code 2, print only one line, on stderr, that names the file, and write
+// no file.
 #include <filesystem>
 #include <fstream>
 

@@ -1,5 +1,5 @@
-// A report of a small run, and functions that edit it. Some edits imitate a person who cheats to
-// make a command pass. Others imitate a broken disk or build. Used by tests of gate and compare.
+// A report of a small run, and functions that edit it, as a cheating person or a broken disk or
+// build would. Used by tests of gate and compare.
 #pragma once
 
 #include <string>

@@ -1,6 +1,5 @@
 // Tests what gate and compare print for edited reports. Each row of a table has an edit, the
-// expected exit codes and expected words. For every row, at least one command must show the edit by
-// its exit code or output.
+// expected exit codes and expected words. At least one command must show the edit.
 #include <cmath>
 #include <limits>
 #include <map>

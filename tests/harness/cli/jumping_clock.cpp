@@ -1,6 +1,5 @@
-// A library that is preloaded into a worker to make its clocks jump. The wall clock returns a
-// random time on each call. The monotonic clock sometimes leaps forward, as it does when a
-// suspended machine wakes up.
+// A library that is preloaded into a worker to make its clocks jump. The wall clock returns random
+// times. The monotonic clock sometimes leaps forward, as when a suspended machine wakes up.
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>

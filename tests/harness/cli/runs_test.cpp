@@ -95,8 +95,9 @@ TEST_CASE("a run writes its report even without standard streams") {
                               "--policy none,full --steps 1 --rounds 0 -o " +
                               scratch.file("report.json");
   CHECK(run_program("sh", "-c '" + command + " <&-'").code == 0);
-  // All three standard streams are closed, so printing the table fails. The report's file must not
-  // get the descriptor of a closed stream, because the table would then be written into the report.
+  // All three standard streams are closed, so printing the table fails. The table must not be
+  // written into the report, as it would be if the report's file got the descriptor of a closed
+  // stream.
   CHECK(run_program("sh", "-c '" + command + " <&- >&- 2>&-'").code == 1);
   CHECK(rematch("validate " + scratch.file("report.json")).code == 0);
 }

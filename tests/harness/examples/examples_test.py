@@ -40,8 +40,8 @@ class ExamplesTest(unittest.TestCase):
         none, mine = self.read("report.json")["points"]
         self.assertEqual((mine["status"], mine["policy"]), ("ok", "mine"))
         self.assertTrue(mine["parity"]["loss_bits_equal"] and mine["parity"]["gradient_bits_equal"])
-        # 4 of 8 blocks are recomputed, each with 7 matmuls. 5 of these are recomputed: the first matmul of the
-        # feed-forward is kept, and backward does not need the result of the last one. Attention is kept.
+        # 4 of 8 blocks are recomputed. Recompute runs 5 of a block's 7 matmuls: the first matmul of the feed-forward is
+        # kept, and backward does not need the result of the last one. Attention is kept.
         recomputed = mine["counts"]["recompute"]
         self.assertEqual((recomputed["matmul"], recomputed.get("attention_forward", 0)), (4 * 5, 0))
         self.assertLess(mine["memory"]["peak_allocated_bytes"], none["memory"]["peak_allocated_bytes"])

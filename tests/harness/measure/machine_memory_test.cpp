@@ -37,8 +37,8 @@ TEST_CASE("without control groups the machine's own memory counts") {
   CHECK(machine.memory().oom_kills == 3);
 }
 
-// The job may use 8 GiB and uses 5 GiB, of which 1 GiB is page cache. The slice that contains the
-// job may use 16 GiB and has 6 GiB left.
+// The job has a limit of 8 GiB and uses 5 GiB, of which 1 GiB is page cache. The slice that
+// contains the job has a limit of 16 GiB, of which 6 GiB are left.
 TEST_CASE("the lowest limit of a process's control groups applies") {
   const MadeUpMachine machine;
   machine.write("proc/self/cgroup", "0::/slice/job\n");

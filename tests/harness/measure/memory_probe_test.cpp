@@ -62,10 +62,9 @@ MemoryRecord run_step(at::Device device) {
 TEST_CASE("every byte of a step is accounted for") {
   const MemoryRecord record = run_step(at::kCPU);
   REQUIRE(record.parameter == Bytes{512});
-  // Autograd saves the inputs of mm and sin in each block. The first x and the weights are older
-  // than the step and do not count. So block 0 keeps the output of mm (256 bytes). Block 1 keeps
-  // its own output of mm, and its input, which is block 0's output of sin (512 bytes). The loss
-  // takes 4 bytes.
+  // In each block, autograd saves the inputs of mm and sin. Block 0 keeps the output of mm (256
+  // bytes); its input and the weights are older than the step. Block 1 keeps its output of mm and
+  // its input, the output of block 0 (512 bytes together). The loss takes 4 bytes.
   const std::int64_t saved = 256 + 512;
   CHECK(record.after_forward->count - record.baseline->count == saved + 4);
   // The peak is in the backward of block 1, while all saved tensors are still alive. The backward

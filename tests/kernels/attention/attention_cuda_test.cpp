@@ -47,8 +47,8 @@ void check_close(const at::Tensor& found, const at::Tensor& expected, double tol
 }
 
 // Compares with the CPU's kernel in double on the same rounded inputs, and checks that a second run
-// gives the same bits. `tolerance` is both relative and absolute. It allows a few rounding errors
-// of the dtype for values of about 1.
+// gives the same bits. `tolerance` is relative and absolute, and allows a few rounding errors for
+// values of about 1.
 void check_inputs(const Inputs& inputs, at::ScalarType dtype, double tolerance) {
   const Inputs rounded = inputs.to(dtype, at::kCPU).to(at::kDouble, at::kCPU);
   const Result expected = attend(rounded);

@@ -1,5 +1,5 @@
-// Compares points of fronts with the engine, on traces of real models. The predicted peak, where it
-// occurs, and the recomputed ops must equal what the engine measures on meta, to the byte.
+// Compares points of fronts with the engine, on traces of real models. The predicted peak, its
+// place and the recomputed ops must equal what the engine measures on meta.
 #include "harness/measure/memory.h"
 #include "harness/run/prediction/prediction.h"
 #include "policies/catalogue/resolve.h"

@@ -185,8 +185,9 @@ TEST_CASE("a slowdown of zero is accepted") {
   check_usage_error(search + "-1%", "is not a percentage from 0% to 100%");
 }
 
-// toy_llama has 12,432 float32 parameters. They are 4 x 9 + 3 tensors: each of 4 blocks has two
-// norms and seven weights. For each tensor, AdamW adds two moments and a step count of 4 bytes.
+// toy_llama has 12,432 float32 parameters in 4 x 9 + 3 tensors: each of 4 blocks has two norms and
+// seven weights. AdamW adds two moments to each parameter, and a step count of 4 bytes to each
+// tensor.
 TEST_CASE("--free counts only memory beyond what every plan holds") {
   const ScratchFolder scratch;
   const Trace trace = toy_llama();

@@ -75,8 +75,8 @@ TEST_CASE("the plans of a front name the hidden effects of the step") {
   CHECK(search.fastest_within(search.lowest().figures.peak).value().plan.hidden == trace.hidden);
 }
 
-// If a plan has several regions with the same path, the first is for the first run of the layer,
-// and so on. Therefore both runs have a region, or neither does.
+// If a plan has several regions with the same path, they apply to the runs of the layer in order.
+// So both runs have a region, or neither does.
 TEST_CASE("if a layer runs twice, the search chooses regions for each run separately") {
   Trace trace = small_llama();
   const std::string first = trace.scopes[trace.blocks[0].scope].path;

@@ -342,8 +342,8 @@ TEST_CASE("the last layer is never recomputed unless the head determines the pea
   const MixFront free_last = mix_layers(problem);
   CHECK(free_last.points.front().peak == Bytes{14});
   CHECK(free_last.points.front().options == std::vector<int>{1, 1, 0});
-  problem.head = {11};  // the options {1, 1, 1} have a peak of 1 + 1 + 1 + 11 = 14, and {1, 1, 0}
-                        // have 1 + 1 + 10 + 11 = 23
+  // {1, 1, 1} has the peak 1 + 1 + 1 + 11 = 14, and {1, 1, 0} has 1 + 1 + 10 + 11 = 23
+  problem.head = {11};
   CHECK(mix_layers(problem).points.front().options == std::vector<int>{1, 1, 1});
 }
 

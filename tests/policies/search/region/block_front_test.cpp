@@ -34,8 +34,7 @@ SaveSetCosts random_costs(const RegionGraph& graph, std::uint32_t seed, Schedule
 }
 
 // Returns a block of a random trace with views, in-place groups, ops of several outputs, shared
-// inputs and outputs that nothing demands. Returns nullopt if the block is too large to try all its
-// save sets.
+// inputs, and outputs that nothing demands, or nullopt if the block has too many save sets to try.
 std::optional<RegionGraph> random_block(std::uint32_t seed) {
   testing::RandomTraceOptions options;
   options.layers = 2;
@@ -162,8 +161,9 @@ TEST_CASE("the block front equals the front of all save sets under whole_region"
   }
 }
 
-// Solves a knapsack problem as a choice of saved ops. Op i takes bytes[i] if it is saved, and
-// times[i] if it runs again. Returns the most time that saved ops within `capacity` bytes avoid.
+// Solves a knapsack problem as a choice of saved ops: op i takes bytes[i] if it is saved, and
+// times[i] if it runs again. Returns the most time that can be avoided by saving at most
+// `capacity` bytes.
 std::chrono::nanoseconds most_time_kept(const std::vector<std::int64_t>& bytes,
                                         const std::vector<std::int64_t>& times,
                                         std::int64_t capacity) {

@@ -1,5 +1,5 @@
-// Compares layer mixing with the step simulator: both must compute the same peak for a plan. Tests
-// one region per block and several blocks per region, on one rank and on many.
+// Tests that layer mixing and the step simulator compute the same peak for a plan, for one or
+// several blocks per region, and for one or many ranks.
 #include "policies/search/region/span_options.h"
 
 #include <algorithm>
