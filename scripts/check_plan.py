@@ -6,8 +6,8 @@ prediction.
     python scripts/check_plan.py MODEL_FILE checkpointed.py
 
 Needs only torch. MODEL_FILE is a Python file that defines make(): it returns the model and a function without arguments
-that runs one forward pass and returns the loss. The peak is the memory that the step adds to what was allocated before
-it. On a GPU torch's allocator counts it; on a CPU it is the bytes of the tensors that ops made.
+that runs one forward pass and returns the loss. The peak leaves out memory that was allocated
+before the step. On a CPU, the peak counts only tensors that ops made.
 Exit codes: 0 bits are equal and ops are as predicted, 2 usage, 3 bits or ops differ."""
 
 import argparse

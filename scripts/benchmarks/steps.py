@@ -48,8 +48,8 @@ def compare_shape(python, shape, threads, rounds, say):
 
 
 def take_turns(ours, theirs, arms, rounds, say):
-    """Returns, for each arm of rematch, a list with one ratio to PyTorch per round. PyTorch runs after the policy's
-    first arm. Every second round reverses the order."""
+    """Returns, for each arm of rematch, the ratio of its step time to PyTorch's in each round. A round runs a policy's
+    first arm, then PyTorch, then the policy's other arms. Every second round reverses this order."""
     steps = {}
     for policy_index, policy in enumerate(POLICIES):
         mine = [index for index, arm in enumerate(arms) if arm[0] == policy]

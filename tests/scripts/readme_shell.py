@@ -21,7 +21,7 @@ exec {rematch} "${{words[@]}}"
 
 
 class Shell:
-    """Everything of the clone is linked into the folder, so that commands write only to the folder."""
+    """Links the files of the clone into a folder, so that commands write only to this folder."""
 
     def __init__(self, root, rematch=None):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="rematch_readme_"))
@@ -37,8 +37,7 @@ class Shell:
         (scripts / "rematch").chmod(0o755)
 
     def add(self, name, program):
-        """Adds a command that starts the program. With a link instead, a Python could not find its virtual
-        environment."""
+        """Adds a command that starts the program. Through a link, Python would not find its virtual environment."""
         path = self.folder / "scripts" / name
         path.write_text(f'#!/usr/bin/env bash\nexec {program} "$@"\n')
         path.chmod(0o755)

@@ -124,7 +124,7 @@ double parse_rate(const std::string& text) {
   if (text.ends_with(kSecond)) {
     try {
       return static_cast<double>(parse_bytes(text.substr(0, text.size() - kSecond.size())).count);
-    } catch (const UsageError&) {  // the error below names rates
+    } catch (const UsageError&) {  // ignored: the error below names rates, not sizes
     }
   }
   throw UsageError(in_quotes(text) +
