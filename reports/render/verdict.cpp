@@ -197,7 +197,7 @@ Verdict judge_point(const PointRecord& point, const PointRecord* none, const Poi
   if (point.effect && point.effect->same_as == "none") {
     return {VerdictKind::kNoEffect,
             std::string("changes nothing: its plan equals the plan of none") +
-                (point.effect->intended ? ", as its name says" : "")};
+                (point.effect->intended ? ", as intended" : "")};
   }
   const MemoryRecord* theirs = measured_memory(none);
   if (mine == nullptr || theirs == nullptr) {

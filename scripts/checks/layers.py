@@ -102,8 +102,8 @@ def unpublished(tree):
                 continue
             used.add(header)
             if header not in public[folder]:
-                problems.append(f"{name}:{line}: {header} is private to {folder}: use what that folder "
-                                f"publishes, or name it in rematch_public_headers of {folder}/CMakeLists.txt")
+                problems.append(f"{name}:{line}: {header} is private to {folder}: include a public header "
+                                f"of that folder, or add this one to rematch_public_headers in {folder}/CMakeLists.txt")
     for folder, headers in sorted(public.items()):
         problems += [f"{folder}/CMakeLists.txt:1: no other folder includes {header}: remove it from rematch_public_headers"
                      for header in sorted(headers - used) if header in tree.files]
@@ -140,7 +140,7 @@ def forbidden(tree, name, kind, header):
     parts, libraries = PARTS[part]
     if kind == '"':
         if header not in tree.files:
-            return f'"{header}" is not a file of this tree; includes are written from the root'
+            return f'"{header}" is not a file of this tree; write the path of an include from the root'
         target = part_of(header)
         if target == part or any(inside(header, allowed) for allowed in parts):
             return None

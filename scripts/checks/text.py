@@ -19,7 +19,7 @@ BINARY = (".png",)
 FORBIDDEN = [
     (re.compile(r"(?<![\w.}])/(home|root|work|Users|mnt)/"), "a path that exists on only one machine"),
     (re.compile(r"py" r"pi\.org|python" r"hosted|deb\.deb" r"ian\.org"),
-     "the host of a package registry: leave the choice to the user's tools"),
+     "the host of a package registry: let the user's tools choose the registry"),
     (re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX)\b"), "unfinished work: finish it, or write an issue"),
 ]
 

@@ -1,4 +1,5 @@
 """Checks that every GPU figure in a README equals a cell of a table that is made from committed reports.
+
 quoted_figures.json lists the quoted figures. In each entry, `text` is the sentence with the figures, exactly as in the
 README. Either `cells` names the source of each figure as [figure, table, row, column], or `not_of_a_gpu` says what the
 figures are."""

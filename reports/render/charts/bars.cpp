@@ -177,7 +177,7 @@ Rows op_counts(const std::vector<ComparedPoint>& points, OpClass op_class) {
   chart.words =
       op_class == OpClass::kMatmul
           ? "Counted in forward and recompute; ops of backward are not shown."
-          : "Counted as executed: a policy that recomputes everything doubles the counts.";
+          : "Counts all executed ops: a policy that recomputes everything doubles the counts.";
   const auto counts_of = [op_class](const PointRecord& record) -> Parts {
     if (!record.counts) return std::nullopt;
     std::vector<double> counts;

@@ -102,8 +102,8 @@ Figure front_figure(const std::vector<ComparedPoint>& points, const std::optiona
   } else {
     figure.words =
         "Lower left is better. Vertical bars are 95 % intervals of the median step time; an arrow "
-        "marks an interval that is cut off. No point is as good as a blue point in both memory "
-        "and time; grey points are dominated by more than noise." +
+        "marks an interval that is cut off. Blue points are on the front. For each grey point, "
+        "another point has no higher peak and is faster by more than noise." +
         prediction_words(points) + " ";
     figure.content = picture(draw(plane));
   }

@@ -68,7 +68,7 @@ std::string front_words(const FrontRecord& record, std::size_t num_shown) {
                                        std::string(to_string(record.time_source)) + " op times.";
   const std::string warning = calibration_warning(record);
   return warning + (warning.empty() ? "" : " ") + "Lower left is better. " + source +
-         left_out_words(num_shown, front.points.size(), "by the area that they add") +
+         left_out_words(num_shown, front.points.size(), "chosen by the area that they add") +
          " Numbers are the points of the table below.";
 }
 
@@ -132,7 +132,8 @@ Part front_part(const FrontRecord& record, const std::string& file, const std::s
   part.figures.push_back(
       {"Families of baselines",
        "The hypervolume of the front's own points, and of each family of baselines. "
-       "Hypervolume is the share of the plane that plans cover; more is better.",
+       "Hypervolume is the share of the plane of peak and step time that plans cover; more is "
+       "better.",
        grid(families_grid(*front.measurement)), Fold::kFolded});
   return part;
 }

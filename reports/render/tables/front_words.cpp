@@ -201,9 +201,9 @@ std::string exactness_words(const FrontRecord& record) {
   if (front.transient_gap.count > 0) {
     gaps.push_back("up to " + format_bytes(front.transient_gap) + " smaller");
   }
-  std::string words = gaps.empty()
-                          ? "every save set of a block and every mix of layers was considered"
-                          : "plans that are " + joined(gaps, " or ") + " may have been missed";
+  std::string words =
+      gaps.empty() ? "all save sets of a block and all combinations of layers were considered"
+                   : "plans that are " + joined(gaps, " or ") + " may have been missed";
   if (!record.is_estimate_of_ranks()) return words;
   return words + ". Bytes are estimated for one of " + std::to_string(record.world) +
          " ranks that share parameters, gradients and optimizer state, with only the current "

@@ -39,7 +39,7 @@ std::string schedule_words(Schedule schedule) {
              ? "whole_region: recomputes a region at once, like torch.utils.checkpoint and the "
                "trainers that use it"
              : "on_demand: recomputes each tensor when backward needs it; only rematch's engine "
-               "has it";
+               "supports this";
 }
 
 table::Row simple_row(const FrontRecord& record) {

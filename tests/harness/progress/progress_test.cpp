@@ -17,7 +17,7 @@ TEST_CASE("work that takes longer than two seconds reports its duration so far")
         "searching for 12 s, about 9 s left; Ctrl-C ends it");
 }
 
-TEST_CASE("short work stays silent") {
+TEST_CASE("short work prints nothing") {
   CHECK_FALSE(elapsed_progress_words("searching", "Ctrl-C ends it", milliseconds(1999)));
 }
 

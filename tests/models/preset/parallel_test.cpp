@@ -63,7 +63,7 @@ TEST_CASE("the error for a malformed layout says what is allowed") {
   }
 }
 
-TEST_CASE("a spec's dimensions include the sizes of its layout that are not one") {
+TEST_CASE("a spec's dimensions include the sizes of its layout that are above 1") {
   const ModelSpec plain = spec_of("llama_small", "tp=1");
   CHECK(plain.dimensions == std::get<ModelSpec>(make_spec("llama_small", {})).dimensions);
   CHECK(world_size(plain) == 1);
@@ -95,7 +95,7 @@ TEST_CASE("consecutive ranks differ first in tp and last in fsdp") {
   CHECK(groups[2].position == 1);
 }
 
-TEST_CASE("the groups of an option divide the world into disjoint parts") {
+TEST_CASE("each rank is in exactly one group of each layout option") {
   ModelSpec spec = spec_of("moe_small", "ulysses=2,ep=3,fsdp=2");
   std::map<std::string, std::set<std::vector<int>>> parts;
   for (spec.rank = 0; spec.rank < world_size(spec); ++spec.rank) {

@@ -117,8 +117,7 @@ TEST_CASE("a dtype other than float32 and bfloat16 is rejected") {
   CHECK(std::get<ModelSpec>(spec).dtype == "bfloat16");
 }
 
-TEST_CASE(
-    "a video's grid follows from its tokens, close to a cube, or its tokens follow from its grid") {
+TEST_CASE("a video's grid is computed from its tokens, or its tokens from its grid") {
   struct Grid {
     std::int64_t tokens, frames, height, width;
   };
@@ -152,7 +151,7 @@ TEST_CASE("a video's pixels give its grid of latent patches") {
 
 // The grid has 1 + 80 / 8 = 11 frames, height 512 / 32 = 16 and width 768 / 32 = 24, so 4224
 // tokens.
-TEST_CASE("LTX's autoencoder makes fewer tokens from a video") {
+TEST_CASE("pixels are converted to latent patches by the rules of LTX's autoencoder") {
   using Dimensions = std::map<std::string, std::int64_t>;
   const auto grid = std::get<Dimensions>(video_dimensions("81x512x768", ModelFamily::kLtx));
   CHECK(grid == Dimensions{{"frames", 11}, {"height", 16}, {"width", 24}});

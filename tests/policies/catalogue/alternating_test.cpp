@@ -21,7 +21,8 @@ TEST_CASE("the first, third, fifth and seventh of a Llama block's matmuls are ke
   CHECK(decisions(plan_of("sac_titan_all", toy).types.at(0), kMm) == "SSSSSSS");
 }
 
-TEST_CASE("matmuls are counted from 1 in each region, so root counts over the whole model") {
+TEST_CASE(
+    "matmuls are counted from 1 in each region, and root has one region for the whole model") {
   const Plan plan = plan_of("ops_root", toy_llama({.layers = 2}));
   REQUIRE(plan.types.size() == 1);
   CHECK(decisions(plan.types[0], kMm).substr(0, 14) == "SrSrSrSrSrSrSr");
@@ -150,12 +151,12 @@ TEST_CASE("the list of each torchtitan model contains the shared ops and the mod
 }
 
 // aten.max means the overload without a `dim` argument.
-TEST_CASE("sac_modalities reads max as the overload without a dimension") {
+TEST_CASE("sac_modalities takes aten.max to mean the overload without a dimension") {
   CHECK(kept_of("sac_modalities(aten.max)", {"aten::max", "aten::max.dim"}) ==
         std::vector<std::string>{"aten::max"});
 }
 
-TEST_CASE("PyTorch's second policy keeps every compute-intensive op of the partitioner's list") {
+TEST_CASE("save_compute keeps every compute-intensive op of the list in PyTorch's partitioner") {
   const std::vector<std::string> kept = {"aten::mm",
                                          "aten::convolution",
                                          "aten::convolution_backward",
@@ -172,7 +173,7 @@ TEST_CASE("PyTorch's second policy keeps every compute-intensive op of the parti
   CHECK(kept_of("save_compute", all) == kept);
 }
 
-TEST_CASE("only the regions of torchtitan's current lists run without early stop") {
+TEST_CASE("only torchtitan's current save lists turn early stop off") {
   const Trace toy = toy_llama();
   CHECK_FALSE(plan_of("sac_titan", toy).types.at(0).early_stop);
   CHECK(plan_of("sac_titan_2024", toy).types.at(0).early_stop);
@@ -218,7 +219,7 @@ TEST_CASE("matmuls with the shape of an excluded matmul are excluded too") {
 }
 
 // torchtitan excludes an mm or a linear if its module's name contains the given name.
-TEST_CASE("an exclusion matches any part of the module path and only mm") {
+TEST_CASE("an exclusion applies only to mm, and matches any part of the module path") {
   for (const char* policy : {"sac_titan_excluding([output])", "sac_titan_excluding([outp])"}) {
     CAPTURE(policy);
     CHECK(decisions(plan_of(policy, titan_toy()).types.at(0), kMm) == "Srr");

@@ -111,7 +111,7 @@ TEST_CASE("under policy none, each block is a region that only gathers its param
   CHECK(plan_of("no_reshard(none)", trace).regions.empty());
 }
 
-TEST_CASE("blocks without checkpointing gather again, in forward order") {
+TEST_CASE("blocks without checkpointing gather their parameters again, in forward order") {
   const Plan plan = plan_of("nth_last(2)", toy_sharded());
   REQUIRE(plan.regions.size() == 4);
   REQUIRE(plan.types.size() == 2);
@@ -124,7 +124,7 @@ TEST_CASE("blocks without checkpointing gather again, in forward order") {
   }
 }
 
-TEST_CASE("a policy on parts of blocks warns that gathered parameters are held") {
+TEST_CASE("a policy for parts of blocks warns that gathered parameters stay in memory") {
   const Trace trace = toy_sharded();
   const Policy policy = policy_of("recompute_modules([mlp])");
   const auto plan = resolve(policy, trace);
@@ -153,7 +153,7 @@ TEST_CASE("policies such as keep_collectives warn if the model has no collective
   }
 }
 
-TEST_CASE("policies such as keep_collectives take exactly one policy by name") {
+TEST_CASE("policies such as keep_collectives take the name of exactly one other policy") {
   CHECK_THAT(rejection_of("keep_collectives()"), Catch::Contains("takes one policy"));
   CHECK_THAT(rejection_of("keep_collectives(full,none)"), Catch::Contains("takes one policy"));
   CHECK_THAT(rejection_of("no_reshard(ful)"), Catch::Contains("unknown policy"));

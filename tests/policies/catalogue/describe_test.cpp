@@ -97,7 +97,7 @@ TEST_CASE("describing a plan of another model is rejected") {
   CHECK_THROWS_AS(describe_json(plan, testing::toy_llama({.layers = 3})), std::invalid_argument);
 }
 
-TEST_CASE("only policies of torchtitan note that torchtitan keeps copies to the host") {
+TEST_CASE("only torchtitan's policies have a note about copies to the host") {
   const Trace trace = testing::toy_llama({.layers = 2});
   constexpr const char* kNote = "torchtitan also keeps copies from a GPU to the host";
   const auto note_of = [](const char* policy) {

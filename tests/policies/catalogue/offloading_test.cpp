@@ -34,7 +34,7 @@ std::map<std::string, int> on_host(const RegionType& type) {
 
 // A block reads its input and the rotary table. The table is shared by all blocks, and no op
 // computes it.
-TEST_CASE("an input of regions is kept on the host by the region that reads it first") {
+TEST_CASE("an input of several regions is offloaded by the first region that reads it") {
   const Trace trace = toy_llama();
   const Plan plan = plan_offloaded("offload_inputs(full)", trace);
   REQUIRE(plan.types.size() == 1);
@@ -98,7 +98,7 @@ TEST_CASE("an offloading policy reads back unchanged") {
 
 // The second block reads the first block's result and keeps it in memory, so a copy to the host
 // frees nothing.
-TEST_CASE("a result that the next region holds is saved, not copied") {
+TEST_CASE("a result that the next region keeps on the device is saved, not offloaded") {
   TraceBuilder build("chained");
   ValueId x = build.outside({4, 4}, "float32", true);
   for (int layer = 0; layer < 3; ++layer) {

@@ -120,7 +120,7 @@ TEST_CASE("the catalogue lists the named policies") {
                                  "remat_titan(save=[PATTERN,...],recompute=[PATTERN,...])"});
 }
 
-TEST_CASE("only policies whose text asks for no effect may have no effect") {
+TEST_CASE("only a policy that asks for no effect, such as nth_last(1), may have no effect") {
   for (const char* text : {"none", "full", "nth_last(1)", "nth_first(1)", "skip_nth(1)",
                            "segments(1)", "skip_list([])", "only_list([])"}) {
     CAPTURE(text);

@@ -150,7 +150,7 @@ TEST_CASE("scope patterns make one region per matching scope inside chosen block
         "scopes attention, ffn");
 }
 
-TEST_CASE("the outer of two nested matching scopes is the region") {
+TEST_CASE("of two nested scopes that match, the outer scope is the region") {
   testing::TraceBuilder build("nested");
   ValueId x = build.outside({4, 4}, "float32", true);
   {

@@ -73,7 +73,7 @@ void check_treatments(const Policy& policy, const Plan& plan, const Trace& trace
   }
 }
 
-TEST_CASE("any policy on any model gives a valid plan, or an error of one line", "[property]") {
+TEST_CASE("any policy on any model gives a valid plan or a one-line error", "[property]") {
   check_property("treatments", [] {
     const Policy policy = *arbitrary_policy();
     const Trace& trace = some_trace();
@@ -96,7 +96,7 @@ TEST_CASE("a plan depends on the policy, but not on its name", "[property]") {
   });
 }
 
-TEST_CASE("under any policy, on_demand has at most the ops and the peak of whole_region",
+TEST_CASE("under any policy, on_demand runs no more ops than whole_region and has no higher peak",
           "[property]") {
   check_property("schedules", [] {
     const Policy policy = *arbitrary_policy();
@@ -130,7 +130,7 @@ std::string some_text() {
   return text;
 }
 
-TEST_CASE("any text is an error of one line, or a policy whose name parses to the same policy",
+TEST_CASE("any text gives a one-line error, or a policy whose name parses to the same policy",
           "[property]") {
   check_property("parse_policy", [] {
     const std::string text = some_text();

@@ -57,7 +57,7 @@ constexpr std::int64_t kOne = 8 * 8 * 4;  // bytes of each tensor of gate_part_a
 // The first gate is recomputed, so the first matmul's input is not kept. The result of relu is
 // kept, because backward reads it. The scope's result is kept, because the recomputed add reads it.
 TEST_CASE(
-    "a saved region does not run again, and keeps the results that ops outside the region read") {
+    "a saved region is not recomputed, and keeps the results that ops outside the region read") {
   const Trace trace = gate_part_add();
   const Plan plan = plan_of("remat(save=[part])", trace);
   CHECK(executed_again(trace, plan, Schedule::kWholeRegion) ==
@@ -73,9 +73,7 @@ TEST_CASE(
 }
 
 // Without early stop, torch_remat recomputes the add. on_demand does not.
-TEST_CASE(
-    "under whole_region a block runs again to its end, and under on_demand as far as backward "
-    "needs") {
+TEST_CASE("whole_region recomputes a block to its end, and on_demand only what backward needs") {
   const Trace trace = gate_part_add();
   CHECK_FALSE(policy_of("remat(save=[part])").early_stop);
   CHECK(executed_again(trace, plan_of("remat(save=[part])", trace), Schedule::kOnDemand) ==
@@ -180,7 +178,7 @@ TEST_CASE("a result that is written in place is recomputed for its reader") {
         "in saved region *.part::any, but is written in place later");
 }
 
-TEST_CASE("a call of remat without its two lists of regions is rejected in one line") {
+TEST_CASE("remat without its two lists of regions is rejected with a one-line error") {
   const std::string form =
       "remat needs the list of saved regions: write remat(save=[attention], recompute=[]), not (";
   CHECK(rejection_of("remat") == form + ")");

@@ -163,7 +163,7 @@ TEST_CASE("a kept result that is written later is recomputed, with a reason") {
   CHECK(find(type, "aten::mm", 2).treatment == Treatment::kSave);
 }
 
-TEST_CASE("alternation counts matches in each region and keeps every second match") {
+TEST_CASE("an alternating policy counts matches in each region and keeps every second match") {
   Policy odd = policy("full");
   odd.name = "odd";
   odd.no_effect_is_intended = false;
@@ -187,7 +187,7 @@ TEST_CASE("alternation counts matches in each region and keeps every second matc
   CHECK(kept(excluding) == "SrrSrSr");
 }
 
-TEST_CASE("exclude overrides every list, and the inverse form keeps everything except its list") {
+TEST_CASE("exclude overrides every list, and an inverse policy keeps everything except its list") {
   Policy rule = policy("save_mm");
   rule.exclude = {{"*.ffn", "aten::mm", std::nullopt}};
   const RegionType type = resolved(rule, toy_llama()).types.at(0);
@@ -213,7 +213,7 @@ TEST_CASE("the ops that an offload list names are offloaded") {
   CHECK(find(type, "rematch::attention").treatment == Treatment::kOffload);
 }
 
-TEST_CASE("a recomputed random op states that its draws are replayed") {
+TEST_CASE("the reason given for a recomputed random op says that its draws are replayed") {
   TraceBuilder build("random");
   ValueId x = build.outside({4, 4}, "float32", true);
   {

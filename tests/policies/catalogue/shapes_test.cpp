@@ -159,7 +159,7 @@ TEST_CASE("a region is split where a region of another shape ends after the same
 }
 
 // The first shape has no layer 1, so during layer 0 the engine cannot know the shape.
-TEST_CASE("shapes share the treatments of the larger shape until one shape skips a layer") {
+TEST_CASE("shapes share the plan of the larger shape until one shape skips a layer") {
   const auto layers = [](const std::vector<int>& indices) {
     TraceBuilder build("layers");
     ValueId x = build.outside({4, 4}, "float32", true);

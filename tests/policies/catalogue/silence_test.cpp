@@ -213,8 +213,8 @@ TEST_CASE("a plan that equals full or none is rejected or warned about") {
 // With N = 2, one system selects layers 1 and 3, and another selects 0 and 2. Only 1 and 3 include
 // the last layer.
 TEST_CASE(
-    "a mode with every N-th layer starts at its system's layer, and a checkpointed last layer "
-    "gives a warning") {
+    "a mode for every N-th layer starts at the same layer as its system, and warns if the last "
+    "layer is checkpointed") {
   const Trace toy = toy_llama();
   const auto layers = [&toy](const char* policy) {
     std::vector<int> list;

@@ -24,7 +24,7 @@ bool is_pitfall(const Policy::Expectation& expected) {
   return expected.scopes.empty() && expected.ops.empty();
 }
 
-TEST_CASE("every mode belongs to a system with a source and a place to write the mode") {
+TEST_CASE("every mode belongs to a system with a known source and place of configuration") {
   for (const SystemEntry& entry : system_entries()) {
     CAPTURE(entry.spelling);
     const auto has_name = [&](const TrainingSystem& system) { return system.name == entry.system; };
@@ -37,7 +37,7 @@ TEST_CASE("every mode belongs to a system with a source and a place to write the
 
 // torchtitan disables early stop, except in its graph trainer. Megatron-LM and DeepSpeed use
 // reentrant checkpointing, which has no early stop. All other systems enable early stop.
-TEST_CASE("a system's spelling resolves to its policy, with the system's early stop") {
+TEST_CASE("a system's mode resolves to its policy, with the system's early stop") {
   const std::vector<SpellingRow> rows = {
       {"fastvideo:block_skip", "nth_first(1)"},
       {"fastvideo(type=block_skip,n_layer=3)", "nth_first(3)"},
@@ -161,7 +161,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("each of the five source systems has rows, and no spelling repeats") {
+TEST_CASE("the table has modes of all systems, and no mode occurs twice") {
   std::set<std::string_view> systems;
   std::set<std::string_view> spellings;
   for (const SystemEntry& entry : system_entries()) {
@@ -175,7 +175,7 @@ TEST_CASE("each of the five source systems has rows, and no spelling repeats") {
   }
 }
 
-TEST_CASE("a mode of another system comes with that system's schedule") {
+TEST_CASE("a mode of another system uses that system's schedule") {
   for (const SystemEntry& entry : system_entries()) {
     CAPTURE(entry.spelling);
     CHECK(is_mode_of_system(entry.spelling));
@@ -283,7 +283,7 @@ TEST_CASE("a list of offloaded modules that Megatron-LM refuses is refused here"
   policy_of("offload_modules([attn_proj,layer_input])");
 }
 
-TEST_CASE("the error for a rejected mode says what is known about the mode") {
+TEST_CASE("the error for a mode without an equivalent policy says what to use instead") {
   CHECK(is_refused_mode("titan:SelectiveAC"));
   CHECK(is_refused_mode("modalities(ac_variant=selective_op)"));
   CHECK_FALSE(is_refused_mode("titan:full"));
@@ -298,7 +298,7 @@ TEST_CASE("the error for a rejected mode says what is known about the mode") {
   CHECK(std::holds_alternative<Rejected>(parse_policies("none,titan:fulll", refused)));
 }
 
-TEST_CASE("pitfalls of a system are listed with its rows") {
+TEST_CASE("the error for a wrong setting explains the system's pitfall") {
   CHECK_THAT(rejection_of("torchtune(ac_mode=selectiv)"), Catch::Contains("silently"));
   CHECK_THAT(rejection_of("torchtune(enable_activation_checkpointing=true,ac_mode=full)"),
              Catch::Contains("checkpoints nothing; give one of them"));

@@ -88,7 +88,7 @@ TEST_CASE(
   CHECK(warnings_of("recompute_modules([core_attn])", of_matmuls).empty());
 }
 
-TEST_CASE("every other known pitfall of a supported mode gives a warning when the mode is used") {
+TEST_CASE("a supported mode with a known pitfall gives a warning") {
   for (const SystemEntry& entry : system_entries()) {
     if (entry.pitfall.text.empty() || entry.stands_for.empty()) continue;
     if (entry.pitfall.shown == PitfallShown::kInList) continue;
@@ -139,7 +139,7 @@ TEST_CASE(
 }
 
 // Linears with a bias run aten::addmm, but sac_titan_2024 counts only aten::mm.
-TEST_CASE("the warning for an alternation that counts nothing names the ops that it could count") {
+TEST_CASE("the warning for an alternating policy without matches names ops that it could count") {
   const Warnings warnings = warnings_of("sac_titan_2024", toy_biased());
   REQUIRE(warnings.size() == 1);
   CHECK_THAT(warnings[0], Catch::Contains("every second match of aten::mm") &&
@@ -206,7 +206,7 @@ TEST_CASE("sac_split warns about a missing part that was given a policy") {
 }
 
 // The blocks of toy_llama contain the scope ffn and the op aten::mm, but neither moe nor aten::bmm.
-TEST_CASE("a policy's expectation is met if one of its scopes or ops matches") {
+TEST_CASE("a policy with several expected scopes or ops needs only one match") {
   const auto is_met = [](const Policy::Expectation& expected) {
     Policy policy = policy_of("full");
     policy.expectations = {expected};
@@ -221,7 +221,7 @@ TEST_CASE("a policy's expectation is met if one of its scopes or ops matches") {
   CHECK_FALSE(is_met({.warning = "always"}));
 }
 
-TEST_CASE("a policy's expectation applies only to the layers and regions of the policy") {
+TEST_CASE("expected scopes and ops must be in the layers and regions of the policy") {
   const Trace trace = toy_three_kinds();  // moe in layer 1, cross_attention in layer 2
   const auto num_warnings = [&trace](const char* text, const Policy::Expectation& expected) {
     Policy policy = policy_of(text);
@@ -236,7 +236,7 @@ TEST_CASE("a policy's expectation applies only to the layers and regions of the 
   CHECK(num_warnings("only_list([1])", {.ops = {in_cross_attention}}) == 1);
 }
 
-TEST_CASE("sac_split inherits the expectations of its parts") {
+TEST_CASE("sac_split inherits the expected scopes and ops of its parts") {
   CHECK(warnings_of("sac_split(attn: sac_modalities(aten.mm,aten.max), ffn: full)", toy_llama()) ==
         Warnings{"sac_split(attn: sac_modalities(aten.mm,aten.max), ffn: full): nothing in its "
                  "regions matches aten::max.default"});

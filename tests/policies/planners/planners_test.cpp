@@ -123,7 +123,7 @@ TEST_CASE(
   CHECK(some);
 }
 
-TEST_CASE("the search finds a point no worse than each of PyTorch's planners") {
+TEST_CASE("for each of PyTorch's planners, the search finds a point that is at least as good") {
   const Trace trace = small_llama();
   const Profile profile = testing::made_up_profile(trace, 1);
   std::vector<Plan> plans;

@@ -120,7 +120,8 @@ TEST_CASE("a merged report reads back unchanged") {
   CHECK_THROWS_AS(report_from_json(json), FormatError);
 }
 
-TEST_CASE("the bytes of a merged report do not depend on order and grouping", "[property]") {
+TEST_CASE("the text of a merged report does not depend on the order and grouping of its sources",
+          "[property]") {
   std::vector<Report> reports = {shard(0), shard(1), single(sample_oom("save_linears")),
                                  single(sample_point("all"), other_machine()),
                                  single(sample_point("none"), other_machine())};
@@ -259,7 +260,8 @@ TEST_CASE("two policies with the same plan have the same key, but remain two poi
 
 // Each of the two sweeps lists comparisons that it did not measure. The other sweep measured some
 // of them, and failed to measure others.
-TEST_CASE("comparisons that no sweep measured stay listed, in an order independent of the inputs") {
+TEST_CASE(
+    "comparisons that no sweep measured stay listed, in the same order for any order of inputs") {
   const auto unmeasured = [](std::uint64_t seed, const char* outcome) {
     const PointIdentity none = sample_point("none").identity;
     return UnmeasuredComparison{none.model, none.dimensions, none.dtype, seed,

@@ -193,8 +193,7 @@ TEST_CASE("a verdict states what a policy changes, or why it cannot change the p
        [](auto& point, auto&) {
          point.effect = EffectRecord{"none", true, true, ""};
        },
-       VerdictKind::kNoEffect,
-       "changes nothing: its plan equals the plan of none, as its name says"},
+       VerdictKind::kNoEffect, "changes nothing: its plan equals the plan of none, as intended"},
       {"an allowed plan without effect",
        [](auto& point, auto&) {
          point.effect = EffectRecord{"none", false, true, ""};

@@ -214,7 +214,7 @@ TEST_CASE("an older report that calls rounds blocks is read") {
   CHECK(read.points[0].time->device_state->round_repeats == 2);
 }
 
-TEST_CASE("the state of a device is read without a newer key, whose value stays absent") {
+TEST_CASE("a device state without a newer key is read, and the key's value stays absent") {
   Json json = report_to_json(sample_report());
   json["points"][0]["time"]["device_state"].erase("round_repeats");
   CHECK(validate(json) == std::nullopt);
@@ -344,7 +344,7 @@ TEST_CASE("either every round of times records its start, or no round does") {
              Catch::Contains("points[0].time.starts") && Catch::Contains("samples_ns has 2"));
 }
 
-TEST_CASE("unknown keys of a newer minor version are preserved at their place") {
+TEST_CASE("unknown keys of a newer minor version keep their position") {
   Json json = report_to_json(sample_report());
   json["schema"] = "rematch.report/1.7";
   json["weather"] = "dry";

@@ -211,7 +211,7 @@ TEST_CASE(
     CHECK_THAT(page, Catch::Contains("<tbody id=\"" + anchor + "\">") &&
                          Catch::Contains("<a href=\"#" + anchor + "\">" + name + "</a>"));
   }
-  CHECK_THAT(page, Catch::Contains("of 1000 points, by the area that they add"));
+  CHECK_THAT(page, Catch::Contains("of 1000 points, chosen by the area that they add"));
 }
 
 TEST_CASE("the page of a front has its simple plan, its commands, and whole plans behind folds") {
