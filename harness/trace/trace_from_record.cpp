@@ -139,7 +139,7 @@ void add_hidden_effects(const Record& record, Trace& trace) {
     const bool is_ours = facts.name.starts_with("rematch::");
     if (facts.unrepeatable && !is_ours) trace.hidden.kept_ops.push_back(facts.name);
   }
-  trace.hidden = united(trace.hidden, {});  // makes the lists sorted and free of duplicates
+  trace.hidden = united(trace.hidden, {});  // sorts the lists and removes duplicates
 }
 
 }  // namespace

@@ -265,8 +265,8 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     });
   }
 
-  // Assigns the replay-only ops that the recorder has added to the open scope. Call this before a
-  // scope opens or closes.
+  // Assigns new replay-only ops of the record to the scope that is open. Call this before a scope
+  // opens or closes.
   void note_replay_only_ops(std::size_t num_left = 0) {
     while (observations_.ops.size() + num_left < observations_.record.ops.size()) {
       observations_.ops.push_back({.scope = innermost_scope()});
@@ -282,7 +282,8 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     return static_cast<std::size_t>(last - ops.rbegin());
   }
 
-  // Counts the recorder's own references to values that must not be mistaken for the program's.
+  // Counts the recorder's own references, so that they are not mistaken for references of the
+  // program.
   void note_kept_by_recorder(OpId id) {
     const Record& record = observations_.record;
     const RecordedOp& op = record.ops[static_cast<std::size_t>(id.index)];

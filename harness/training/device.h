@@ -38,10 +38,10 @@ std::variant<std::string, Rejected> usable_attention(std::string_view name,
                                                      const std::string& device,
                                                      std::string_view dtype);
 
-// Returns the allocator's name for result files, such as "cuda_caching". `asked_for` says how
-// CUDA's allocator gets memory from the driver: "caching" (fixed segments) or "expandable"
-// (segments that grow). If it is empty, `configuration`, the value of LibTorch's environment
-// variable, decides. Rejects any other word, and any word for a device other than CUDA. Pure.
+// Returns the allocator's name for result files, such as "cuda_caching". `asked_for` is "caching"
+// (segments of fixed size), "expandable" (segments that grow) or empty. If it is empty,
+// `configuration` decides, which is the value of LibTorch's environment variable. Rejects other
+// words, and any word for a device other than CUDA. Pure.
 std::variant<std::string, Rejected> allocator_of(std::string_view device,
                                                  std::string_view asked_for,
                                                  std::string_view configuration);

@@ -49,7 +49,7 @@ struct TrainingSettings {
 
 class Training {
  public:
-  // Builds the model and seeds every random generator. Throws like make_model and make_data.
+  // Builds the model and seeds every random generator. Throws what make_model and make_data throw.
   explicit Training(const TrainingSettings& settings);
 
   // Sets the plan of the following steps. With a plan without regions, steps are not recorded.

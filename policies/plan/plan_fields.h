@@ -63,8 +63,8 @@ void visit_fields(Region& region, Visit visit) {
   visit("layers", region.layers);
 }
 
-// For each region type: the layers that it governs, as text ("0-3, 6"), and its number of regions.
-// Written for people, never read.
+// For people; readers ignore it. For each region type: its layers as text ("0-3, 6"), and its
+// number of regions.
 struct LayersOfType {
   int type = 0;
   std::string layers;

@@ -110,7 +110,7 @@ struct Policy {
   bool no_effect_is_intended = false;
   // The members below are not in the JSON form, because they are not part of the rule.
   std::vector<Expectation> expectations;
-  std::string note;  // for people: what the original system does and no plan can express
+  std::string note;  // for people: a behaviour of the original system that no plan can express
   bool operator==(const Policy&) const = default;
 };
 

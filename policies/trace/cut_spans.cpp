@@ -30,7 +30,8 @@ class Cutter {
  public:
   explicit Cutter(const Trace& trace) : trace_(trace) {}
 
-  // The caller passes the scope, because a scope may contain no op.
+  // Takes the scope as an argument, because a scope may contain no op, so `op` does not determine
+  // it.
   Cut cut_at(OpId op, ScopeId scope, const Cut& previous) {
     while (next_op_ < op) take_outputs_of(next_op_++);
     while (trace_.packs.contains(pack_) && trace_.packs[pack_].at_op < op) ++pack_;

@@ -41,7 +41,7 @@ struct Profile {
   // unknown.
   std::string attention_backend;
   // Whether the kernels of the measured steps give the same bits in every run. Absent for a
-  // roofline, if unknown, or if the device has no other kernels.
+  // roofline, if unknown, or if all kernels of the device do so.
   std::optional<bool> repeatable_bits;
   ProfileSource source = ProfileSource::kMeasured;
   int num_steps = 0;  // number of measured steps; 0 for a roofline

@@ -111,8 +111,8 @@ struct TracedPack {
 // An event of backward in a run without checkpointing: backward demands or releases a saved tensor,
 // or runs an op.
 struct BackwardEvent {
-  // kPutAway: no code refers to the demanded tensor any more, but its saved tensor is released only
-  // after another op of backward.
+  // kPutAway: backward no longer refers to the unpacked tensor, but releases the saved tensor only
+  // after another op.
   enum class Kind : std::uint8_t { kDemand, kPutAway, kRelease, kOp };
   Kind kind = Kind::kOp;
   std::optional<PackId> pack;  // absent only for kOp

@@ -54,8 +54,8 @@ class SimilarPoints {
  public:
   void add(const PointRecord& point);
 
-  // Returns the point of the same policy and model whose identity has the fewest differences, and
-  // the first of several such points. Null if there is no point of this policy and model.
+  // Returns the point of the same policy and model whose identity has the fewest differences; the
+  // first of them if there are several. Null if there is no point of this policy and model.
   const PointRecord* nearest(const PointRecord& point) const;
 
  private:

@@ -49,8 +49,8 @@ Floor floor_of(const CompareRecord& record, Metric metric) {
   return {};
 }
 
-// Returns why the row cannot be judged, or "" if it can. A row can be judged if one metric was
-// compared and no metric has an obstacle.
+// Returns why the row cannot be judged, or "" if it can. A row can be judged if at least one metric
+// was compared, and obstacle() returns "" for every metric.
 std::string obstacle(const CompareRecord& record, const ComparedRow& row,
                      const std::vector<Metric>& metrics) {
   bool is_compared = false;

@@ -33,8 +33,8 @@ void judge_time(MetricRecord& record, const Floor& floor, double false_alarm_rat
 // floor. Always false for metrics other than times.
 bool may_be_slower(const MetricRecord& record, const Floor& floor);
 
-// Returns the share of each part of a step in a difference, or nullopt if there is no difference or
-// no parts were recorded. The parts are:
+// Returns how much each part of a step contributes to a difference, or nullopt if there is no
+// difference or no parts were recorded. The parts are:
 // - for times: the kernel classes of each phase; if a point lacks them, the op classes of each
 //   phase, or whole phases
 // - for bytes: kinds of memory at the peak, such as gradients

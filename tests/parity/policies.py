@@ -71,7 +71,7 @@ class Regions:
         return self.checkpointed(function, *inputs) if self.is_root else function(*inputs)
 
     def stretches(self, num_layers):
-        """Divides the layers into groups of up to `run` consecutive chosen layers, and single other layers."""
+        """Divides the layers into groups: up to `run` consecutive chosen layers, or one layer that is not chosen."""
         runs = []
         for layer in range(num_layers):
             chosen = not self.is_root and self.chosen(layer, num_layers)

@@ -42,10 +42,6 @@ struct Shown {
 // If no plan meets the limit, the record has no answer, and the function returns the lowest peak of
 // all plans. If space.stop() stops the search, returns nullopt, and the front contains the plans
 // found so far.
-//
-// If no plan meets the limit, returns the lowest peak of all plans, and the record has no answer.
-// If space.stop() stops the search, returns nullopt, and the front consists of the plans found so
-// far.
 std::optional<Bytes> answer_question(const Trace& trace, const Profile& profile,
                                      const SearchSpace& space, const Shown& shown,
                                      FrontSearch& search, FrontRecord& record);

@@ -94,7 +94,7 @@ struct FrontSearch::Plans {
 
 // Returns an upper bound on how much faster a plan that the search missed can be: the smaller of
 // two bounds. One adds up the gaps of layer mixing and of all spans. The other is the largest
-// difference between a mix's time and the lower bound just before the next mix's peak.
+// difference between a mix's time and the lower bound of times at the next mix's peak.
 std::chrono::nanoseconds FrontSearch::Plans::time_gap() const {
   std::chrono::nanoseconds gap = mixed.time_gap;
   for (const Span& span : map.spans) gap += options.gaps[span.kind].time;
@@ -335,8 +335,8 @@ FrontPoint FrontSearch::lowest_within_slowdown(double slowdown_ratio) {
   const auto is_too_slow = [&](const FrontPoint& point) {
     return static_cast<double>(point.step_time.count()) > most;
   };
-  // LayerMix::time is time in addition to a step that keeps everything. The sum is only
-  // approximately the step time.
+  // A mix's time is only approximately the time added to a step that keeps everything, so plans
+  // near the expected plan are tried.
   const std::vector<LayerMix>& mixes = plans_->mixed.points;
   const std::chrono::nanoseconds extra(std::llround(most - least));
   const auto found = std::partition_point(mixes.begin(), mixes.end(),

@@ -45,8 +45,8 @@ struct MeasuredFamily {
   std::string family;  // "nth_first"
   double predicted = 0;
   std::optional<double> measured;
-  // Like `measured`, but with the policies' times lengthened by the noise of the A/A control. If
-  // the front has less than this, it is worse than these policies by more than noise.
+  // Like `measured`, but with the policies' times lengthened by the noise of the A/A control. A
+  // front with a smaller hypervolume is worse than these policies by more than noise.
   std::optional<double> measured_beyond_noise;
 };
 
@@ -189,8 +189,6 @@ class FrontSearch {
 
   // The next functions also choose from the baselines and the answers of the latest call of
   // front().
-  //
-  // fastest_within() returns nullopt if every plan's peak is above the budget.
   //
   // fastest_within() returns nullopt if every plan's peak is above the budget. In this case,
   // lowest() returns the plan that comes closest.

@@ -1,7 +1,7 @@
-// Finds the load, such as the batch size, at which a device processes the most tokens per second
-// within a given range. The record and its file, "rematch.loads/1.0", contain the question, the
-// fastest plan of every tried load, and the answers. A new field needs a member, a line in the list
-// below its struct, and an entry in reports/schema/loads.schema.json.
+// Finds the load, such as the batch size, at which a device processes the most tokens per second.
+// The record and its file, "rematch.loads/1.0", contain the range of loads, the fastest plan of
+// every tried load, and the result. A new field needs a member, a line in the list below its
+// struct, and an entry in reports/schema/loads.schema.json.
 #pragma once
 
 #include <chrono>

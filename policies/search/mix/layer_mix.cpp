@@ -22,7 +22,7 @@ struct MixLabel {
   std::int64_t peak = 0;
   std::int64_t time = 0;
   std::int32_t option = 0;
-  std::int32_t rest = 0;  // index of the label for the layers after this option's layers
+  std::int32_t rest = 0;  // index of the partial mix of the layers after this option's layers
 };
 
 // The maximum number of partial mixes per layer after a stop request. The remaining layers then
@@ -41,13 +41,13 @@ struct PlacedJob {
 constexpr std::size_t kBlock = 64;
 constexpr std::size_t kMaxBuckets = std::size_t{1} << 19;
 
-// Rejects dominated labels early. Combining jobs with labels gives hundreds of millions of labels,
-// and nearly all of them are dominated.
+// Rejects dominated labels early. Combining jobs with labels gives hundreds of millions of new
+// labels, and nearly all of them are dominated.
 //
-// Note [How labels are sifted] Peaks are divided into buckets of equal width. The sieve stores for
-// each bucket the shortest time in all lower buckets, as a first pass over a few good jobs found
-// it. A label is dominated if its time is longer than this time. Whole runs of labels are tested at
-// once, by the lowest peak and the shortest time in the run.
+// Note [How labels are sifted] Peaks are divided into buckets of equal width. A first pass over a
+// few good jobs finds the shortest time in each bucket. A label is dominated if it is slower than
+// the shortest time in all lower buckets. Whole runs of labels are tested at once, by the lowest
+// peak and the shortest time in the run.
 class Sieve {
  public:
   Sieve(std::int64_t lowest, std::int64_t highest, std::size_t num_labels) : lowest_(lowest) {

@@ -51,10 +51,10 @@ void keep_undominated(std::vector<CutLabel>& labels, nanoseconds slack) {
 
 // Note [Cuts as a walk along the block] A cut divides a block into pieces: regions, and the ops
 // between two regions, which autograd manages. Several pieces may hold the same storage, but only
-// one of them counts its bytes: see Note [Who pays for a storage]. A piece therefore costs less if
-// an earlier piece has paid for a storage of both. Two labels that end at the same op are compared
-// only if the same storages have been paid for. Few such states exist, because few values are alive
-// at any op boundary of a block.
+// one of them counts its bytes: see Note [Who pays for a storage]. The figures of a piece therefore
+// depend on the storages that earlier pieces have counted. Two labels that end at the same op are
+// compared only if the same storages have been counted. Few such states exist, because few values
+// are alive at any op boundary of a block.
 class CutProgram {
  public:
   CutProgram(SpanPricer& pricer, const std::vector<RegionCandidate>& candidates)

@@ -156,7 +156,7 @@ BlockFront FrontFinder::find() {
       front.transient_gap = highest - front.transient_bound;
     }
   }
-  // thin_sets() and archive_ each lose up to the slack.
+  // thin_sets() and archive_ may each lose up to time_slack
   front.time_gap += 2 * limits_.time_slack;
   front.points = archive_.take();
   return front;

@@ -1,5 +1,4 @@
-// Finds ways to run spans as one region that offloads the values that the region holds until its
-// backward.
+// Finds options that run adjacent spans as one region and offload what the region holds.
 #pragma once
 
 #include <vector>
@@ -9,9 +8,10 @@
 
 namespace rematch {
 
-// Makes options that offload, for adjacent spans of `kinds`. Span `first` is the first of such
-// spans in the trace. Offloads the inputs of the region, the results that it keeps, or both, but
-// only values that no other span may hold on the device. Requires SearchSpace::offload.
+// Makes offloading options that apply wherever spans of these kinds follow each other in the trace.
+// In one such place, `first` is the index of the first span. An option offloads the inputs of the
+// region, the results that it keeps, or both, but only values that no other span may hold on the
+// device. Requires SearchSpace::offload.
 std::vector<SpanOption> offload_options(const SearchedTrace& searched, int first,
                                         const std::vector<int>& kinds,
                                         const std::vector<std::vector<int>>& save_sets);

@@ -93,10 +93,6 @@ class SpanPricer {
 // A later span may count the storage too: see SpanMap::owner. The storage is then part of that
 // span's held bytes. A piece of an earlier span releases the storage later, so it counts the
 // storage in its transient, but not in its held bytes.
-//
-// A later span may own a storage that a piece holds too: see SpanMap::owner. The owner counts the
-// storage in its held bytes. The piece releases the storage later than the owner, so the piece
-// counts the storage in its transient, but not in its held bytes.
 class SpanTally {
  public:
   // Counts the storages that these spans own and that several spans read: see SpanMap::is_shared.
@@ -108,7 +104,7 @@ class SpanTally {
   PieceFigures add_unmanaged(LocalRange range);
   PieceFigures add_region(const RegionOption& region);
 
-  // Returns the storages that are paid for, ascending. The figures of later pieces depend on
+  // Returns the storages that have been counted, ascending. The figures of later pieces depend on
   // earlier pieces only through these storages.
   const std::vector<StorageId>& paid() const { return paid_; }
   void set_paid(std::vector<StorageId> paid) { paid_ = std::move(paid); }
@@ -121,8 +117,8 @@ class SpanTally {
   SpanPricer* pricer_;
   std::vector<StorageId> paid_;  // ascending
   PieceFigures shared_;
-  Bytes held_here_;  // bytes that the current piece pays for and counts as held
-  Bytes late_;       // bytes that the current piece pays for, in storages that later spans own
+  Bytes held_here_;  // bytes that the current piece counts as held
+  Bytes late_;       // bytes that the current piece counts in storages that later spans own
 };
 
 }  // namespace rematch

@@ -7,7 +7,7 @@
 namespace rematch {
 namespace {
 
-// Cuts a trace into blocks and the spans between them, in forward order.
+// Returns the spans of a trace in forward order.
 std::vector<Span> cut(const Trace& trace, Repeats repeats) {
   std::map<std::string_view, int> openings = times_opened(trace);
   std::vector<int> blocks;

@@ -145,7 +145,8 @@ TEST_CASE(
   CHECK(attributes.type == cudaMemoryTypeUnregistered);
 }
 
-TEST_CASE("a stream belongs to its device, and times of events follow from the recorded launches") {
+TEST_CASE(
+    "a stream belongs to its device, and event times are computed from the recorded launches") {
   register_kernel();
   REQUIRE(cudaSetDevice(1) == cudaSuccess);
   cudaStream_t stream = nullptr;

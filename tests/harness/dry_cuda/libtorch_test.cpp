@@ -61,7 +61,7 @@ void empty_cache() { c10::getDeviceAllocator(at::kCUDA)->emptyCache(); }
 // The allocator rounds requests up to 512 bytes. A block of 10 MiB or more gets its own segment,
 // whose size is a multiple of 2 MiB. Smaller blocks share segments of 20 MiB. If less than 1 MiB of
 // a segment would remain, the block takes the whole segment.
-TEST_CASE("LibTorch's allocator rounds and splits like on a GPU") {
+TEST_CASE("LibTorch's allocator rounds sizes and splits segments as on a GPU") {
   start_cuda();
   const auto taken_by = [](at::IntArrayRef shape) {
     empty_cache();

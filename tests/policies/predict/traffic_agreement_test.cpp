@@ -72,7 +72,8 @@ Traffic executed(const ModelSpec& spec, const Plan& plan, Schedule schedule) {
   return traffic;
 }
 
-TEST_CASE("a step on the meta device issues and sends the collectives of its trace") {
+TEST_CASE(
+    "a step on the meta device runs the predicted collectives and sends the predicted bytes") {
   install_counting_allocators();
   for (const Case& which : cases()) {
     const ModelSpec spec = spec_of(which);
@@ -90,7 +91,7 @@ TEST_CASE("a step on the meta device issues and sends the collectives of its tra
           for (const auto& [kind, issued] : predicted[phase]) {
             CAPTURE(to_string(kind));
             CHECK(issued.count == real[phase].at(kind).count);
-            // The share of each collective is rounded to whole bytes.
+            // a rank's share of each collective is rounded to whole bytes
             CHECK(std::abs((issued.sent - real[phase].at(kind).sent).count) <= issued.count);
           }
         }

@@ -83,7 +83,7 @@ TEST_CASE("recomputed results are added to the bytes that backward holds at the 
 
 // When backward demands c, op 3 makes it from the kept value b: 25 + 1 bytes. Value a is made
 // later, when backward demands it.
-TEST_CASE("on_demand runs only the missing inputs of a demand") {
+TEST_CASE("on_demand recomputes only what a demand needs") {
   const Trace trace = chain();
   const RegionType type = saving(trace, 1_op, 5_op, {1});
   const RegionSimulation result = simulate_region(trace, 1_op, 5_op, type, Schedule::kOnDemand);
