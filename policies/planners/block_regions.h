@@ -20,12 +20,13 @@ struct BlockRegions {
 // Returns Rejected if the model has no blocks.
 std::variant<BlockRegions, Rejected> block_regions(const Trace& trace);
 
-// Returns the plan under another name, with the given saved ops in each block. A block without an
-// entry is not checkpointed.
+// The ops that a planner saves in one block.
 struct BlockSaves {
   std::size_t block = 0;
-  std::vector<bool> saves;  // indexed by op of the block's range
+  std::vector<bool> saves;  // indexed by op of the block
 };
+// Returns the plan under another name, with the given saved ops in each block. A block without an
+// entry is not checkpointed.
 Plan plan_with_saves(const Trace& trace, const BlockRegions& blocks,
                      const std::vector<BlockSaves>& saves, std::string name);
 

@@ -35,7 +35,7 @@ class MinCut {
   std::vector<std::vector<int>> edges_from_;
   // Number of edges from the source, indexed by node. Absent: the node is not reachable.
   std::vector<OptionalIndex> levels_;
-  // indexed by node: the first edge of the node that may still carry flow
+  // indexed by node: the first edge of the node that may have remaining capacity
   std::vector<std::size_t> next_of_;
 };
 

@@ -72,5 +72,5 @@ def _fault_of_op(name: str, arguments: list[int]) -> str | None:
             return None
         return f"the plan names op {name}, and {library} has no such op"
     if max(arguments, default=0) >= len(schema.arguments):
-        return f"the plan says that op {name} writes to its argument {max(arguments)}, which it does not have"
+        return f"the plan says that op {name} writes to argument {max(arguments)}, but the op has no such argument"
     return ""

@@ -82,7 +82,7 @@ class Recorder:
     def _can_record(self) -> bool:
         """Returns whether the call can be recorded. If not, warns once with the reason."""
         if is_compiled():
-            self._tell("runs in a function of torch.compile, which decides there what is kept; leave the layers eager to follow the "
+            self._tell("runs in a function of torch.compile, where the compiler decides what is kept; leave the layers eager to follow the "
                        "plan. Functions and modules inside them may be compiled")
             return False
         if not is_enabled():

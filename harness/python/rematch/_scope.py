@@ -119,7 +119,7 @@ class Scope:
         """Warns once that plans do not apply to a layer inside compiled code. Returns True."""
         if is_in_recorded_step() and not self.group.is_told_of_compiled_code:
             self.group.is_told_of_compiled_code = True
-            warnings.warn(f"rematch: {self.whole} runs in a function of torch.compile, which decides there what is kept; do not "
+            warnings.warn(f"rematch: {self.whole} runs in a function of torch.compile, where the compiler decides what is kept; do not "
                           "compile whole layers if they should follow the plan. Functions and modules inside them may be compiled", stacklevel=3)
         return True
 
@@ -217,7 +217,7 @@ def warn_of_bypassed_scopes() -> list[str]:
             found += sorted(scope.whole for scope in group.bypassed if not scope.was_recorded)
             end_watch(group)
     if found:
-        warnings.warn(f"rematch: {listed(found)} ran by module.forward(x), which opens no scope, so no plan can govern it; "
+        warnings.warn(f"rematch: {listed(found)} ran through module.forward(x), which opens no scope, so no plan can govern it; "
                       "call it as module(x)", stacklevel=4)
     return found
 

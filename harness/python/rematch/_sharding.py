@@ -31,8 +31,8 @@ def refuse_split_regions(checkpoint: Checkpoint) -> None:
             ends = {name: module_of[name] for name in (first, last) if name in module_of}
             units = {unit_of[part] for end in ends.values() for part in end.modules() if part in unit_of}
             if len(units) > 1 and any(unit is not None and _frees_parameters(unit) for unit in units):
-                raise Refused(f"region {first if first == last else f'{first}..{last}'} lies in several units of fully_shard, which "
-                              "free their parameters after forward, so backward could not recompute it; use a plan without "
+                raise Refused(f"region {first if first == last else f'{first}..{last}'} spans several units of fully_shard, which "
+                              "free their parameters after forward, so backward could not recompute the region; use a plan without "
                               "such regions, or fully_shard(..., reshard_after_forward=False)")
 
 

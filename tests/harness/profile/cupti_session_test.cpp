@@ -326,7 +326,7 @@ TEST_CASE("a late record of the warm-up is recognized by its timestamp") {
 }
 
 // A normal flush must come before the forced flush. A forced flush also returns unfinished records,
-// and they might still end.
+// which might still end.
 TEST_CASE("a buffer withheld for an unfinished record is flushed by force") {
   fake = {};
   const CuptiFunctions functions = table();

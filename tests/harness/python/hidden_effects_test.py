@@ -142,7 +142,7 @@ class NamesTest(unittest.TestCase):
                 ({"opaque_functions": [{"name": "torch:Tensor", "overwrites": []}]}, "torch has no such function"),
                 ({"kept_ops": ["aten::gone"]}, "op aten::gone, and aten has no such op"),
                 ({"kept_ops": ["aten::bernoulli"]}, None),
-                ({"silent_writers": [{"op": "aten::cudnn_is_acceptable", "arguments": [7]}]}, "argument 7, which it does not have"),
+                ({"silent_writers": [{"op": "aten::cudnn_is_acceptable", "arguments": [7]}]}, "argument 7, but the op has no such"),
                 ({"silent_writers": [{"op": "rematch_nowhere::op", "arguments": [7]}]}, None),
                 ({"opaque_functions": [{"name": "rematch_nowhere:Gone", "overwrites": []}]}, None)):
             with self.subTest(plan=plan):

@@ -200,7 +200,7 @@ def assert_refused_before_the_step(rank, distribute, policy):
         try:
             model(x)
         except rematch.Refused as error:
-            assert re.match(r"region layers.0..layers.1 lies in several units of fully_shard, [^\n]*$", str(error)), error
+            assert re.match(r"region layers.0..layers.1 spans several units of fully_shard, [^\n]*$", str(error)), error
         else:
             raise AssertionError("regions in several units were not refused")
         assert not called

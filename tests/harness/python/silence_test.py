@@ -122,17 +122,17 @@ class FaultTest(Case):
             with self.subTest(only=only), rematch.scopes(self.model, only):
                 checkpoint = self.checkpoint_of("full")
                 self.assert_said_once(lambda checkpoint=checkpoint: self.step(checkpoint),
-                                      "layers.1, layers.3 ran by module.forward(x)", "call it as module(x)")
+                                      "layers.1, layers.3 ran through module.forward(x)", "call it as module(x)")
 
     def test_a_model_that_calls_every_forward_directly(self):
         self.model.__class__ = DirectModel
         self.model.direct = range(4)
         with rematch.scopes(self.model, self.checkpoint):
-            self.assert_said_once(self.step, "layers.0, layers.1 and 2 more ran by module.forward(x)")
+            self.assert_said_once(self.step, "layers.0, layers.1 and 2 more ran through module.forward(x)")
 
     def test_direct_calls_in_a_traced_step(self):
         self.model.__class__ = DirectModel
-        self.assertIn("layers.1, layers.3 ran by module.forward(x)",
+        self.assertIn("layers.1, layers.3 ran through module.forward(x)",
                       "".join(self.warnings_of(lambda: rematch.trace(self.model, lambda: self.model(self.x)))))
         self.model.direct = range(4)
         with self.assertRaisesRegex(rematch.RematchError, "ran no layer of this DirectModel.*module.forward"):

@@ -43,7 +43,7 @@ std::vector<PointRecord> measure_on(const std::string& device) {
   return points;
 }
 
-TEST_CASE("a point on CUDA executes the ops of the CPU, with equal bits and a known peak",
+TEST_CASE("a point on CUDA executes the same ops as on the CPU, with equal bits and a known peak",
           "[gpu]") {
   REMATCH_NEEDS_GPU();
   const std::vector<PointRecord> on_cpu = measure_on("cpu");

@@ -218,7 +218,7 @@ TEST_CASE("timed steps report the allocator's peaks, which equal the peaks of th
   CHECK(*timed.time->peak_reserved >= *timed.time->peak_allocated);
 }
 
-TEST_CASE("each of two alternating plans has its own peak, whatever was measured before",
+TEST_CASE("each of two alternating plans has its own peak, regardless of earlier measurements",
           "[device]") {
   REMATCH_NEEDS_CUDA();
   TurnsRequest request;

@@ -20,7 +20,7 @@ Environment h100() {
 
 // The limit is 132 x 4096 x 1.98 GHz = 1070 TFLOP/s. The data sheet says only 989 TFLOP/s, because
 // it assumes a lower clock.
-TEST_CASE("a GPU's rate limit is the rate of its units at its highest clock") {
+TEST_CASE("a GPU's rate limit follows from the number of its units and its highest clock") {
   CHECK(most_flops_per_second(h100(), "cuda", "bfloat16", 1).value() ==
         Catch::Detail::Approx(1.0705e15).epsilon(1e-3));
   CHECK(most_flops_per_second(h100(), "cuda", "float32", 1).value() <
@@ -164,7 +164,7 @@ std::string verdict_with(const DeviceStateRecord& state) {
   return summarize_rounds(rounds).quality->verdict;
 }
 
-TEST_CASE("the state of the device in all rounds decides the verdict on times") {
+TEST_CASE("a bad state of the device in any round decides the verdict on times") {
   CHECK(verdict_with({}) == "good");
   DeviceStateRecord state;
   state.throttle_reasons = {"sw_power_cap"};
@@ -181,7 +181,8 @@ TEST_CASE("the state of the device in all rounds decides the verdict on times") 
   CHECK_THAT(quality.reasons[0], Catch::Contains("ran out of memory 6 times"));
 }
 
-TEST_CASE("outliers are counted and kept, and steps with an ordinary spread have none") {
+TEST_CASE(
+    "outliers are counted but not removed, and steps with an ordinary spread have no outliers") {
   TimedRound round = round_with({});
   for (int step = 0; step < 8; ++step) round.samples[0][step] += std::chrono::microseconds(step);
   CHECK(summarize_rounds({round}).quality->num_outliers == 0);

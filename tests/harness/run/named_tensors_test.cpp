@@ -29,7 +29,7 @@ bool applies(const std::string& policy, const PolicyMatrix& model, const PolicyM
 
 // With fused ops, a named tensor is computed by another op. If a part of the model computes in
 // float32, an additional op follows.
-TEST_CASE("named tensors are the same with fused ops, and half as wide in bfloat16") {
+TEST_CASE("named tensors are the same with fused ops, and take half the bytes in bfloat16") {
   const std::vector<MatrixModel> models = matrix_models();
   const std::size_t num_presets = models.size() / 2;
   for (std::size_t i = 0; i < num_presets; ++i) {

@@ -84,7 +84,7 @@ TEST_CASE("FastVideo: calls, peaks at the stated and the likely size, bytes per 
   CHECK(peak(on_demand.at("attn_only"), kGB) == 31.38);
 }
 
-TEST_CASE("diffusers: memory is linear in the blocks without checkpointing") {
+TEST_CASE("diffusers: memory without checkpointing is linear in the number of blocks") {
   const auto ltx = predict(
       {"ltx", "81x512x768", OptimizerKind::kNothing, "none,full,nth_first(2),nth_first(4)"});
   CHECK(peak(ltx.at("none"), kGiB) == 19.23);

@@ -101,7 +101,7 @@ TEST_CASE("a single arm stops when its own step time is precise enough") {
   CHECK(run_turns(arms, machine, {.least = 3, .most = 9, .precision = 0.02}) == 3);
 }
 
-TEST_CASE("an arm that fails in one round lacks that round and does not delay others") {
+TEST_CASE("an arm that fails in one round is missing from that round and does not delay others") {
   std::vector<Arm> arms = arms_of(2);
   Machine machine({1, 2}, 0.001);
   machine.failing = {1, 0};
@@ -110,7 +110,7 @@ TEST_CASE("an arm that fails in one round lacks that round and does not delay ot
   CHECK(arms[1].rounds.size() == 2);
 }
 
-TEST_CASE("a round is loaded from disk only as a whole") {
+TEST_CASE("a round is loaded from disk only if it is complete") {
   std::vector<Arm> arms = arms_of(2);
   Machine machine({1, 2}, 0);
   run_turns(arms, machine, {.least = 3, .most = 3, .precision = 0.02},
