@@ -1,5 +1,5 @@
-// A reference model, as the training code uses it: parameters, and a loss for a batch. Models are
-// plain LibTorch with Scope objects in forward; they do not know about policies or recordings.
+// The interface of the reference models: parameters, and the loss of a batch. Models use only
+// LibTorch and Scope objects, and do not depend on policies or recordings.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,9 +25,8 @@ struct Batch {
   std::vector<at::Tensor> tensors;
 };
 
-// Runs one block by calling `block(x)`. A caller can set a wrapper to apply another checkpointing
-// scheme to a model's blocks. `block` stays valid while the model lives and may be called
-// repeatedly.
+// Runs one block of a model, for example under another checkpointing scheme. Must call `block(x)`,
+// and may call it repeatedly while the model exists.
 using BlockWrapper = std::function<at::Tensor(
     const std::function<at::Tensor(const at::Tensor&)>& block, const at::Tensor& x)>;
 
@@ -35,16 +34,15 @@ class Model {
  public:
   virtual ~Model() = default;
   void wrap_blocks(BlockWrapper wrapper) { wrapper_ = std::move(wrapper); }
-  // Returns the scalar loss (float32, 0-d) with its graph. Opens the top-level scopes "embed",
-  // "blocks.<i>", "head" and "loss" in this order. Policy `root` checkpoints all of these scopes
+  // Returns the scalar loss (float32, 0-d) with its autograd graph. Opens the top-level scopes
+  // "embed", "blocks.<i>", "head" and "loss" in this order. Policy `root` checkpoints all of them
   // except "loss" as one region.
   virtual at::Tensor loss(const Batch& batch) = 0;
-  // Returns the leaves that require grad, in a fixed order. The tensors stay the same objects for
-  // the model's life.
+  // Returns the trainable parameters, in a fixed order. The tensors stay the same objects for the
+  // model's life.
   virtual const std::vector<NamedTensor>& parameters() const = 0;
   // Replaces the gradients of this rank's loss by gradients of the mean loss of all ranks. Call it
-  // after backward. Every rank runs the same collectives in the same order. Does nothing without a
-  // layout.
+  // after backward. Does nothing if the model is not distributed.
   virtual void finish_gradients() {}
   // Returns the frozen weights, in a fixed order. The tensors stay the same objects for the model's
   // life.

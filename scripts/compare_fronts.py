@@ -86,7 +86,7 @@ def compare_compiled(models, backend, num_rounds):
     """Returns the comparison of each model. Each model runs in a process of its own."""
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join(sys.path[:3]), "OMP_NUM_THREADS": "1",
-        # makes Inductor's C++ compiler run in child processes, whose time is not measured
+        # runs Inductor's C++ compiler in child processes, so that its time is not measured
         "TORCHINDUCTOR_COMPILE_THREADS": "1"}
     for model in models:
         done = subprocess.run([sys.executable, "-m", "fronts.compiled", model, backend, str(num_rounds)], stdout=subprocess.PIPE,

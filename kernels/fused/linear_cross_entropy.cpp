@@ -1,4 +1,4 @@
-// Shapes: T tokens, D width, V classes, C classes per chunk.
+// Letters in shapes: T is tokens, D is width, V is classes, C is the classes of one chunk.
 #include "kernels/fused/linear_cross_entropy.h"
 
 #include <ATen/TensorOperators.h>

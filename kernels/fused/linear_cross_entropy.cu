@@ -36,8 +36,7 @@ __device__ Softmax<Sum> merged(const Softmax<Sum>& a, const Softmax<Sum>& b) {
 }
 
 // Updates the maximum and the sum of each row with the logits of one chunk. The old values and the
-// target are needed only at the end of the kernel. The kernel loads them first, so that the end
-// need not wait for memory.
+// target are loaded first, so that their latency overlaps with the loop.
 template <typename T, int kCount>
 __global__ void rematch_cross_entropy_add_logits(LogitChunk op) {
   using Sum = SumOf<T>;

@@ -1,7 +1,7 @@
-// A linear head and the cross-entropy of its logits as one op on every device. The op works on
-// chunks of the vocabulary, so the logits of all classes never exist at once. The ops are
-// rematch::linear_cross_entropy and rematch::linear_cross_entropy_backward; backward computes the
-// logits again. The op draws no random numbers and saves its inputs and one logsumexp per token.
+// A fused op for a linear head followed by cross-entropy: rematch::linear_cross_entropy and
+// rematch::linear_cross_entropy_backward. It splits the vocabulary into chunks, so the logits of
+// all classes never exist at once. Backward computes the logits again. The op draws no random
+// numbers. It saves its inputs and one logsumexp per token.
 #pragma once
 
 #include "kernels/op/kernel.h"
@@ -20,10 +20,10 @@ at::Tensor linear_cross_entropy(const at::Tensor& x_TD, const at::Tensor& weight
 
 namespace rematch::kernels {
 
-// Dense logits [rows, width] of `width` classes, from class number `first` on. For each row,
-// `maximum` holds the largest logit up to this chunk, and `sum` the sum of exp(logit - maximum).
-// `target_logit` holds the target's logit once the target's chunk was seen. The kernel updates
-// `maximum`, `sum` and `target_logit`, which have the type in which sums are computed.
+// Dense logits [rows, width] of the classes [first, first + width). For each row, `maximum` is the
+// largest logit of all chunks so far, and `sum` is the sum of exp(logit - maximum) over them.
+// `target_logit` is set when the chunk of the row's target is processed. The kernel updates
+// `maximum`, `sum` and `target_logit`. All three have the type in which sums are computed.
 struct LogitChunk {
   Element element;
   std::int64_t rows, width, first;

@@ -81,7 +81,7 @@ void backward(const ModulateBackward& op) {
   }
 }
 
-// Calls f with two null pointers, to the element types of x and out. f uses only their types.
+// Calls f with two null pointers. Their types tell f the element types of x and out.
 template <typename Function>
 void with_types(const Modulate& op, const Function& f) {
   if (op.element == Element::kFloat32 && op.out_element == Element::kBFloat16) {

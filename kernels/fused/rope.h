@@ -7,9 +7,8 @@
 namespace rematch::fused {
 
 // Rotates each pair (2i, 2i+1) of x_BSHD by its token's angle. cosine and sine are float32
-// constants, [S, 1, D / 2]; the angles may come from one axis or from the three axes of a video.
-// float32 and bfloat16 are rotated in float32, and float64 in float64. The result is contiguous.
-// Differentiable once. Throws c10::Error if shapes or dtypes do not fit.
+// constants, [S, 1, D / 2]. float32 and bfloat16 are rotated in float32, and float64 in float64.
+// The result is contiguous. Differentiable once. Throws c10::Error if shapes or dtypes do not fit.
 at::Tensor rope(const at::Tensor& x_BSHD, const at::Tensor& cosine, const at::Tensor& sine);
 
 }  // namespace rematch::fused

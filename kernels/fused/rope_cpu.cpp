@@ -6,8 +6,7 @@
 namespace rematch::kernels::REMATCH_CAPABILITY {
 namespace {
 
-// Two registers of the type in which sums are computed. load_two() fills both registers with
-// widened elements of type T.
+// Two vector registers whose elements have the type in which sums are computed.
 template <typename T>
 using Two = at::vec::VectorizedN<SumOf<T>, 2>;
 

@@ -1,4 +1,4 @@
-# An op may run under either name of a pair. The first name is replaced before ops are compared.
+# Equivalent op names. The first is replaced by the second before ops are compared.
 OTHER_NAMES = {"aten::_reshape_alias": "aten::view", "aten::add_.Tensor": "aten::add.Tensor"}
 
 
@@ -7,7 +7,7 @@ class Mismatch(RuntimeError):
 
 
 def find_module(model, name):
-    """Returns the module at this path of attribute names. In a Sequential a number is a position."""
+    """Returns the module with this dotted path. A number is an index into the children of a Sequential."""
     module = model
     for part in name.split("."):
         children = dict(module.named_children())

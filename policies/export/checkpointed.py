@@ -10,16 +10,17 @@ import torch
 from torch.utils.checkpoint import (CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts, noop_context_fn,
                                     set_checkpoint_early_stop)
 
-# Modules of equal content share one kind. `ops` lists the ops of the module's forward in order. `save` contains the
-# indices of the ops whose results are kept. If both are empty, everything is recomputed.
+# How to checkpoint a module; equal modules share one entry. `ops` lists the ops of the module's forward in order.
+# `save` contains the indices of the ops whose results are kept. If both are empty, everything is recomputed.
 KINDS = [
 @KINDS@]
 
-# The kind of every checkpointed module.
+# Maps each checkpointed module to its index in KINDS.
 MODULES = {
 @MODULES@}
 
-# Bytes of one step with the plan, minus the bytes held before the step. check_plan.py compares them with a run.
+# Predicted bytes of one step with the plan, without the bytes held before the step. check_plan.py compares them with a
+# run.
 PREDICTED = {
 @PREDICTED@}
 

@@ -6,7 +6,7 @@
 namespace rematch {
 namespace {
 
-// The region and the treatment that a plan gives to one op of the trace.
+// The effect of a plan on one op of the trace.
 struct OpFate {
   // absent: the op is outside all regions, so autograd keeps its saved tensors
   std::optional<OpRange> region;
@@ -41,7 +41,8 @@ const ByStore<std::vector<RegionInput>>& stored_inputs(const Plan& plan, std::si
   return plan.types[static_cast<std::size_t>(plan.regions[region].type)].stored_inputs;
 }
 
-// Returns the number of inputs that the two plans treat differently. Names the first in `words`.
+// Returns the number of inputs that the two plans treat differently. Describes the first such input
+// in `words`.
 std::size_t count_inputs(const Plan& plan, const Plan& other, std::size_t region,
                          std::string& words) {
   std::size_t count = 0;
@@ -58,10 +59,9 @@ std::size_t count_inputs(const Plan& plan, const Plan& other, std::size_t region
   return count;
 }
 
-// Returns whether the plans can differ only in whether recompute runs the op, and nothing needs the
-// op's result. This is so for an op after the last saved tensor of a region that both plans
-// recompute. A plan does not run such an op again if it stops early, or if the op is in a saved
-// region.
+// Returns whether nothing needs a recomputed result of the op, so that the plans can differ only in
+// running it again. This holds for an op after the last saved tensor of a region that both plans
+// recompute.
 bool only_runs_for_nothing(const TraceIndex& trace_index, OpId op, const OpFate& planned,
                            const OpFate& other) {
   if (!planned.region || planned.region != other.region) return false;

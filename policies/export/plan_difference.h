@@ -12,22 +12,22 @@
 
 namespace rematch {
 
-// Returns for each op of the region whether the plan keeps at least one result of the op. An op
-// that the plan marks as saved may have no such result: a view, for example, cannot be kept.
+// Returns for each op of the region whether the plan keeps at least one result of the op. Results
+// of views are never kept, even if the plan marks the view as saved.
 std::vector<bool> saved_ops(const RegionGraph& graph, const RegionType& type);
 
 struct PlanDifference {
   std::size_t num_ops = 0;  // number of ops that the plans treat differently
   // describes the first difference
   std::string first;
-  // true: the plans differ only in ops at the end of regions that run again although nothing needs
-  // their results
+  // true: the plans differ only in whether regions recompute their last ops, whose results are not
+  // needed
   bool of_early_stop = false;
 };
 
-// Returns nullopt if both plans have the same effect. The text of the difference calls `plan` "the
-// plan" and `other` "the mode". Reports a difference in early stop only if everything else is
-// equal. Throws std::invalid_argument if a plan was made for another model.
+// Returns nullopt if both plans have the same effect. The description calls `plan` "the plan" and
+// `other` "the mode". Reports a difference in early stop only if everything else is equal. Throws
+// std::invalid_argument if a plan was made for another model.
 std::optional<PlanDifference> difference_of(const Trace& trace, const Plan& plan,
                                             const Plan& other);
 

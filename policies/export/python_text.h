@@ -15,13 +15,13 @@ std::string in_python_quotes(std::string_view text);
 // Escapes text for the file's docstring.
 std::string in_docstring(std::string text);
 
-// Returns the template with this name. Inserts the functions that all templates share, and leaves
-// the other placeholders.
+// Returns the template with this name, with the functions that all templates share. Does not
+// replace the other placeholders.
 std::string template_of(std::string_view name);
 
-// Returns the entries of PREDICTED: the peaks in bytes with and without the plan, minus the bytes
-// held before the step, and how often each op runs again. Predicts the step under whole_region even
-// if the plan was made for another schedule, because torch runs regions as a whole.
+// Returns the text of the PREDICTED dict in an exported file: peak bytes with and without the plan,
+// and how often each op runs again. The peaks exclude the bytes held before the step. Assumes
+// schedule whole_region, because torch recomputes whole regions.
 std::string predicted_text(const Trace& trace, const Plan& plan);
 
 }  // namespace rematch

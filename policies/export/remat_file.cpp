@@ -19,7 +19,7 @@ namespace {
 
 using Problem = std::optional<std::string>;
 
-// A scope inside a region. Every op of the scope is saved or skipped.
+// A submodule that recompute skips: every op of its scope is saved or skipped.
 struct PartScope {
   ScopeId scope;
   OpRange range;
@@ -46,29 +46,29 @@ Problem problem_of_region(const PlannedRegion& region, const RegionType& type, S
   return move_words(type);
 }
 
-// Finds the saved parts of one region, and checks that saving these parts gives the same plan for
-// the region.
+// Finds the submodules of one region that recompute skips. Also checks that saving these submodules
+// gives the same plan for the region.
 class RegionParts {
  public:
   RegionParts(const Trace& trace, const TraceIndex& index, const PlannedRegion& region,
               const RegionType& type, OpRange range)
       : trace_(trace), region_(region), type_(type), range_(range), graph_(index.graph(range)) {}
 
-  // Finds the parts. Returns the problem if a part is not a saved region.
+  // Finds the submodules. Returns a problem if torch_remat cannot run the region.
   Problem find() {
     if (Problem problem = find_parts()) return problem;
     return problem_of_ops();
   }
 
-  // Adds selectors that pick the ops of the parts.
+  // Adds a selector for each submodule that recompute skips.
   void add_selectors(std::vector<Selector>& selectors) const {
     for (const PartScope& part : parts_) {
       selectors.push_back({trace_.scopes[part.scope].path, "any", std::nullopt});
     }
   }
 
-  // Compares the region with the region of the same layer in `made`, the plan that results from
-  // saving the parts. Returns a problem if the types of the two regions differ.
+  // Compares the region with the same layer's region in `made`, a plan that saves the submodules
+  // found. Returns a problem if their types differ.
   Problem problem_of_plan(const Plan& made) const {
     const auto found = std::find_if(
         made.regions.begin(), made.regions.end(),
@@ -151,11 +151,11 @@ class RegionParts {
     return std::nullopt;
   }
 
-  // Returns whether an op that runs again reads a result of the part. torch_remat then keeps every
-  // result of the part, so the plan must keep them too.
+  // Returns whether recompute runs a later op that reads a result of the submodule. If so,
+  // torch_remat keeps every result of the submodule, so the plan must keep them too.
   std::variant<bool, Rejected> is_read_again(const PartScope& part) const {
-    std::set<int> made;  // storages that ops of the part make
-    std::set<int> read;  // storages in `made` that ops after the part read
+    std::set<int> made;  // storages that the submodule's ops make
+    std::set<int> read;  // storages in `made` that later ops read
     bool is_needed = false;
     for (const OpId op : part.range.ids()) {
       if (graph_.ops[local(op)].is_view) continue;
@@ -193,7 +193,7 @@ class RegionParts {
   std::vector<PartScope> parts_;
 };
 
-// Collects the regions that cannot be exported, and describes them in one line.
+// Collects the problems of regions that cannot be exported.
 class Problems {
  public:
   void add(const PlannedRegion& region, const Problem& problem) {

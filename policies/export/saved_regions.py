@@ -9,12 +9,13 @@ import functools
 import torch
 import torch_remat
 
-# Every checkpointed module, and the parts of it that recompute skips. A value of True means: recompute runs an op that
-# comes after the part and reads the part's result.
+# Maps each checkpointed module to its submodules that recompute skips. The value is True if recompute runs a later op
+# that reads the submodule's result.
 MODULES = {
 @MODULES@}
 
-# Bytes of one step with the plan, minus the bytes held before the step. check_plan.py compares them with a run.
+# Predicted bytes of one step with the plan, without the bytes held before the step. check_plan.py compares them with a
+# run.
 PREDICTED = {
 @PREDICTED@}
 

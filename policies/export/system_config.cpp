@@ -21,8 +21,7 @@ namespace {
 constexpr std::string_view kRemat = "remat";
 
 // Returns the modes of the system with all their values. If the plan's policy is already a mode of
-// this system, that mode comes first. It has the values that the user gave, which may be missing in
-// the list of filled_modes().
+// this system, that mode is first and keeps the user's values.
 std::vector<FilledMode> candidates(const TrainingSystem& system, const Trace& trace,
                                    const Resolver& resolver, const Plan& plan) {
   std::vector<FilledMode> modes = filled_modes(system.name, trace, resolver);
@@ -33,8 +32,8 @@ std::vector<FilledMode> candidates(const TrainingSystem& system, const Trace& tr
   return modes;
 }
 
-// Returns a comment line, "# titan:full (until June 2026): the mode re-runs ...". Empty if there is
-// nothing to say.
+// Returns a comment line, such as "# titan:full (until June 2026): the mode re-runs ...", or an
+// empty string if nothing needs a comment.
 std::string comment_of(const FilledMode& mode, const std::optional<PlanDifference>& difference) {
   const std::string_view versions = mode.entry->versions;
   if (versions.empty() && !difference) return "";
@@ -42,17 +41,15 @@ std::string comment_of(const FilledMode& mode, const std::optional<PlanDifferenc
          (difference ? ": " + difference->first : "") + "\n";
 }
 
-// A mode that is equivalent to the plan.
 struct EquivalentMode {
   FilledMode mode;
-  // Absent: the mode runs the same ops as the plan. Otherwise, the two differ only in ops that run
-  // again although nothing needs their results.
+  // Absent: the mode runs the same ops as the plan. Otherwise, mode and plan differ only in
+  // recomputed ops whose results are not needed.
   std::optional<PlanDifference> difference;
 };
 
-// Adds a mode to `found`, which has at most one mode for each range of versions. If `found` has a
-// mode for the same versions, replaces it only if `added` runs the same ops as the plan and the
-// known mode does not.
+// Adds a mode to `found`, which has at most one mode for each range of versions. Prefers a mode
+// that runs exactly the ops of the plan.
 void add_mode(std::vector<EquivalentMode>& found, EquivalentMode added) {
   const auto same = std::find_if(found.begin(), found.end(), [&added](const EquivalentMode& known) {
     return known.mode.entry->versions == added.mode.entry->versions;
@@ -70,7 +67,7 @@ bool has_same_ops(const std::vector<EquivalentMode>& found, std::string_view ver
   });
 }
 
-// Writes a mode that is equivalent to the plan, for each range of versions that has one.
+// Writes one equivalent mode for each range of versions that has such a mode.
 std::variant<std::string, Rejected> find_mode(const TrainingSystem& system, const Trace& trace,
                                               const Plan& plan) {
   std::optional<PlanDifference> nearest;
@@ -132,8 +129,8 @@ namespace {
 constexpr std::string_view kApplyToModel = "import {M}\n{M}.apply(model)";
 constexpr std::string_view kApplyToTransformer = "import {M}\n{M}.apply(transformer)";
 
-// The lines were taken from the source code of the systems. Those for torch, transformers and
-// diffusers were also run.
+// The texts were taken from the source code of the systems. Only the texts for torch, transformers
+// and diffusers were tested.
 constexpr std::array kPlaces = {
     CallPlace{"torch",
               "Call apply() once, after the model is built and on its\n"

@@ -1,5 +1,5 @@
-// Writes the lines of a training system's own configuration that select a mode equivalent to a
-// plan. Such a mode must be listed in policies/catalogue/systems.h.
+// Writes configuration lines for a training system that select a mode equivalent to a plan. Modes
+// are listed in policies/catalogue/systems.h.
 #pragma once
 
 #include <string>
@@ -16,14 +16,14 @@ namespace rematch {
 // Returns the names of the systems, such as "transformers" and "torchtitan", in display order.
 std::vector<std::string_view> config_targets();
 
-// Returns the configuration lines, preceded by comments. The comments say where the lines go and
-// what else the mode does. Returns Rejected if no mode does what the plan does. The message then
-// names the nearest mode and its first difference.
+// Returns the configuration lines with comments. The comments say where the lines belong and how
+// the mode differs from the plan. Returns Rejected if no mode is equivalent to the plan. The
+// message then names the nearest mode and its first difference.
 std::variant<std::string, Rejected> system_config(std::string_view target, const Trace& trace,
                                                   const Plan& plan);
 
-// Says where in a training system's code to import the module that torch_file() writes, and how to
-// call it. Used for plans that no mode of the system's own configuration can express.
+// How to call the module that torch_file() writes, and where in a training system's code. Used for
+// plans that no mode of the system can express.
 
 struct CallPlace {
   std::string_view target;  // "torch", "transformers", ...

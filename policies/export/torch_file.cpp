@@ -17,8 +17,8 @@
 namespace rematch {
 namespace {
 
-// Selective checkpointing calls its policy for every op except aten::detach, which forward and
-// recompute may run a different number of times.
+// Selective checkpointing ignores aten::detach, because forward and recompute may run it a
+// different number of times.
 constexpr std::string_view kIgnoredOp = "aten::detach";
 
 using Problem = std::optional<std::string>;
@@ -165,7 +165,7 @@ namespace {
 
 constexpr std::size_t kLineLength = 118;
 
-// Formats a list "[a, b, c]" over as many lines as needed. Later lines are indented.
+// Formats a list "[a, b, c]", with a line break where a line would get too long.
 std::string list_of(const std::vector<std::string>& items, std::size_t indent) {
   std::string text = "[";
   std::size_t column = indent;
@@ -185,7 +185,7 @@ std::string list_of(const std::vector<std::string>& items, std::size_t indent) {
 }
 
 std::string kinds_text(const TorchRegions& regions) {
-  constexpr std::size_t kIndent = 13;  // continuation lines align with the text after ` "ops": [`
+  constexpr std::size_t kIndent = 13;  // the column after `"ops": [`
   std::string text;
   for (const TorchRegionKind& kind : regions.kinds) {
     std::vector<std::string> ops;

@@ -13,16 +13,15 @@
 
 namespace rematch {
 
-// A plan in the form that torch.utils.checkpoint can run. It lists modules of the model by name.
-// For each module it lists the ops, by index, whose results selective checkpointing keeps. Plans
-// that torch cannot run with the same ops, bytes and bits are rejected.
+// A plan in the form that torch.utils.checkpoint can run. It lists modules of the model by name,
+// and for each module the ops whose results selective checkpointing keeps.
 //
-// The content of a region. Equal regions share it.
+// How to checkpoint a region. Equal regions share one entry.
 struct TorchRegionKind {
   bool early_stop = true;
   // true: recompute must begin with the generator state that forward began with
   bool draws_random = false;
-  // names of the ops as a dispatch mode sees them; empty if nothing is saved
+  // names of the ops that a TorchDispatchMode sees; empty if nothing is saved
   std::vector<std::string> ops;
   std::vector<std::size_t> saved;  // indices into `ops` of the ops whose results are saved
   bool operator==(const TorchRegionKind&) const = default;
@@ -38,18 +37,17 @@ struct TorchRegions {
   std::vector<TorchRegion> regions;  // one region per module
 };
 
-// Returns the regions of the plan, or Rejected, with the region's name, if torch cannot run a
-// region. Torch cannot run a region that is not a whole module, is recomputed on demand, or
-// offloads. It also cannot run a region that writes to a tensor from outside, that has hidden
-// effects, or that draws again after a draw whose result is kept. `schedule` is the schedule that
-// the plan was made for. Throws std::invalid_argument if the plan was made for another model.
+// Returns the regions of the plan. Returns Rejected, with the region's name, for a region that
+// torch cannot run: one that is not a whole module, is recomputed on demand, offloads, writes to a
+// tensor from outside, has hidden effects, or draws random numbers after a draw whose result is
+// kept. `schedule` is the schedule that the plan was made for. Throws std::invalid_argument if the
+// plan was made for another model.
 std::variant<TorchRegions, Rejected> torch_regions(const Trace& trace, const Plan& plan,
                                                    Schedule schedule);
 
-// Returns the text of the file. The first lines of the file say where in a training system to
-// insert the call (`place`). `module_name` is the name of the file as a Python module. `regions`
-// must belong to the plan. The file also contains the predicted step, so that a run can be checked
-// against it.
+// Returns the text of the file. Its docstring says where to insert the call (`place`).
+// `module_name` is the file's name as a Python module. `regions` must belong to the plan. The file
+// also contains predicted bytes, so that a run can be checked against them.
 std::string torch_file(const Trace& trace, const Plan& plan, const TorchRegions& regions,
                        const CallPlace& place, const std::string& module_name);
 

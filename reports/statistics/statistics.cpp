@@ -13,20 +13,19 @@ namespace {
 
 // standard deviation divided by MAD, for a normal distribution
 constexpr double kNormalSpread = 1.4826;
-// largest half width of a good interval, relative to the median
+// half width of the interval, relative to the median, above which samples are noisy
 constexpr double kNoisyHalfWidth = 0.05;
 constexpr double kNoisyWithinRound = 0.10;
 constexpr double kDrifting = 0.03;
 constexpr std::size_t kEnoughRounds = 3;
-constexpr std::size_t kDriftSamples = 6;  // a round must contain two samples per third
+constexpr std::size_t kDriftSamples = 6;  // two samples in each third of a round
 
-// The two-sided 95 % quantiles of Student's t. The quantiles are large for few rounds, because few
-// rounds give a poor estimate of their spread.
+// Returns the two-sided 95 % quantile of Student's t.
 double student_t_95(std::size_t degrees) {
   constexpr std::array kTable = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262,
                                  2.228,  2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101,
                                  2.093,  2.086, 2.080, 2.074, 2.069, 2.064, 2.060};
-  if (degrees == 0) throw std::invalid_argument("an interval needs two rounds");
+  if (degrees == 0) throw std::invalid_argument("an interval needs at least two rounds");
   if (degrees <= kTable.size()) return kTable[degrees - 1];
   return 1.960 + 2.5 / static_cast<double>(degrees);
 }
@@ -57,11 +56,10 @@ double at_least(std::size_t wanted, std::size_t trials, double chance) {
   return std::min(1.0, sum);
 }
 
-// Note [Exact bootstrap of the median]
-// A bootstrap draws n of the n sorted values with replacement. Counting gives the probability that
-// a given pair of values lies in the middle (one value twice for odd n). The result therefore needs
-// no random draws and no seed, and has no resampling noise. Calls f(weight, median) for each pair;
-// the weights sum to 1.
+// Note [Exact bootstrap of the median] A bootstrap draws n of the n sorted values with replacement.
+// The median of a draw is the mean of its two middle values (one value for odd n). This function
+// computes the probability of each pair of middle values, so it needs no random draws and has no
+// resampling noise. Calls f(weight, median) for each pair; the weights sum to 1.
 template <class Function>
 void for_each_resampled_median(const std::vector<double>& sorted, Function f) {
   const std::size_t size = sorted.size();
@@ -74,8 +72,8 @@ void for_each_resampled_median(const std::vector<double>& sorted, Function f) {
   const auto m = static_cast<double>(lower_half);
   const double pairs = size % 2 == 0 ? std::exp(log_choose(size, size / 2)) : 0;
   for (std::size_t low = 0; low < size; ++low) {
-    double both = rank_at_most(low + 1) - rank_at_most(low);  // probability that the lower middle
-                                                              // value is sorted[low]
+    // probability that the lower middle value is sorted[low]
+    double both = rank_at_most(low + 1) - rank_at_most(low);
     if (pairs > 0) {
       const double below = std::pow((static_cast<double>(low) + 1) / n, m) -
                            std::pow(static_cast<double>(low) / n, m);
@@ -91,9 +89,8 @@ void for_each_resampled_median(const std::vector<double>& sorted, Function f) {
   }
 }
 
-// Returns the standard deviation of the median over all resamples of `values` with replacement,
-// times sqrt(n / (n - 1)). Without the factor, a bootstrap underestimates the deviation, because it
-// measures the spread of n values about their own mean.
+// Returns the bootstrap estimate of the standard error of the median. The factor sqrt(n / (n - 1))
+// corrects its bias: resamples vary around the mean of the n values, not around the true mean.
 double bootstrap_error_of_median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const double center = median(values);
@@ -117,7 +114,7 @@ Estimate median_with_interval(const std::vector<double>& values) {
 
 std::vector<double> logarithms(std::vector<double> values) {
   for (double& value : values) {
-    if (!(value > 0)) throw std::invalid_argument("a ratio needs times above zero");
+    if (!(value > 0)) throw std::invalid_argument("a ratio needs times above 0");
     value = std::log(value);
   }
   return values;
@@ -175,8 +172,8 @@ Estimate median_difference_over_rounds(const Rounds& rounds) {
 
 Estimate median_over_rounds(const Rounds& rounds) {
   Estimate estimate = median_difference_over_rounds(rounds);
-  // If three rounds are far apart, the half width may exceed the median. The interval is cut off at
-  // 0, because no time is negative.
+  // With few rounds, the interval may extend below 0. It is cut off there, because no time is
+  // negative.
   if (estimate.interval) estimate.interval->low = std::max(0.0, estimate.interval->low);
   return estimate;
 }

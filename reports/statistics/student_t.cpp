@@ -55,7 +55,7 @@ double mean_of(const std::vector<double>& values) {
 
 // Returns the squared standard error of the mean: the sample variance over the number of values.
 double squared_error(const std::vector<double>& values) {
-  if (values.size() < 2) throw std::invalid_argument("a spread needs two values");
+  if (values.size() < 2) throw std::invalid_argument("the error of a mean needs two values");
   const double mean = mean_of(values);
   double sum = 0;
   for (const double value : values) sum += (value - mean) * (value - mean);
@@ -75,7 +75,7 @@ double student_t_tail(double t, double degrees) {
 
 double student_t_quantile(double tail, double degrees) {
   if (!(tail > 0 && tail <= 0.5))
-    throw std::invalid_argument("a tail must be above 0 and at most 0.5");
+    throw std::invalid_argument("a tail probability must be above 0 and at most 0.5");
   double low = 0;
   double high = 1;
   while (student_t_tail(high, degrees) > tail) high *= 2;
@@ -108,8 +108,8 @@ MeanDifference welch_difference(const std::vector<double>& above,
   result.error = std::sqrt(sum);
   const double shares = first * first / static_cast<double>(above.size() - 1) +
                         second * second / static_cast<double>(below.size() - 1);
-  // If neither arm varies, Welch's formula divides 0 by 0. In that case uses the largest possible
-  // number of degrees of freedom.
+  // If neither arm varies, Welch's formula divides 0 by 0. The largest possible number of degrees
+  // of freedom is used instead.
   result.degrees =
       shares > 0 ? sum * sum / shares : static_cast<double>(above.size() + below.size() - 2);
   return result;

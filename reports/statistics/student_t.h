@@ -1,5 +1,5 @@
-// Student's t, Fisher's F, and the correction for testing many rows at once. Used to compare a few
-// noisy runs, whose spread is itself only an estimate.
+// Student's t, Fisher's F, and Holm's correction for testing many rows at once. Used to compare a
+// few noisy runs.
 #pragma once
 
 #include <vector>
@@ -10,16 +10,15 @@ namespace rematch {
 // above 0 and may be fractional.
 double student_t_tail(double t, double degrees);
 
-// Returns the t that is exceeded with probability `tail`, which lies in (0, 0.5].
+// Returns the value that Student's t exceeds with probability `tail`, which is in (0, 0.5].
 double student_t_quantile(double tail, double degrees);
 
-// Returns the probability that the ratio of two sample variances of equal spread is at least
-// `ratio` (Fisher's F), given the degrees of freedom of numerator and denominator. `ratio` may be
-// infinite.
+// Returns the probability that Fisher's F is at least `ratio`, given the degrees of freedom of
+// numerator and denominator. `ratio` may be infinite.
 double variance_ratio_tail(double ratio, double degrees_above, double degrees_below);
 
-// A difference of two means, its standard error, and Welch's degrees of freedom. The arms may have
-// different spreads.
+// A difference of two means, its standard error, and Welch's degrees of freedom. The two samples
+// may have different variances.
 struct MeanDifference {
   double difference = 0;
   double error = 0;
@@ -32,8 +31,8 @@ MeanDifference welch_difference(const std::vector<double>& above, const std::vec
 // difference is at most `margin` in either direction.
 double probability_within(const MeanDifference& difference, double margin);
 
-// Applies Holm's correction. Compare every adjusted p-value with `limit`. The chance of even one
-// false claim among all rows is then at most `limit`, even if the rows depend on each other.
+// Returns p-values with Holm's correction. If every row with an adjusted p-value below some limit
+// is reported, the chance of even one false report is at most that limit.
 std::vector<double> holm_adjusted(const std::vector<double>& p_values);
 
 }  // namespace rematch

@@ -7,14 +7,14 @@ import tarfile
 import zlib
 from pathlib import Path
 
-MAX_BYTES = 15 << 20  # maximum size of an archive; large archives compress better than small ones
+MAX_BYTES = 15 << 20  # in bytes; large archives compress better than small ones
 MAX_ARCHIVES = 7
 NAMES = "results*.tar.gz"
 LEFT_OUT = "left_out.json"
 
 
 def contents(folder):
-    """Returns the paths to pack: verdicts first, then reports, then the stored points with which an interrupted run can
+    """Returns the paths to pack: verdicts first, then reports, then stored points, with which an interrupted run can
     continue."""
     def order(path):
         is_report = ".report." in path.name
@@ -25,7 +25,8 @@ def contents(folder):
 
 
 def shared_out(sizes, most=MAX_BYTES, archives=MAX_ARCHIVES):
-    """Distributes {name: bytes} over archives, in order. Returns (list of names for each archive, names left out)."""
+    """Distributes files over archives, in order. `sizes` maps names to bytes. Returns (list of names for each archive,
+    names left out)."""
     parts, left_out, room = [[]], [], most
     for name, size in sizes.items():
         if size > most or (size > room and len(parts) == archives):
@@ -40,7 +41,7 @@ def shared_out(sizes, most=MAX_BYTES, archives=MAX_ARCHIVES):
 
 
 def write(folder, target=None):
-    """Packs the results of `folder` again and writes the archives to `target` (default: `folder`). Returns the names of
+    """Packs the results of `folder` and writes the archives to `target` (default: `folder`). Returns the names of
     results that were left out."""
     target = Path(target or folder)
     target.mkdir(parents=True, exist_ok=True)
@@ -60,7 +61,7 @@ def write(folder, target=None):
 
 
 def read_all(folder):
-    """Returns {name: content}. Skips files that a running question renames after they were listed."""
+    """Returns {name: content}. Skips files that were renamed after they were listed."""
     files = {}
     for path in contents(folder):
         try:
@@ -81,7 +82,7 @@ def write_one(path, files):
 
 
 def unpack(source, target):
-    """Copies the results in `source`: the loose files and the contents of its archives."""
+    """Copies the results in `source` to `target`: loose files, and the contents of archives."""
     for name, content in read_all(source).items():
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         (target / name).write_bytes(content)

@@ -13,16 +13,15 @@ from benchmarks import builds
 from gpu.machine import DRY_PROGRAMS, RELEASE_FILE
 
 MAX_PACKED_BYTES = 64 << 20
-# Debian libraries that the programs need and that a container with LibTorch may lack.
+# Debian libraries that the programs need, and that a container with LibTorch may not have.
 LIBRARIES = ["libcrypto.so.3"]
 OPEN_FILE = "open.json"
 PACKAGE_LIBRARY = "harness/python/librematch_python.so"
 
 
 def pack(file, build, dry_results, open_list):
-    """Packs the Python package, the stripped programs that are linked with CUDA, the list of open questions, and these
-    questions' reports from the dry device. Returns exit code 0. If something is missing, writes nothing and returns
-    2."""
+    """Packs the Python package, the stripped CUDA programs, the list of open questions, and the reports of these
+    questions from the dry device. Returns exit code 0, or 2 if something is missing; nothing is written then."""
     programs = {name: build / path for name, path in DRY_PROGRAMS.items()}
     absent = [str(path) for path in programs.values() if not path.exists()]
     if absent:
@@ -53,7 +52,7 @@ def pack(file, build, dry_results, open_list):
 
 
 def build(folder):
-    """Builds everything that is packed. Returns None, or why a build failed."""
+    """Builds everything that is packed. Returns None, or the reason why a build failed."""
     targets = list(DRY_PROGRAMS.values())
     if (folder / PACKAGE_LIBRARY).exists():
         targets.append(PACKAGE_LIBRARY)
@@ -104,8 +103,8 @@ def has_passed(verdict):
 
 
 def unpacked(programs):
-    """Returns the folder of the packed programs. `programs` may be that folder or an archive. An archive is unpacked
-    once, into a folder beside it."""
+    """Returns the folder of the packed programs. `programs` is that folder or an archive. An archive is unpacked once,
+    into a folder beside it."""
     path = Path(programs).resolve()
     if path.is_dir():
         return path

@@ -21,12 +21,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from gpu.package_llama import Workload, is_any_missing  # noqa: E402
 
-LAYERS = 8  # only half of the model's 16 layers, to save compile time
+LAYERS = 8  # half of the model's 16 layers, to save compile time
 WARM_UP_STEPS = 2
 STEPS = 6
-# Budgets of torch._functorch.config.activation_memory_budget. 1 is PyTorch's default.
+# Values of torch._functorch.config.activation_memory_budget; 1 is PyTorch's default.
 TORCH_BUDGETS = (0.6, 0.3, 0.1, 0.0)
-# Our budgets, on a scale from 0 to 1: 0 is the lowest predicted peak, and 1 is the peak of the fastest plan.
+# Budgets for rematch, on a scale from 0 to 1: 0 is the lowest predicted peak, and 1 is the peak of the fastest plan.
 SHARES = (0.7, 0.4, 0.02)
 MOST_DIFFERENCE = 1e-2  # largest allowed relative difference of bfloat16 gradients
 MOST_PEAK_ERROR = 0.01
@@ -125,20 +125,20 @@ class Bench:
 
 
 def difference(gradients, expected):
-    """Returns the largest relative difference of a gradient's norm."""
+    """Returns the largest relative difference between a gradient's norm and its expected norm."""
     return max(abs(gradients[name] - norm) / max(norm, 1e-12) for name, norm in expected.items())
 
 
 def bytes_after(words, text):
-    """Returns the size in bytes that follows `words` in a message of the package, or None if `text` does not contain
-    them."""
+    """Returns the number of bytes that follows `words` in the package's message `text`, or None if `text` does not
+    contain `words`."""
     from rematch.planning import bytes_of
     found = re.search(words + r" ([\d.]+ [KMG]?i?B)", text)
     return bytes_of(found[1]) if found else None
 
 
 def lowest_and_plain(bench):
-    """Returns the lowest predicted peak of any plan, and the predicted peak of the fastest one."""
+    """Returns the lowest predicted peak of all plans, and the predicted peak of the fastest plan."""
     import rematch
     said = io.StringIO()
     try:

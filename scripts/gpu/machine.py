@@ -19,10 +19,11 @@ RESULTS = ROOT / "reports/results/gpu"
 CUDA_BUILD = ROOT / "build/cuda"
 DEV_BUILD = ROOT / "build/dev"
 SECONDS_TO_WRITE = 10
-# This file is packed with the programs. It contains the LibTorch release, such as 2.11, that they were built for.
+# A file that is packed with the programs. It names the LibTorch release, such as 2.11, for which the programs were
+# built.
 RELEASE_FILE = "torch_release.txt"
 
-# Paths of the programs: the programs of preset cuda, and the programs of preset dev for the dry device.
+# Paths of the programs in the build folders of preset cuda and, for the dry device, of preset dev.
 PROGRAMS = {
     "rematch": "harness/cli/rematch-libtorch",
     "engine_cuda_test": "tests/harness/engine/engine_cuda_test",
@@ -35,8 +36,8 @@ DRY_PROGRAMS = {**PROGRAMS, "rematch": "harness/cli/dry/rematch"}
 
 
 def libtorch_root(release):
-    """Returns the folder of LibTorch: LIBTORCH_ROOT if it is set, else the folder that scripts/setup unpacked, else the
-    folder of torch in a Python."""
+    """Returns LibTorch's folder: LIBTORCH_ROOT if set, else the folder that scripts/setup unpacked, else the folder of
+    a Python's torch."""
     if os.environ.get("LIBTORCH_ROOT"):
         return Path(os.environ["LIBTORCH_ROOT"])
     unpacked = builds.libtorch_folder(".libtorch-cuda", release)
@@ -79,14 +80,13 @@ class Machine:
         return carried.read_text(encoding="utf-8").strip() if carried and carried.exists() else builds.chosen()
 
     def expected(self, question):
-        """Returns the question's report from the dry device, for comparison. Returns None if no such report was
-        packed."""
+        """Returns the question's report from the dry device, for comparison, or None if no such report was packed."""
         path = report_file((self.programs or Path("/nowhere")) / "dry", question.name)
         return None if self.dry or not path.exists() else json.loads(path.read_text())
 
     def has_driver(self):
-        """Looks for NVIDIA's driver in several places, because some containers have neither its folder in /proc nor
-        nvidia-smi."""
+        """Returns whether the machine has NVIDIA's driver. Looks in several places, because some containers have
+        neither /proc/driver/nvidia nor nvidia-smi."""
         if self.dry or Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi"):
             return True
         try:
@@ -96,7 +96,7 @@ class Machine:
         return True
 
     def torch_obstacle(self):
-        """Returns why this Python cannot be used, or None."""
+        """Returns the reason why this Python cannot be used, or None."""
         asked = "import numpy, torch; print(torch.__version__, torch.cuda.is_available())"
         try:
             done = subprocess.run([self.python, "-c", asked], capture_output=True, text=True)
@@ -110,7 +110,7 @@ class Machine:
         return None if sees_device == "True" else f"torch {version} of {self.python} sees no device"
 
     def obstacle(self, question):
-        """Returns why this machine cannot answer the question, or None."""
+        """Returns the reason why this machine cannot answer the question, or None."""
         if self.dry and not question.dry:
             return "the dry device cannot answer this question"
         for program in question.programs:
@@ -125,7 +125,7 @@ class Machine:
         return self.ask_torch() if question.torch else None
 
     def ask_torch(self):
-        """Checks Python's torch only once, because importing torch takes seconds of a GPU's time."""
+        """Checks Python's torch only once, because importing torch takes seconds."""
         if not self.torch_asked:
             self.torch_reason = self.torch_obstacle()
             self.torch_asked = True
@@ -133,7 +133,7 @@ class Machine:
 
     def environment(self, question=None):
         """Returns the environment variables for our own programs. For Python, use python_environment instead, because
-        Python's torch finds its own libraries."""
+        torch loads its own libraries."""
         root = self.libtorch()
         merged = dict(os.environ)
         libraries = [f"{root}/torch/lib", *(f"{root}/nvidia/{name}/lib" for name in (
@@ -152,7 +152,7 @@ class Machine:
         return merged
 
     def card(self):
-        """Returns (name, UUID). Both are None if the device cannot be queried."""
+        """Returns (name, UUID) of the device. Both are None if the device cannot be queried."""
         if self.card_found is None:
             self.card_found = self.ask_card()
         return self.card_found
@@ -168,8 +168,8 @@ class Machine:
 
     def filled(self, command, question, out, seconds=None):
         """Returns the words of a command with placeholders replaced. {report} is the path of this question's report,
-        and {report:NAME} the path of another question's. {seconds} and {timeout} are time limits, so that a program can
-        stop early and write its results before it is killed."""
+        and {report:NAME} is the path of question NAME's report. {seconds} and {timeout} are time limits; a program must
+        write its results before they expire."""
         seconds = max(1, int(seconds or question.limit()) - SECONDS_TO_WRITE)
         values = {"report": str(report_file(out, question.name)), "out": str(out), "python": self.python,
                   "timeout": f"{seconds}s", "seconds": str(seconds),
@@ -180,22 +180,21 @@ class Machine:
         return [fill(word, values) for word in words]
 
     def needed_report(self, name, out):
-        """Returns the path of the report of the question `name`. If this run has not written this report, returns the
-        path of the committed report from the same kind of card."""
+        """Returns the path of question `name`'s report. If this run did not write it, returns the path of the committed
+        report from the same kind of card."""
         own = report_file(out, name)
         if own.exists() or self.dry:
             return own
         return first_existing(report_file(self.committed_results(), name), own)
 
     def committed_results(self):
-        """Returns the folder with committed results of this machine's kind of card."""
+        """Returns the folder with committed results of this kind of card."""
         return results_of(self.card()[0])
 
 
 def shortened(command):
-    """Changes a command that measures times so that it can run on the dry device. Measures only one step, because times
-    mean nothing there. Names an attention kernel, because LibTorch would choose the kernel of cuDNN, which the dry
-    device lacks."""
+    """Adapts a command that measures times to the dry device. Measures only one step, because times mean nothing there.
+    Names an attention kernel, because LibTorch would choose cuDNN's kernel, which the dry device does not have."""
     words = list(command)
     for flag in ("--timed-steps", "--rounds"):
         if flag in words:
@@ -206,7 +205,7 @@ def shortened(command):
 
 
 def results_of(card, results=RESULTS):
-    """Returns the folder where results of a card are committed. Each kind of card has its own folder."""
+    """Returns the folder for committed results of the card. Each kind of card has its own folder."""
     return results / (questions.kind_of_card(card) or "other")
 
 

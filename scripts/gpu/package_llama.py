@@ -24,11 +24,11 @@ SMALL = {"hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 4, "
          "num_key_value_heads": 2, "vocab_size": 512}
 BATCH = (4, 2048)
 SMALL_BATCH = (2, 64)
-# rematch's name for the optimizer; torch.optim.AdamW keeps its moments in the dtype of the parameters
+# AdamW with moments in the dtype of the parameters, like torch.optim.AdamW
 OPTIMIZER = "adamw(state=bfloat16)"
 MOST_PEAK_ERROR = 0.01
 TURNS = 4
-STEPS = 5  # number of steps that run before the arms alternate
+STEPS = 5  # number of timed steps in each turn
 WARM_UP_STEPS = 2
 
 
@@ -40,7 +40,7 @@ def parse():
 
 
 def is_any_missing(script):
-    """Returns whether this Python lacks a module that the scripts need, and prints the module's name."""
+    """Returns whether this Python lacks a required module. If so, prints the module's name."""
     for module in ("torch", "transformers", "rematch"):
         if importlib.util.find_spec(module) is None:
             print(f"{script}: this Python has no {module}", file=sys.stderr)
@@ -108,8 +108,8 @@ class Trainer:
 
 
 def budget_of(workload):
-    """Returns a budget between the peak without a plan and the peak of policy full, so that the plan keeps some layers
-    and recomputes others."""
+    """Returns a budget between the peak of policy full and the peak without a plan, so that the plan recomputes some
+    layers and keeps others."""
     import rematch
     traced = rematch.trace(workload.model, workload.step)
     peaks = [rematch.predict(traced, rematch.resolve(traced, policy), optimizer=OPTIMIZER)["peak_bytes"]
@@ -118,7 +118,7 @@ def budget_of(workload):
 
 
 def unrepeatable_gradients(workload):
-    """Returns the parameters whose gradients differ between two identical steps without the plan."""
+    """Returns the parameters whose gradients differ between two identical steps without a plan."""
     runs = []
     for _ in range(2):
         workload.model.zero_grad(set_to_none=True)
@@ -131,8 +131,8 @@ def unrepeatable_gradients(workload):
 def measure(workload):
     import rematch
     import torch
-    # Disables the attention kernels of cuDNN and the memory-efficient kernels, because their gradients are not
-    # deterministic and this program compares bits.
+    # Disables cuDNN's and the memory-efficient attention kernels. Their gradients are not deterministic, but this
+    # program compares bits.
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.backends.cuda.enable_cudnn_sdp(False)
     torch.backends.cuda.enable_mem_efficient_sdp(False)

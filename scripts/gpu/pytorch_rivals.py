@@ -36,13 +36,13 @@ from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts  # noqa: E402
 
 aten = torch.ops.aten
-# Warm-up in addition to the first step. Later turns need less warm-up, because the rival's kernels are already loaded
-# and the device is busy.
+# Warm-up in addition to the first step. Later turns need less warm-up, because the kernels are already loaded and the
+# device is already busy.
 FIRST_WARM_UP = {"min_steps": 2, "min_seconds": 1.0}
 LATER_WARM_UP = {"min_steps": 1, "min_seconds": 0.3}
 REASON_CHARS = 2000
 DYNAMO_ADVICE = "\n\nSet TORCHDYNAMO_VERBOSE=1"  # the beginning of the advice that dynamo appends to every error
-# From linux/prctl.h. Makes the kernel kill the child if its parent ends, so that it does not keep the device busy.
+# From linux/prctl.h. Makes the kernel kill this child process when its parent ends, so that the device becomes free.
 PR_SET_PDEATHSIG = 1
 BACKENDS = {"math": SDPBackend.MATH, "flash": SDPBackend.FLASH_ATTENTION,
             "efficient": SDPBackend.EFFICIENT_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION}
@@ -50,15 +50,14 @@ ATTENTION = [aten._scaled_dot_product_flash_attention.default, aten._scaled_dot_
              aten._scaled_dot_product_efficient_attention.default,
              aten._scaled_dot_product_flash_attention_for_cpu.default]
 SAVED = {"attn_only": ATTENTION, "save_mm": MATMUL}
-# Maps a family of presets to the PyTorch version of its model: module, class, and function that makes batches.
+# Maps a model family to its PyTorch version: module, class, and function that makes batches.
 FAMILIES = {"wan": (wan, "Wan", data.shape_batch), "llama": (llama, "Llama", data.text_batch)}
 
 
-# Sequence length of the trial call. Any length shows whether a kernel supports the model's heads.
+# Sequence length of the call that tests whether a kernel supports the model's heads. Any length works.
 PROBE_TOKENS = 256
 
-# Functions that call an attention op directly. Used if scaled_dot_product_attention cannot use that op for the model's
-# heads.
+# Functions that call an attention op directly, for heads with which scaled_dot_product_attention cannot select that op.
 DIRECT = {"flash": lambda q, k, v, causal: aten._scaled_dot_product_flash_attention(q, k, v, 0.0, causal)[0],
           "cudnn": lambda q, k, v, causal: aten._scaled_dot_product_cudnn_attention(
               q, k, v, None, True, 0.0, causal)[0]}
@@ -74,8 +73,8 @@ def attention(q, k, v, causal):
 
 
 def choose_attention_call(settings):
-    """Chooses how attention() calls the kernel, and returns a description. If heads share keys, attention() may have to
-    call the op directly."""
+    """Chooses how attention() calls the kernel, and returns a description. If several query heads share keys,
+    attention() may have to call the op directly."""
     global direct_attention
     dimensions, backend = settings["dimensions"], settings["attention_backend"]
     if backend not in DIRECT or settings["device"] != "cuda":
@@ -94,8 +93,8 @@ def choose_attention_call(settings):
 
 
 class Parameters(hash_init.Parameters):
-    """On a CPU, parameters get the same initial values as in rematch. On a GPU they are random, because hashing
-    billions of values on the host takes minutes."""
+    """Initialises the parameters. On a CPU they equal rematch's. On a GPU they are random, because hashing billions of
+    values on the host takes minutes."""
 
     def __init__(self, dtype):
         super().__init__(dtype)
@@ -124,8 +123,8 @@ class Parameters(hash_init.Parameters):
 
 
 class AdamW:
-    """Runs the same ops as harness/training/optimizer.cpp: it has moments in float32, and a float32 master copy of
-    every parameter in a narrower dtype. The learning rate and the betas do not affect the step time, so they are
+    """AdamW with the ops of harness/training/optimizer.cpp: moments in float32, and a float32 master copy of every
+    parameter in a narrower dtype. The learning rate and the betas do not affect the step time, so they are
     constants."""
 
     def __init__(self, parameters):
@@ -157,7 +156,7 @@ class AdamW:
 
 
 class Blocks:
-    """Runs every block through the function `call`. The models of tests/parity take this object as their argument
+    """Runs every block through the function `call`. The models of tests/parity expect such an object as their argument
     `regions`."""
 
     def __init__(self, model, call):
@@ -171,7 +170,7 @@ class Blocks:
         return [Stretch([layer], False) for layer in range(num_layers)]
 
     def blocks(self, stretch, function, moved, *context):
-        """Takes the input out of list `moved`, which holds the only reference to it, so that the block can free the
+        """Removes the input from list `moved`, which holds the only reference to it. The block can then free the
         input."""
         return self.call(self.model.blocks[stretch.layers[0]], moved.pop(), (*context, self.model.table))
 
@@ -227,8 +226,8 @@ def eager_call(policy):
 
 
 def compiled_forms(policy):
-    """Returns the ways to compile a block, the best first. Selective checkpointing must be inside the compiled
-    function, because its dispatch mode cannot see the ops of compiled code."""
+    """Returns the ways to compile a block, the preferred one first. Selective checkpointing must be inside the compiled
+    function, because its dispatch mode cannot see ops of compiled code."""
     if policy == "none":
         return {"compile(block), one graph": lambda: compiled(plain_block, True),
                 "compile(block)": lambda: compiled(plain_block, False)}
@@ -240,7 +239,7 @@ def compiled_forms(policy):
 
 
 class GraphNotes:
-    """Records which attention ops and how many matmuls each graph of inductor contains."""
+    """Records for each Inductor graph its attention ops and its number of matmuls."""
 
     def __init__(self):
         self.graphs = []
@@ -249,7 +248,7 @@ class GraphNotes:
     def note(self, graph):
         names = []
         for node in graph.nodes:
-            # a higher-order op that keeps the generator's state takes the actual op as an argument
+            # a higher-order op that saves the generator's state gets the actual op as an argument
             if node.op == "call_function":
                 ops = [argument for argument in node.args if isinstance(argument, torch._ops.OpOverload)]
                 names += map(str, [node.target, *ops])
@@ -267,8 +266,8 @@ class Device:
             torch.cuda.synchronize()
 
     def is_lost(self):
-        """Returns whether this process can no longer use the device, because CUDA rejects all further work after some
-        errors."""
+        """Returns whether this process can no longer use the device. After some errors, CUDA rejects all further
+        work."""
         try:
             self.wait()
             torch.zeros(1, device="cuda" if self.is_cuda else "cpu").add_(1).item()
@@ -299,7 +298,7 @@ class Device:
 
 
 def version_of(read):
-    """Returns None if the version cannot be read, so that the measurement continues."""
+    """Returns None if the version cannot be read, because the measurement must not fail then."""
     try:
         return read()
     except Exception as error:  # noqa: BLE001
@@ -317,7 +316,7 @@ def reason_of(error):
 
 
 def number(value):
-    """Converts NaN and infinity to text, because JSON has no numbers for them."""
+    """Converts NaN and infinity to text, which JSON numbers cannot represent."""
     return value if math.isfinite(value) else str(value)
 
 
@@ -333,7 +332,7 @@ class Rivals:
         settings = self.state["settings"]
         self.device = Device(settings["device"])
         self.state["attention_call"] = choose_attention_call(settings)
-        # Sets the default device only here, because a default device slows down every op of a step.
+        # A default device slows down every op of a step, so it is set only here.
         with torch.device(settings["device"]):
             self.workload = Workload(settings)
         self.calls = {}
@@ -395,7 +394,7 @@ class Rivals:
             gc.collect()
             self.device.begin_peak()
         except RuntimeError:
-            pass  # the caller then checks with is_lost() whether the device can still be used
+            pass  # the caller checks with is_lost() whether the device can still be used
 
     def measured(self, rival):
         is_first = key_of(rival) not in self.calls
@@ -426,7 +425,7 @@ class Rivals:
         return steps, time.perf_counter() - start
 
     def prepare(self, rival):
-        """Runs the first step, which also compiles, and returns its loss."""
+        """Runs and compiles the first step. Returns its loss."""
         if rival["variant"] == "eager":
             return self.first_step(rival, eager_call(rival["policy"]))
         earlier = {}
@@ -470,7 +469,7 @@ def say(text):
 
 
 def leave(code):
-    """Exits without destructors, because they may wait for a lost device or a compiler."""
+    """Exits without running destructors, because they may wait for a lost device or a compiler."""
     sys.stderr.flush()
     os._exit(code)
 

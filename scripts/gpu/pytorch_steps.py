@@ -28,7 +28,7 @@ POLICIES = ("none", "full", "attn_only", "save_mm")
 VARIANTS = ("eager", "compile")
 # After some errors, CUDA accepts no more work from a process. The child exits with this code to request a new process.
 RESTART = 75
-# A rival whose turn takes longer is considered hung. Compiling took at most 41 s on two busy cores.
+# A turn that takes longer is considered hung. Compiling took at most 41 s on two busy cores.
 TURN_SECONDS = 180
 MAX_CHILDREN = 6
 POLL_SECONDS = 0.2
@@ -55,7 +55,7 @@ def policies_of(report):
 
 
 def ours(report):
-    """Returns the figures to compare for each point: step time, how the time was measured, and peaks."""
+    """Returns the figures to compare for each point: step time, how the step time was measured, and peaks."""
     of_time = ("step_median_ns", "samples_ns", "attention_backend", "repeatable_bits", "peak_allocated_bytes",
                "peak_reserved_bytes")
     of_memory = ("peak_allocated_bytes", "peak_reserved_bytes", "peak_requested_bytes")
@@ -80,8 +80,7 @@ def fresh_state(report, variants, num_rounds, num_steps):
 
 
 def write_atomically(path, state):
-    """Replaces the file atomically. If the process is killed, the file has either its old content or all of its new
-    content."""
+    """Replaces the file atomically. Even if the process is killed, the file is never half written."""
     path = pathlib.Path(path)
     with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=path.name, delete=False) as file:
         file.write(json.dumps(state, indent=1) + "\n")
@@ -98,7 +97,8 @@ def rival_named(state, name):
 
 
 def blame_running(state, reason):
-    """If the child ended during a rival's turn, marks that rival as failed. Otherwise marks the whole run as failed."""
+    """Marks the rival whose turn was running when the child ended as failed. If no turn was running, marks the whole
+    run as failed."""
     running, state["running"] = state["running"], None
     if running is None:
         state["failure"] = reason
@@ -126,10 +126,9 @@ def end_of(child):
 
 
 def run_child(command, output, deadline, turn_seconds):
-    """Runs one child. Returns its exit code, or why it was killed."""
+    """Runs one child. Returns its exit code, or the reason why it was killed."""
     with tempfile.TemporaryFile("w+") as errors:
-        # Discards stdout. Otherwise a compiler that outlives the child would keep open the pipe that this program's
-        # caller reads.
+        # Discards stdout. A compiler can outlive the child and would keep the caller's pipe open.
         child = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=errors)
         try:
             killed = watch(child, output, deadline, turn_seconds)
@@ -219,7 +218,7 @@ def main():
         write_atomically(arguments.output, state)
     except (OSError, ValueError, KeyError, IndexError) as error:
         parser.error(f"{arguments.beside} is not a report of rematch run: {error!r}")
-    # Exiting this process also kills the child.
+    # Exiting this process also kills the child process.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     command = [sys.executable, str(CHILD), str(arguments.output.resolve()), repr(deadline)]
     supervise(command, arguments.output, deadline)

@@ -21,12 +21,11 @@ def kind_of_card(name):
 
 
 def is_of_kind(card, kind):
-    """Returns whether the card is of the kind that a question requires. None means that the question accepts any
-    card."""
+    """Returns whether the card is of the required kind. Any card is accepted if `kind` is None."""
     return kind is None or kind_of_card(card) == kind
 
 
-# Makes git ignore changes of Markdown files, because they do not affect an answer.
+# A git pathspec that excludes Markdown files, because they do not affect an answer.
 NOT_DOCUMENTS = ":(exclude)*.md"
 
 
@@ -36,26 +35,27 @@ class Question:
     what: str
     value: int  # importance; questions with a higher value run first
     seconds: int  # estimate
-    lane: str  # "times": measures times, so it runs alone; "values": may run in parallel with others
+    lane: str  # "times": measures times, so it runs alone; "values": may run in parallel with other questions
     commands: list  # lists of words; see machine.filled for the placeholders
-    depends: list = field(default_factory=list)  # repository paths whose change reopens the question
+    depends: list = field(default_factory=list)  # if one of these repository paths changes, the question is open again
     kind: str = None  # required kind of card; None accepts any card
-    run: str = ""  # name of the GPU run for which the question is planned
-    always: bool = False  # if true, every run includes the question, even if it is answered
+    run: str = ""  # the planned GPU run that includes this question
+    always: bool = False  # if true, every run includes the question, even if it is already answered
     judge: str = None  # name of a judge in verdicts.JUDGES; if None, the exit codes decide
     ok_codes: tuple = (0,)
-    quote: str = None  # pattern; in each matching line of the output, the text after the match is a finding
+    quote: str = None  # pattern; the rest of each output line that matches is a finding
     refuse: str = None  # pattern; the question fails if a line of the output matches
     needs: list = field(default_factory=list)  # other questions whose reports this question reads
     programs: list = field(default_factory=list)  # programs that must be on the PATH
-    torch: bool = False  # true if the question needs a Python whose torch can use the device and matches the programs
+    # true if the question needs a Python whose torch can use the device and has the programs' release
+    torch: bool = False
     gpu: bool = True
-    dry: bool = True  # whether the question gives results on the dry device
+    dry: bool = True  # whether the question can run on the dry device
     answered: dict = None
 
     def limit(self):
-        """Returns the seconds after which the question's command is killed. Includes a margin, because estimates come
-        from few runs."""
+        """Returns the time limit of the question's commands in seconds. Includes a margin, because estimates come from
+        few runs."""
         return 2 * self.seconds + 30
 
 
@@ -64,7 +64,7 @@ class QueueError(Exception):
 
 
 def expand(text, words):
-    """Replaces each {NAME} by its value in the queue's `words`, which may contain placeholders too."""
+    """Replaces each {NAME} by its value in the queue's `words`. The value may contain placeholders, too."""
     for _ in range(4):
         text = re.sub(r"\{(\w+)\}", lambda found: words.get(found[1], found[0]), text)
     return text
@@ -102,7 +102,7 @@ def check(questions, path):
 
 
 class Repository:
-    """Looks up facts in git. The machine with a GPU has no git history, so these facts are packed for it."""
+    """Looks up facts in git. These facts are packed for the machine with a GPU, which has no git history."""
 
     def __init__(self, root):
         self.root = root
@@ -138,8 +138,8 @@ class Repository:
 
 
 def why_open(question, repository):
-    """Returns why the question is open, as a sentence, or None if its answer is valid. If the question requires no kind
-    of card, an answer from any card is valid."""
+    """Returns a sentence that says why the question is open, or None if it has a valid answer. Unless the question
+    requires a kind of card, an answer from any card is valid."""
     if not question.answered:
         return "never answered"
     if not is_of_kind(question.answered["card"], question.kind):
@@ -165,7 +165,7 @@ def fits_kind(question, kind):
 
 
 def makespan(seconds, workers):
-    """Returns when the last task ends if the workers start the longest tasks first."""
+    """Returns the total time of tasks on parallel workers that always start the longest remaining task."""
     ends = [0] * workers
     for one in sorted(seconds, reverse=True):
         ends[ends.index(min(ends))] += one
@@ -173,14 +173,15 @@ def makespan(seconds, workers):
 
 
 def cost(questions, workers):
-    """Returns the total time. Questions that measure times run alone; other questions run in parallel."""
+    """Returns the total estimated time. Questions that measure times run alone; other questions run in parallel."""
     by_lane = {lane: [question.seconds for question in questions if question.lane == lane] for lane in LANES}
     return sum(by_lane["times"]) + makespan(by_lane["values"], workers)
 
 
 def choose(questions, seconds, workers, reports=()):
-    """Returns the most valuable questions that fit into the time, the most valuable first. If a question needs another
-    question's report, the other question must be chosen before it, or the report must be in `reports`."""
+    """Returns the most valuable questions that fit into the time, the most valuable first. A question that needs
+    another question's report is chosen only if the other question was chosen before, or if its report is in
+    `reports`."""
     chosen, known = [], set(reports)
     for question in sorted(questions, key=lambda question: -question.value):
         if set(question.needs) - known or cost([*chosen, question], workers) > seconds:

@@ -11,8 +11,9 @@ from gpu.machine import results_of
 
 
 def record(source, queue_file, target, commit=None):
-    """Records all valid results. Returns a line about each result. `commit` is the commit of the built code; it must be
-    given for results that do not name a commit, or whose programs were built with uncommitted changes."""
+    """Records all valid results. Returns a line about each result. `commit` is the commit that the programs were built
+    from. It must be given if a result does not name a commit, or if the programs were built with uncommitted
+    changes."""
     with tempfile.TemporaryDirectory() as folder:
         unpacked = Path(folder)
         archive.unpack(source, unpacked)
@@ -44,7 +45,8 @@ FOLDERS = re.compile(r"(?<![\w./:-])/(?:[\w.+-]+/)+(?=[\w.+-])")
 
 
 def without_folders(text):
-    """Shortens absolute paths to their last component, because a result must not depend on folders of one machine."""
+    """Shortens absolute paths to their last component, because the folders of one machine must not appear in a
+    result."""
     return FOLDERS.sub("", text)
 
 

@@ -7,18 +7,18 @@ steps. See pytorch_steps.py."""
 import math
 import statistics
 
-# Largest allowed ratio of our step time to the rival's.
+# largest allowed ratio of our step time to the rival's step time
 MAX_RATIO = 1.0
-# Largest allowed relative difference of losses. Losses may differ only by rounding: bfloat16 keeps 8 bits, and the
-# error of a mean over tokens is even smaller.
+# Largest allowed relative difference of losses. Losses may differ only by rounding: bfloat16 has a precision of 8 bits,
+# and averaging over tokens reduces the error further.
 MAX_LOSS_DIFFERENCE = 0.02
 MEBIBYTE = 1 << 20
 NAMES = {"eager": "PyTorch eager", "compile": "torch.compile"}
 
 
 def turns_of(report):
-    """Returns one dict for each turn of a rival. Older files without the key `format` contain only PyTorch eager: one
-    dict per round, from policy to figures."""
+    """Returns one dict for each turn. Older files without the key `format` contain only PyTorch eager: one dict per
+    round that maps each policy to its figures."""
     if report.get("format", 1) >= 2:
         return report["turns"]
     return [{"round": index, "variant": "eager", "policy": policy, **measured}
@@ -50,7 +50,7 @@ def measured_of(report, variant, policy):
 
 
 def our_peak(point, key):
-    """Returns the peak of the timed steps. Older reports have only the peak of the untimed steps, which use another
+    """Returns the peak of the timed steps. Older reports have only the peak of the untimed steps, which used another
     attention kernel."""
     for part in ("time", "memory"):
         found = (point.get(part) or {}).get(key)
@@ -69,7 +69,7 @@ def mebibytes(count):
 
 
 def describe_rival(rival):
-    """Returns why the rival failed, or how long compiling took. Returns None if an eager rival succeeded."""
+    """Returns the reason why the rival failed, or how long compiling took. Returns None if an eager rival succeeded."""
     name, compiled = f"{NAMES[rival['variant']]}, {rival['policy']}", rival.get("compile") or {}
     if rival["status"] != "ok":
         return f"{name}: {rival['status'].replace('_', ' ')}: {rival['reason']}"
@@ -99,8 +99,8 @@ def compare(report, point):
 
 
 def wrong_losses(report):
-    """Returns the rivals whose first loss differs from the first loss of the others. All rivals start from the same
-    parameters, so their first losses must agree."""
+    """Returns the rivals whose first loss differs from that of the other rivals. All rivals start from the same
+    parameters, so the first losses must agree."""
     known = [(rival, float(rival["first_loss"])) for rival in rivals_of(report) if rival.get("first_loss") is not None]
     if not known:
         return []
@@ -111,8 +111,8 @@ def wrong_losses(report):
 
 
 def diverged(report):
-    """Returns rivals whose loss diverged, which random data may cause. Such steps run the same ops, but arithmetic on
-    NaN takes less power and may be faster."""
+    """Returns the rivals whose loss diverged, which can happen with random data. Their steps run the same ops, but
+    arithmetic on NaN takes less power and may be faster."""
     return [f"{NAMES[turn['variant']]}, {turn['policy']}: the last loss of round {turn['round']} is {turn['last_loss']}"
             for turn in turns_of(report)
             if turn.get("last_loss") is not None and not math.isfinite(float(turn["last_loss"]))]
@@ -127,7 +127,7 @@ def wrong_card(report):
 
 
 def untimed_variants(report):
-    """Returns a line with reasons for each variant that could not be timed under any policy."""
+    """Returns one line for each variant that could not be timed under any policy, with the reasons."""
     problems = []
     for variant in dict.fromkeys(rival["variant"] for rival in rivals_of(report)):
         rivals = [rival for rival in rivals_of(report) if rival["variant"] == variant]
@@ -138,9 +138,9 @@ def untimed_variants(report):
 
 
 def judge_pytorch(report):
-    """Returns (findings, problems). A slower step and a failed rival are only findings. It is a problem if PyTorch and
-    rematch used different attention kernels, different cards or different settings of determinism, because times cannot
-    be compared then. A different loss is a problem too, because it shows that the models differ."""
+    """Returns (findings, problems). A slower step or a failed rival is only a finding. Different attention kernels,
+    cards or determinism settings are problems, because times cannot be compared then. A different loss is a problem,
+    because it shows that the models differ."""
     num_rounds = len({turn["round"] for turn in turns_of(report)})
     findings = [f"PyTorch {report['torch']}, {report['attention_backend']} attention, {num_rounds} rounds"]
     findings += filter(None, map(describe_rival, rivals_of(report)))

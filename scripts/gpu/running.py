@@ -26,7 +26,7 @@ MAX_WORKERS = 5
 TAIL_LETTERS = 4000
 LAST_LINES = 12
 STACK_TRACE = re.compile(r"\n *Exception raised from .*?(?=\n\n|\Z)", re.DOTALL)
-GATE_FAILED = 3  # exit code of a run whose bits differ from the reference
+GATE_FAILED = 3  # exit code of a run whose results differ from the reference in their bits
 
 
 def say(text):
@@ -40,8 +40,8 @@ def dry_workers(cores):
 
 
 def value_workers(cores):
-    """Returns how many questions that measure no times run at once: up to five if there are many cores. Each of them
-    loads LibTorch and initialises a model."""
+    """Returns how many questions that measure no times run at once: at most five. Each of them loads LibTorch and
+    initialises a model."""
     return max(1, min(MAX_WORKERS, cores // 3))
 
 
@@ -95,7 +95,7 @@ class Run:
                 self.statuses[question.name] = "passed"
 
     def result_before(self, question):
-        """Returns the result of an earlier call for the same source code, or an empty result."""
+        """Returns the stored result of an earlier run with the same source code, or an empty result."""
         try:
             before = json.loads((self.out / f"{question.name}.json").read_text())
         except (OSError, ValueError):
@@ -110,9 +110,9 @@ class Run:
                 self.finish(question, {**self.blank(question), "status": "skipped", "problems": [reason]})
 
     def next_batch(self):
-        """Returns the questions to run next. If the most valuable of the chosen questions measures times, returns only
-        this question. Otherwise returns all chosen questions that measure no times. On the dry device, which has no
-        times, returns all chosen questions."""
+        """Returns the chosen questions to run next. If the most valuable one measures times, returns only that
+        question. Otherwise returns all questions that measure no times. On the dry device, returns all chosen
+        questions."""
         chosen = self.chosen()
         if not chosen:
             return []
@@ -127,18 +127,17 @@ class Run:
         return questions.choose(self.open(), self.budget(), self.workers, self.reports())
 
     def budget(self):
-        """Returns the limit for the total estimated time of the chosen questions, in seconds. The dry device has no
-        limit, because estimates are for a GPU."""
+        """Returns the limit for the total estimated time of the chosen questions, in seconds. There is no limit on the
+        dry device, because estimates are for a GPU."""
         return float("inf") if self.machine.dry else self.left()
 
     def limit(self, question):
-        """Returns the time limit of a question in seconds. On the dry device the limit is all remaining time, because
+        """Returns the time limit of a question in seconds. On the dry device this is all remaining time, because
         estimates are for a GPU."""
         return max(1, self.left() if self.machine.dry else min(question.limit(), self.left()))
 
     def reports(self):
-        """Returns the names of questions that have a report. This run has written the report, or it is in the
-        repository."""
+        """Returns the names of questions that have a report, from this run or from the repository."""
         names = {path.name[:-len(".report.json")] for path in self.out.glob("*.report.json")}
         if not self.machine.dry:
             names |= {path.name[:-len(".report.json")] for path in self.machine.committed_results().glob("*.report.json")}
@@ -181,8 +180,8 @@ class Run:
                 "seconds": None, "commands": [], "findings": [], "problems": []}
 
     def reached(self):
-        """Returns the findings of questions that every run includes, so that results of different cards can be
-        compared."""
+        """Returns the findings of the questions that every run includes. They show how results of different cards
+        compare."""
         return {name: findings for name, findings in self.anchors.items() if findings}
 
     def run_commands(self, question, deadline, workers):
@@ -216,8 +215,8 @@ class Run:
         return merged
 
     def run_in_time(self, words, environment, seconds):
-        """Returns the output and the exit code, or None instead of the code if the command took too long. Also ends all
-        processes that the command started."""
+        """Returns (output, exit code), with None as exit code if the command took too long. Also ends all processes
+        that the command started."""
         process = subprocess.Popen(words, cwd=ROOT, env=environment, text=True, errors="replace",
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
         self.processes.add(process)
@@ -233,7 +232,7 @@ class Run:
             self.processes.discard(process)
 
     def stop(self):
-        """Kills running programs after Ctrl-C. Otherwise the threads that wait for them would not end."""
+        """Kills running programs after Ctrl-C, so that the threads that wait for them end."""
         self.stopped = True
         for process in list(self.processes):
             kill_group(process)
@@ -252,7 +251,7 @@ class Run:
             say(f"    {line}")
 
     def exit_code(self):
-        """On the dry device, skipped questions are ignored, because they cannot give results there."""
+        """On the dry device, skipped questions are ignored, because some questions cannot run there."""
         statuses = list(self.statuses.values())
         if self.machine.dry and self.open():
             for question in self.open():
@@ -278,8 +277,7 @@ def write(path, result):
 
 
 def last_words(done):
-    """Returns why a command failed, if the command printed a reason. Drops LibTorch's stack traces, which are longer
-    than the reason."""
+    """Returns the reason that a failed command printed, if any, without LibTorch's long stack traces."""
     said = STACK_TRACE.sub("", done["tail"])
     return [f"exit code {done['exit_code']}, after"] + [line for line in said.splitlines() if line.strip()][-LAST_LINES:]
 

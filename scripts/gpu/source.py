@@ -1,5 +1,4 @@
-"""Describes the source code from which the programs were built. Lists the questions of the queue that have no valid
-answer for this source code."""
+"""Describes the source code from which the programs were built, and says which questions of the queue are open."""
 
 import json
 from dataclasses import dataclass, field
@@ -11,11 +10,11 @@ from gpu.carried import OPEN_FILE
 @dataclass
 class Source:
     commit: str = None  # None if unknown
-    open: dict = None  # {name: reason}; None if unknown, so every question without an answer is open
-    uncommitted: dict = field(default_factory=dict)  # {name: changed files that are not committed}
+    open: dict = None  # maps each open question to the reason; None if unknown, so every unanswered question is open
+    uncommitted: dict = field(default_factory=dict)  # {question name: uncommitted files that affect the question}
 
     def fields(self, question):
-        """Returns the fields that a question's result stores about the source code."""
+        """Returns what a question's result stores about the source code."""
         return {"commit": self.commit, "uncommitted": self.uncommitted.get(question.name, [])}
 
     def is_open(self, question):
@@ -42,8 +41,8 @@ def from_programs(folder):
 
 
 def found(asked, repository, programs=None):
-    """Returns the packed description of the source code if there is one, else a description from git, else an empty
-    one."""
+    """Returns the packed description of the source code if there is one. Otherwise asks git. Without git, returns an
+    empty description."""
     if programs and (programs / OPEN_FILE).exists():
         return from_programs(programs)
     return from_git(asked, repository) if repository.has_history() else Source()

@@ -1,5 +1,5 @@
-"""The verdicts of scripts/gpu_queue. A verdict states requirements on a report, and finds figures in it. Each verdict
-is a pure function from a report to (findings, problems), so tests need no GPU."""
+"""Judges the reports of scripts/gpu_queue. A verdict checks requirements on a report and reports figures from it. Each
+verdict is a pure function from a report to (findings, problems), so tests need no GPU."""
 
 import re
 
@@ -7,7 +7,7 @@ from gpu.rivals import judge_pytorch
 
 MIB = 1 << 20
 
-# The allowed error of the predicted peak. The prediction does not include memory that kernels allocate for themselves.
+# Allowed relative error of the predicted peak, which does not include memory that kernels allocate internally.
 PEAK_RATIO = 0.001
 PEAK_BYTES = 2 * MIB
 # The largest allowed slowdown of a step while kernels are counted.
@@ -15,10 +15,10 @@ MOST_SLOWDOWN = 1.10
 
 # Matches what Catch2 prints for skipped tests. No test may be skipped on a machine with a GPU.
 SKIPPED_TESTS = re.compile(r": skipped|No test cases matched|No tests ran")
-# Matches a line of `rematch doctor` that says why the device cannot be used, or why kernels cannot be counted.
+# Matches a line in which `rematch doctor` says that the device cannot be used, or that kernels cannot be counted.
 UNUSABLE = re.compile(r"^(device cuda|kernels) +(?!ok$| )")
-# Matches what compute-sanitizer prints for a race in one of our kernels, and for a device that it cannot check. Does
-# not match races in cuBLAS.
+# Matches a race in one of our kernels in compute-sanitizer's output, and a device that compute-sanitizer does not
+# support. Does not match races in cuBLAS.
 RACES = re.compile(r"access at .*rematch_|Device not supported")
 SUMMARY = re.compile("^=+ (?=(ERROR|RACECHECK) SUMMARY)")
 BANDWIDTH = re.compile("^bandwidth: ")
@@ -35,13 +35,13 @@ def is_dry(report):
 
 
 def points(report):
-    """Yields (name, point) for each point of a report. All points of a front have the front's schedule."""
+    """Yields (name, point) for each point of a report. Points of a front get the front's schedule."""
     for point in report.get("points", []):
         yield f"{point['policy']}, {point.get('schedule') or report['schedule']}", point
 
 
 def end_of(point):
-    """Returns how a point ended. In a front, this status is under `measured`, which is null if the point was not
+    """Returns the status of a point. In a front, the status is under `measured`, which is null if the point was not
     run."""
     return (point["measured"] if "measured" in point else point) or {"status": None}
 
@@ -59,8 +59,8 @@ def without(report, late):
 
 
 def without_slowdowns(report):
-    """Returns the report without figures of how much counting kernels slows down a step. These figures mean nothing,
-    because the question's steps ran in parallel with other questions."""
+    """Returns the report without the slowdown from counting kernels. The question's steps ran in parallel with other
+    questions, so this slowdown means nothing."""
     made = [{**point, "kernels": {**point["kernels"], "slowdown_ratio": None}} if point.get("kernels") else point
             for point in report.get("points", [])]
     return {**report, "points": made} if made else report
@@ -76,7 +76,7 @@ def wrong_bits(point):
         where = parity["first_different_tensor"] or "a tensor without a name"
         return f"bits differ from reference {parity['reference']} at {where}"
     if point["status"] != "ok":
-        return None  # the point stopped early; the steps before that were compared above
+        return None  # the point stopped early, and the steps that it ran were compared above
     if None in bits:
         return f"bits were not compared with reference {parity['reference']}"
     if not parity["every_parameter_has_gradient"]:
@@ -92,8 +92,7 @@ def wrong_counts(point):
 
 
 def peaks_of(point):
-    """Returns the measured and the predicted peak of requested bytes. Both include workspaces that libraries
-    allocate."""
+    """Returns the measured and the predicted peak of requested bytes. Both include library workspaces."""
     memory = point["memory"] or {}
     measured, predicted, workspace = (memory.get(key) for key in (
         "peak_requested_bytes", "predicted_peak_requested_bytes", "workspace_bytes"))
@@ -113,9 +112,9 @@ def wrong_peak(point):
 
 
 def point_problems(report, results=("ok",)):
-    """Returns the problems that every verdict must reject: points without a result, bits that differ from the
-    reference, executed ops that differ from the plan, and peaks that differ from the prediction. `results` lists the
-    valid statuses."""
+    """Returns the problems that every verdict checks for: points without a result, bits that differ from the reference,
+    executed ops that differ from the plan, and peaks that differ from the prediction. `results` lists the valid
+    statuses."""
     problems = []
     for name, point in points(report):
         wrong = []
@@ -147,7 +146,7 @@ def kernel_sum(point, kernel_class):
 
 
 def unknown_kernels(kernels, most=8):
-    """Returns the slowest kernels that have no class. Each of them needs a rule in kernel_class.cpp."""
+    """Returns the slowest kernels without a class. Each of them needs a rule in kernel_class.cpp."""
     times = kernels.get("unknown_time_ns") or {}
     longest = sorted(times.items(), key=lambda item: -item[1])
     return [f"no class: {kernel}, {time / 1e6:.2f} ms" for kernel, time in longest[:most]]
@@ -203,7 +202,7 @@ SAME_ON_DRY = ("peak_requested_bytes", "workspace_bytes")
 
 
 def against_dry(report, expected):
-    """Compares the report with `expected`, which the same command wrote on the dry device. Returns (findings,
+    """Compares the report with `expected`, the report of the same command on the dry device. Returns (findings,
     problems)."""
     dry = dict(points(expected))
     findings, problems = [], []
@@ -228,7 +227,7 @@ def against_dry(report, expected):
 
 
 def judge_profile(profile):
-    """Requires that the profile has times of kernels, and the bytes that kernels allocate."""
+    """Requires that the profile has kernel times, and the bytes that kernels allocate."""
     findings, problems = [], []
     for name in ("forward", "backward"):
         types = profile[name]["types"]
@@ -271,7 +270,7 @@ def judge_times(report):
 
 
 def judge_overhead(report):
-    """Reports the ratio of step times as a finding. Does not judge the ratio, because its target is meant for a CPU."""
+    """Reports the ratio of step times as a finding. The ratio has no target on a GPU."""
     findings, problems = judge_times(report)
     ratios = [point for _, point in points(report) if point["policy"] != "none" and (point["time"] or {}).get("step_ratio")]
     if not is_dry(report) and not ratios:
@@ -296,7 +295,7 @@ def judge_ceilings(report):
 
 
 def judge_front(front):
-    """Judges the measured points of a front. Times that are too noisy to decide are a finding."""
+    """Judges the measured points of a front. Times that are too noisy are only a finding."""
     measurement = front["measurement"] or {"num_measured": 0}
     error = measurement.get("median_step_time_error_ratio")
     findings = [f"{measurement['num_measured']} points were run, {measurement.get('num_equal_peaks')} peaks equal the "

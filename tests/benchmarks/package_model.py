@@ -1,4 +1,4 @@
-"""A Llama built from torch's own modules. scripts/compare_with_pytorch --package times and counts its steps."""
+"""A Llama built from torch's own modules, for scripts/compare_with_pytorch --package."""
 
 import torch
 

@@ -1,5 +1,5 @@
-// Results of a benchmark, as rows of the table that scripts/benchmark prints: one JSON object per
-// line on stdout. Google Benchmark's own report goes to stderr.
+// Prints benchmark results as rows for the table of scripts/benchmark: one JSON object per line on
+// stdout. Google Benchmark's own report goes to stderr.
 #pragma once
 
 #include <optional>
@@ -16,13 +16,14 @@ struct Row {
   Estimate measured;
   std::optional<double> limit;  // maximum
   std::string note;
-  bool strictly = false;  // whether a value equal to the limit fails
+  // true: the value must be below the limit; false: it may also equal the limit
+  bool strictly = false;
 };
 
 void add_row(Row row);
 
-// Runs the registered benchmarks, then prints the rows. Returns the exit code. The exit code is 1
-// if Google Benchmark rejects the command line or no benchmark ran.
+// Runs the registered benchmarks and prints the rows. Returns exit code 1 if Google Benchmark
+// rejects the command line or no benchmark ran, otherwise 0.
 int run_benchmarks(int argc, char** argv);
 
 }  // namespace rematch::benchmarks

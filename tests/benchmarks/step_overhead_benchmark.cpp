@@ -35,8 +35,8 @@ struct Variant {
   std::unique_ptr<Checkpoint> off_plan;
 };
 
-// Removes the middle op of each region from the plan. Every step then runs this op although it is
-// not in the plan.
+// Removes the middle op of each region from the plan. Steps still run this op, so they deviate from
+// the plan.
 std::unique_ptr<Checkpoint> without_middle_op(Plan plan, Schedule schedule) {
   for (RegionType& type : plan.types) {
     type.ops.erase(type.ops.begin() + static_cast<std::ptrdiff_t>(type.ops.size() / 2));

@@ -48,7 +48,7 @@ class Workload:
 
 
 def plain_contexts(regions):
-    """Replaces the contexts of the parity tests, which also count ops, with the contexts that a user would write."""
+    """Replaces the contexts of the parity tests, which also count ops, by plain ones."""
     if regions.save:
         saved = list(regions.save)
         regions.contexts = lambda: create_selective_checkpoint_contexts(saved)

@@ -1,5 +1,5 @@
-// The reference for the attention ops: attention composed from ATen's ops, for any dtype. Also
-// selects the ops' backends for a test.
+// A reference for the attention ops that is composed from ATen's ops, for any dtype. Also selects
+// the backend of the attention ops.
 #pragma once
 
 #include <ATen/Context.h>
@@ -31,8 +31,7 @@ class WithBackend {
 };
 
 // Returns softmax(q k^T scale + mask) v. If k and v have fewer heads than q, query heads share
-// them. Products and softmax are computed in float32, or in double for double, and rounded once at
-// the end.
+// them. Computes in float32, or in double for double inputs, and rounds only the result.
 inline at::Tensor composed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                      const at::Tensor& mask,
                                      std::optional<double> scale = std::nullopt) {

@@ -13,7 +13,7 @@ using Tensors = std::vector<at::Tensor>;
 using Function = std::function<at::Tensor(const Tensors&)>;
 
 struct OpCase {
-  // The op is rematch::<name>, its backward rematch::<name>_backward.
+  // the name of the op without "rematch::"; its backward is rematch::<name>_backward
   std::string name;
   Function fused;     // the fused op, called with the inputs
   Function composed;  // computes the same function with ATen's ops, for any dtype
@@ -29,24 +29,24 @@ struct OpCase {
 // Returns random numbers in double.
 at::Tensor random(at::IntArrayRef sizes);
 
-// Checks that the op and its backward are each one op at the dispatcher. Also checks which tensors
-// are saved before the kernel runs, and which tensors are saved after the kernel.
+// Checks that the dispatcher sees the op and its backward as one op each. Also checks how many
+// tensors are saved before and after the kernel runs.
 void check_one_op(const OpCase& op);
-// Compares output and gradients with the results of the composition in the same dtype. Elements may
-// differ by `tolerance` times the largest element.
+// Compares output and gradients with those of `composed` in the same dtype. Elements may differ by
+// `tolerance` times the largest element.
 void check_composition(const OpCase& op, at::ScalarType dtype, double tolerance);
 // Checks gradients against central differences in double.
 void check_finite_differences(const OpCase& op);
 // Checks that output and gradients on meta have the same dtype, sizes and strides as on the CPU.
 void check_meta(const OpCase& op, at::ScalarType dtype);
-// Checks that two runs give the same bits of output and gradients, with one thread and with
+// Checks that output and gradients have the same bits in two runs, with one thread and with
 // several.
 void check_bits(const OpCase& op, at::ScalarType dtype);
-// Checks that computing a second derivative throws an error. First derivatives under create_graph
-// still work.
+// Checks that a second derivative throws an error, and that first derivatives work under
+// create_graph.
 void check_second_derivative(const OpCase& op);
-// Checks that no autograd graph is built without grad mode, and that a gradient does not depend on
-// which other inputs need gradients.
+// Checks that no autograd graph is built without grad mode. Also checks that a gradient does not
+// depend on which other inputs need gradients.
 void check_partial(const OpCase& op);
 
 // Runs all checks above in every dtype.

@@ -45,9 +45,9 @@ double norm_of(const at::Tensor& x) {
 
 }  // namespace
 
-// A fused op rounds once and sums in its own order; ATen's ops round after each op. In float32 the
-// loss may differ by 1e-6, and each gradient by 1e-4 of its norm. bfloat16 rounds to a relative
-// 2^-9, so the tolerances are 5e-3 and 6e-2.
+// A fused op rounds only once and sums in another order, so results differ slightly. In float32 the
+// loss may differ by 1e-6, and each gradient by 1e-4 of its norm. In bfloat16, which rounds to a
+// relative 2^-9, the tolerances are 5e-3 and 6e-2.
 TEST_CASE("fused ops give the loss and gradients of ATen's ops within a tolerance") {
   for (const std::string& preset : testing::small_presets()) {
     for (const bool wide : {true, false}) {

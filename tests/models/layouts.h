@@ -16,7 +16,8 @@ struct LayoutCase {
   std::map<std::string, std::int64_t> dimensions;
 };
 
-// Returns the spec of rank `rank` in the case's world. Fails the test if the layout is rejected.
+// Returns the spec of rank `rank` under the case's layout. Fails the test if the layout is
+// rejected.
 inline ModelSpec spec_of(const LayoutCase& which, int rank, std::string_view dtype = "float32") {
   std::map<std::string, std::int64_t> dimensions = which.dimensions;
   if (!which.layout.empty()) {

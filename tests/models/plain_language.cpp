@@ -34,8 +34,8 @@ double llama_frequency(std::int64_t pair, std::int64_t head_dim) {
 }
 
 // Returns the rotary frequency of a pair under YaRN. Pairs that turn more than 32 times in 4096
-// tokens keep their frequency. Pairs that turn less than once get 1 / 40 of it. In between, the
-// frequency is interpolated.
+// tokens keep their frequency. The frequency of pairs that turn less than once is divided by 40.
+// Between these limits, the frequency is interpolated.
 double yarn_frequency(std::int64_t pair, std::int64_t rope_dim) {
   const auto width = static_cast<double>(rope_dim);
   const auto place = [&](double turns) {
@@ -152,7 +152,8 @@ class PlainLanguage {
   }
 
   at::Tensor mixture(const at::Tensor& x, const std::string& name) const {
-    // this family applies the scores, which are sigmoids, to the input of the experts
+    // MoE models scale the experts' inputs by sigmoid scores; other families scale the outputs by
+    // softmax scores
     const bool before_experts = spec_.family == ModelFamily::kMoe;
     const at::Tensor logits = x.mm(get(name + "router.gate.weight").t());
     const at::Tensor scores = before_experts ? logits.sigmoid() : logits.softmax(-1);

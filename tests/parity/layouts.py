@@ -50,7 +50,7 @@ LAYOUTS = {
     "fsdp=2": [*POLICIES, "no_reshard(none)"],
 }
 
-# The names that a run's report gives to functional collectives and to FSDP2's in-place collectives.
+# Maps collective ops to the kinds that appear in reports. The last two are FSDP2's in-place collectives.
 KINDS = {
     "all_reduce": "all_reduce",
     "all_gather_into_tensor": "all_gather",
@@ -62,7 +62,7 @@ NOT_COLLECTIVES = {"wait_tensor", "_wrap_tensor_autograd"}
 
 
 class Collectives(TorchDispatchMode):
-    """Counts collectives by kind, below DTensor."""
+    """Counts collectives by kind, after DTensor has lowered its ops."""
 
     def __init__(self):
         super().__init__()
@@ -169,7 +169,7 @@ class Whole(nn.Module):
 
 
 def split_block(block, mesh, splits_tokens):
-    """Shards a Llama block by torchtitan's plan. The rows of an activation are the tokens of all sequences."""
+    """Shards a Llama block as torchtitan does. Activations have one row per token, over all sequences."""
     rows = Shard(0) if splits_tokens else Replicate()
     enter = PrepareModuleInput(input_layouts=(rows,), desired_input_layouts=(Replicate(),))
     plan = {
@@ -201,8 +201,7 @@ def split(model, layout, policy, mesh):
 
 
 def between_blocks(layout, mesh):
-    """Returns two functions: one is applied to the input of the first block, the other to the output of the last
-    block."""
+    """Returns two functions, for the input of the first block and for the output of the last block."""
     if not layout.endswith(",sp"):
         return lambda x_TD: x_TD, lambda x_TD: x_TD
     rows, whole = [Shard(0)], [Replicate()]

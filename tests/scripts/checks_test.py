@@ -1,4 +1,4 @@
-"""Each check of scripts/check finds a planted error, names its location, and passes without the error."""
+"""Tests that each check of scripts/check finds a planted error, names its location, and passes without the error."""
 
 import json
 import pathlib
@@ -28,7 +28,7 @@ int four_times(int count) { return twice(twice(count)); }
 
 
 class CheckoutTest(unittest.TestCase):
-    """A small checkout in which every check passes; each test plants one error."""
+    """A small checkout in which every check passes. Each test plants one error."""
 
     def setUp(self):
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="rematch_checks_"))

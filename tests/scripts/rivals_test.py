@@ -237,7 +237,7 @@ class CommandTest(unittest.TestCase):
 
 
 def python_with_torch():
-    """Finds Python as scripts/test_python does."""
+    """Finds a Python in the same way as scripts/test_python."""
     python = os.environ.get("REMATCH_PYTHON", str(ROOT / ".python/bin/python"))
     asked = "import numpy, torch"
     try:
@@ -279,7 +279,7 @@ class TorchTest(unittest.TestCase):
         for found in state["rivals"]:
             digits = 12 if found["variant"] == "eager" else 4
             self.assertAlmostEqual(found["first_loss"], float(twin.stdout), digits, found)
-        forward, backward = state["rivals"][-1]["compile"]["graphs"]  # attn_only keeps attention and no matmuls
+        forward, backward = state["rivals"][-1]["compile"]["graphs"]  # attn_only keeps attention but no matmuls
         self.assertEqual([len(forward["attention"]), len(backward["attention"])], [1, 1])
         self.assertEqual(forward["num_matmuls"], 7)
         self.assertGreater(backward["num_matmuls"], 14)

@@ -1,5 +1,5 @@
-"""Checks the committed schemas with Python's jsonschema. Its verdicts must equal those of rematch validate, in draft 7
-and in 2020-12. Exit code 77: jsonschema is not installed."""
+"""Checks the committed schemas with Python's jsonschema, in draft 7 and in 2020-12. The verdicts must equal those of
+`rematch validate`. Exit code 77: jsonschema is not installed."""
 
 import json
 import pathlib
@@ -18,15 +18,15 @@ SCHEMAS = {path.name: json.loads(path.read_text()) for path in
 FIXTURES = ROOT / "tests/reports/fixtures"
 DRAFTS = (jsonschema.Draft7Validator, jsonschema.Draft202012Validator)
 
-# The keywords with the same meaning in draft 7 and in 2020-12.
+# Keywords with the same meaning in draft 7 and in 2020-12.
 COMMON = set("""$schema title description type required properties additionalProperties definitions $ref
     items enum const pattern minimum maximum exclusiveMinimum exclusiveMaximum minLength maxLength
     minItems maxItems minProperties maxProperties oneOf anyOf allOf not""".split())
 
 
 def registry_of(draft):
-    """Returns the keyword arguments with which `draft` resolves references between schemas. Old versions of jsonschema
-    use another argument."""
+    """Returns a function that makes the keyword arguments for validating a schema whose references name other schemas.
+    Old versions of jsonschema need another argument."""
     try:
         import referencing
         from referencing.jsonschema import DRAFT7, DRAFT202012
@@ -85,7 +85,7 @@ class SchemasTest(unittest.TestCase):
             return
         self.assertLessEqual(set(schema), COMMON)
         self.assertNotIsInstance(schema.get("items"), list)
-        if "$ref" in schema:  # draft 7 ignores keys beside "$ref"
+        if "$ref" in schema:  # draft 7 ignores other keys beside "$ref"
             self.assertLessEqual(set(schema), {"$ref", "description"})
         for key in ("properties", "definitions"):
             for inner in schema.get(key, {}).values():

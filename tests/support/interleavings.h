@@ -1,7 +1,7 @@
-// Runs a few sequential programs concurrently, in every possible order of their steps. Also ends
+// Runs a few sequential programs concurrently, in every possible order of their steps. Also kills
 // each program at each of its steps. This is stateless model checking: a depth-first search over
-// the choices of a scheduler. Each order runs from its beginning, so the state that the programs
-// share must be created anew for each order.
+// the choices of a scheduler. Every order runs from the beginning, so `run` must recreate the state
+// that the programs share.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@
 
 namespace rematch::testing {
 
-// Thrown out of step() in a program that the scheduler ends at that step, as a kill would. This
-// exception does not derive from std::exception, so that no handler of the program catches it.
+// Thrown by step() in a program that the scheduler kills. Not derived from std::exception, so that
+// no handler of the program catches it.
 struct Ended {};
 
 class Interleavings {
  public:
   struct Bounds {
-    int most_switches = 1000;  // number of switches away from a program that could continue
+    int most_switches = 1000;  // maximum number of switches away from a program that could continue
     int most_kills = 0;
   };
   explicit Interleavings(Bounds bounds);
@@ -26,12 +26,12 @@ class Interleavings {
   Interleavings(const Interleavings&) = delete;
   Interleavings& operator=(const Interleavings&) = delete;
 
-  // Calls `run` once for each order. `run` must pass the programs to interleave to run_together().
-  // Returns the number of orders.
+  // Calls `run` once for each order, and returns the number of orders. `run` must call
+  // run_together() with the programs.
   std::size_t explore(const std::function<void()>& run);
   void run_together(const std::vector<std::function<void()>>& programs);
 
-  // A program calls this before each step whose effect the other programs can see.
+  // Called by a program before each step whose effect other programs can see.
   void step();
   // Index of the program that is running.
   std::size_t current() const;

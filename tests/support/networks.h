@@ -1,6 +1,6 @@
 // Small networks, each with a property that checkpointing easily gets wrong. Each network can run
-// in three ways: plainly, under the engine, and under the closure oracle. All runs start from the
-// same weights, input and generator state, so they can be compared bitwise.
+// plainly, under the engine, and under the closure oracle. All runs start from the same weights,
+// input and generator state, so they can be compared bitwise.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -27,10 +27,10 @@ struct NamedNetwork {
   std::function<Network()> make;
 };
 
-// Every network that must give bitwise equal results under any plan and schedule.
+// Networks that must give bitwise equal results under every plan and schedule.
 const std::vector<NamedNetwork>& hazard_networks();
 
-// Two layers. Each runs a backward inside its backward, nested `depth` times.
+// Two layers that run a backward pass inside backward, nested `depth` times.
 NamedNetwork reentrant_network(int depth);
 
 struct Outcome {
@@ -48,7 +48,7 @@ std::string first_difference(const Outcome& a, const Outcome& b);
 at::Tensor loss_of(const at::Tensor& output);
 
 at::Tensor forward_plain(const Network& network);
-// Opens the block scopes, for any listener.
+// Runs forward inside the scopes of the blocks.
 at::Tensor forward_with_scopes(const Network& network);
 at::Tensor forward_closures(const Network& network, const ClosurePolicy& policy);
 
@@ -63,8 +63,7 @@ void seed_generator();
 Trace trace_of(const NamedNetwork& named);
 
 // Makes a plan with one region for each block of the trace. `save(layer, op)` decides what to keep.
-// Views and mutating ops cannot be kept and are always recomputed. Chooses the order as resolve()
-// does.
+// Views and mutating ops are always recomputed. The recompute order is chosen as in resolve().
 Plan plan_of_blocks(const Trace& trace, const std::function<bool(int layer, int op)>& save,
                     bool early_stop = true);
 

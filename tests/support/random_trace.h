@@ -13,10 +13,10 @@ struct RandomTraceOptions {
   int block_types = 2;  // layers of one type differ only in their parameters
   int ops_per_block = 12;
   int ops_outside_blocks = 4;  // number of ops before, between and after blocks
-  // If true, an op that saves its own result has a name that shows this, as in autograd. Otherwise,
-  // it is unclear whether a saved tensor was saved by its producer or by the next op.
+  // If true, the name of an op shows whether the op saves its own result, as in autograd. If false,
+  // a saved result may belong to the op that made it or to the next op.
   bool names_say_saves = false;
-  // Some ops start a collective. Waits for its results follow at once or later.
+  // If true, some ops start a collective. The wait follows at once or later.
   bool collectives = false;
 };
 

@@ -10,7 +10,7 @@ import sys
 
 
 class Plain(pickle.Unpickler):
-    """Rejects every class: a snapshot consists of dicts, lists, numbers and strings."""
+    """Rejects every class, because a snapshot consists of dicts, lists, numbers and strings."""
 
     def find_class(self, module, name):
         raise pickle.UnpicklingError(f"needs {module}.{name}")

@@ -16,7 +16,7 @@
 namespace rematch::testing {
 namespace {
 
-// Longer than the ops of a small network take, so that code that forgets to wait reads unfilled
+// Longer than the ops of a small network take. Code that does not wait therefore reads unfilled
 // memory.
 constexpr std::chrono::milliseconds kDelay{2};
 
@@ -27,7 +27,7 @@ class SlowWork final : public c10d::Work {
           std::this_thread::sleep_for(kDelay);
           const at::NoGradGuard no_grad;
           fill();
-          fill = nullptr;  // releases the tensors before any waiter continues
+          fill = nullptr;  // releases the tensors before a waiting thread continues
           finish();
         }) {}
   ~SlowWork() override { thread_.join(); }
@@ -81,7 +81,8 @@ class SlowBackend final : public c10d::Backend {
   }
 };
 
-// Makes a boxed call, because a typed handle ignores the dispatch keys of tensors in a list.
+// Makes a boxed call, because a typed operator handle ignores the dispatch keys of tensors in a
+// list.
 template <typename... Arguments>
 c10::IValue call(const char* name, Arguments... arguments) {
   const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name, "");

@@ -17,17 +17,17 @@ namespace rematch {
 // `whole` is S in Note [Bytes of a collective]. `ranks` is at least 1.
 Bytes sent_bytes(CollectiveKind kind, Bytes whole, std::int64_t ranks);
 
-// Returns S (see Note [Bytes of a collective]) of an op that starts a collective. S is the larger
-// of its total input and total output bytes.
+// Returns S of an op that starts a collective: the larger of its total input and total output
+// bytes.
 Bytes whole_bytes(const Trace& trace, const TracedOp& op);
 
-// Returns the number of ranks in an op's process group. Uses the trace's dimension with the group's
-// name. Without such a dimension, uses the size ratio of an all-gather or a reduce-scatter. Returns
-// nullopt if neither is known.
+// Returns the number of ranks in an op's process group, or nullopt if the number is unknown. It is
+// the size of the layout dimension with the group's name, or follows from the sizes of an
+// all-gather or a reduce-scatter.
 std::optional<std::int64_t> ranks_of(const Trace& trace, const TracedOp& op);
 
-// Return the bytes that a rank sends in a collective, or nullopt for an op that does not start one.
-// An unknown number of ranks counts as very many.
+// These functions return the bytes that a rank sends, or nullopt for an op that does not start a
+// collective. An unknown number of ranks is treated as very large.
 std::optional<Bytes> sent_bytes(const Trace& trace, const TracedOp& op);
 std::optional<Bytes> sent_bytes(const Trace& trace, const BackwardEvent& event);
 std::optional<Bytes> sent_bytes(const Trace& trace, const TracedCollective& collective);

@@ -17,7 +17,13 @@ constexpr Bytes hundredths_of_gib(std::int64_t hundredths) {
 }  // namespace
 
 // The data sheets of H100, H200 and B200 give tensor-core rates with sparsity; the dense rate is
-// half. They give PCIe and NVLink bandwidths for both directions together. An L40S has only PCIe.
+// half. They give the sum of both directions for PCIe and NVLink. An L40S has no NVLink.
+//
+// Note [How much memory a device has] `memory` is the total that cudaMemGetInfo reports. PyTorch's
+// out-of-memory messages show it as "total capacity". On most cards it is less than the data
+// sheet's decimal gigabytes, because ECC and the driver use some memory. On an H100 it is more,
+// because the chips hold 80 GiB. Drivers differ by up to 0.3 GiB; the table has the smallest value
+// found. Tensors cannot use all of this memory: see Note [Memory reserved on a card].
 //
 // Note [How much memory a device has] `memory` is the total that the driver reports in
 // cudaMemGetInfo. PyTorch shows the same number in its out-of-memory messages ("total capacity").

@@ -15,16 +15,14 @@ namespace rematch {
 // Memory of a card that a process needs in addition to its tensors.
 //
 // Note [Memory reserved on a card]
-// - `context` is the memory of the driver and the CUDA context. It is 0.3 to 0.6 GiB, depending on
-//   driver and loaded kernels.
-// - `communicator` is the memory of NCCL's buffers for each communicator. Users report 0.5 to 0.7
-//   GB on 4 GPUs (github.com/NVIDIA/nccl/issues/964) and 1.6 GB
-//   (github.com/NVIDIA/nccl/issues/864).
-// - `fragmentation_ratio` is the memory that LibTorch's caching allocator reserves beyond the
-//   tensors' bytes, as a share of these bytes. On an H100 this share was 14 to 20 % (llama3_1b and
-//   wan_1_3b under full and attn_only). If the card does not have this much memory, the allocator
-//   frees blocks and retries, which is slow, or it fails. Other cards use the same allocator but
-//   were not measured.
+// - `context`: memory of the driver and the CUDA context. It is 0.3 to 0.6 GiB, depending on the
+//   driver and the loaded kernels.
+// - `communicator`: memory of NCCL's buffers for one communicator. Users report 0.5 to 0.7 GB on 4
+//   GPUs (github.com/NVIDIA/nccl/issues/964) and 1.6 GB (github.com/NVIDIA/nccl/issues/864).
+// - `fragmentation_ratio`: memory that LibTorch's caching allocator reserves beyond the tensors'
+//   bytes, as a share of these bytes. The share was 14 to 20 % on an H100 (llama3_1b and wan_1_3b
+//   under full and attn_only); other cards were not measured. With less memory, the allocator must
+//   free blocks and retry, which is slow, or it fails.
 struct CardReserve {
   Bytes context;
   Bytes communicator;
@@ -47,7 +45,7 @@ struct DeviceSheet {
   // Rate to the other cards of a node, in one direction. It is the rate of NVLink, or of PCIe if
   // the card has no NVLink.
   double link_bytes_per_second = 0;
-  // The names that the driver gives cards with these rates: "NVIDIA H100 80GB HBM3".
+  // card names that the driver reports, such as "NVIDIA H100 80GB HBM3"
   std::vector<std::string_view> cards;
   CardReserve reserve = kUsualReserve;
 };

@@ -13,8 +13,8 @@ namespace {
 
 using Duration = Profile::Duration;
 
-// The forward or backward pass of a trace: its spans, and for each op a key. Ops with equal keys
-// are assumed to take equal time.
+// The forward or backward pass of a trace. `ops` has a description of each op; ops with equal
+// descriptions are assumed to take equal time.
 struct Pass {
   std::vector<TypedSpan> spans;
   std::vector<std::string> ops;
@@ -53,15 +53,15 @@ bool are_alike(const Pass& a, const TypedSpan& of_a, const Pass& b, const TypedS
                     first(b, of_b));
 }
 
-// Returns which of `num_few` measured spans corresponds to span `index` of `num_many` spans.
+// Returns the index of the measured span that is used for span `index` of a larger model.
 std::size_t counterpart(std::size_t index, std::size_t num_few, std::size_t num_many) {
   const std::size_t from_end = num_many - 1 - index;
   if (index < num_few / 2) return index;
   return from_end < num_few / 2 ? num_few - 1 - from_end : num_few / 2;
 }
 
-// Returns the measured span that runs the same ops as `span`, or null. Among several such spans,
-// returns the span nearest to index `likely`.
+// Returns the measured span that runs the same ops as `span`, or null. If there are several,
+// returns the one nearest to index `likely`.
 const TypedSpan* find_alike(const Pass& many, const TypedSpan& span, const Pass& few,
                             std::size_t likely) {
   const TypedSpan* found = nullptr;
@@ -82,8 +82,8 @@ struct OpFigures {
   std::optional<std::vector<std::int32_t>> kernels;
 };
 
-// Projects the figures of a pass. Returns nullopt if a span has no counterpart; `missing` is then
-// the first op of that span.
+// Returns the figures of the larger model's pass. Returns nullopt if a span has no counterpart;
+// `missing` is then the first op of that span.
 std::optional<OpFigures> project_pass(const OpFigures& figures, const Pass& few, const Pass& many,
                                       std::size_t& missing) {
   OpFigures projected;

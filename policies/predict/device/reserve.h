@@ -21,8 +21,8 @@ struct MemoryReserve {
   Bytes total() const { return asked.value_or(context + communicators + fragmentation); }
 };
 
-// Returns the reserve of a card with `memory` bytes, by the card's data sheet. If the sheet is
-// null, returns the usual reserve.
+// Returns the memory reserved on a card with `memory` bytes, from the card's data sheet, or
+// kUsualReserve if `sheet` is null.
 MemoryReserve usual_reserve(const DeviceSheet* sheet, Bytes memory, int num_communicators);
 
 // Returns the number of process groups in which a rank's step communicates. NCCL makes one

@@ -41,10 +41,9 @@ std::string_view dtype_of(const Trace& trace, const TracedOp& op) {
   return trace.values[op.inputs.front().value].dtype;
 }
 
-// A device, and the links that its collectives use.
 struct Rates {
   const DeviceSheet& sheet;
-  const LinkProfile* links;  // null: uses the link of the data sheet
+  const LinkProfile* links;  // null: use the link rate of the data sheet
 };
 
 TracedCollective collective_of(const Trace& trace, const TracedOp& op) {
@@ -158,9 +157,9 @@ Bytes moved_bytes(const Trace& trace, const TracedOp& op) {
   return moved;
 }
 
-// The optimizer reads the gradient, the parameter and both moments, and writes all of them except
-// the gradient. A parameter that is not float32 has a float32 master copy. The optimizer then reads
-// the master copy instead of the parameter, and writes both.
+// The optimizer reads the gradient, the parameter and both moments, and writes the parameter and
+// both moments. A parameter that is not float32 has a float32 master copy. The master copy is then
+// read instead of the parameter, and both are written.
 Bytes optimizer_moved_bytes(const Trace& trace) {
   constexpr std::int64_t kFloat32 = 4;
   Bytes moved;

@@ -1,6 +1,6 @@
-// Computes a profile without measuring. Every op takes the time of its arithmetic or of its bytes,
-// whichever is longer, at the peak rates of a device's data sheet. Launches and gaps take no time,
-// so real steps take longer. The profile is good for ranking plans by speed.
+// Computes a profile without measuring. The time of an op is that of its arithmetic or of its
+// memory traffic, whichever is longer, at the peak rates of a data sheet. Kernel launches and gaps
+// take no time, so real steps take longer. The profile is good for ranking plans by speed.
 #pragma once
 
 #include "policies/predict/device/device_sheet.h"
@@ -10,27 +10,27 @@
 
 namespace rematch {
 
-// A trace has no shapes for the ops of backward. Backward of a scope is therefore assumed to take
-// twice the time of its forward, because each product has a gradient for both factors. This time is
-// spread evenly over the scope's backward ops except collectives. The time of a collective follows
-// from its bytes (collective_time.h) and the link rate of the data sheet. Collectives do not
-// overlap with other ops. Waits take no time. The optimizer's time includes the sums of gradients.
+// Computes a roofline profile.
+// - A trace has no shapes for ops of backward. Backward of a scope is assumed to take twice the
+//   time of forward, spread evenly over the scope's backward ops except collectives.
+// - The time of a collective follows from its bytes (collective_time.h) and the link rate of the
+//   data sheet. Collectives do not overlap with other ops, and waits take no time.
+// - The optimizer's time includes summing gradients over ranks.
 Profile roofline_profile(const Trace& trace, const DeviceSheet& sheet);
 
-// Computes a roofline profile with measured times of collectives. NamedLinks::name names the links
-// in the profile. Throws std::invalid_argument if links_problem() finds a problem.
+// Computes a roofline profile with measured times of collectives. NamedLinks::name is stored in the
+// profile. Throws std::invalid_argument if links_problem() finds a problem.
 struct NamedLinks {
   LinkProfile links;
   std::string name;  // "cpu.links.json: tp=2, measured on cpu over gloo"
 };
 Profile roofline_profile(const Trace& trace, const DeviceSheet& sheet, const NamedLinks& links);
 
-// Returns the data sheet of the profile's device. If there is none, returns the data sheet of the
-// profile's card. Returns null if there is neither.
+// Returns the data sheet of the profile's device, or else of the profile's card. Returns null if
+// neither has a data sheet.
 const DeviceSheet* sheet_of(const Profile& profile);
 
-// Returns the bytes of the value, but at most the bytes of its storage. A view may cover a part of
-// its storage.
+// Returns the bytes of the value, but at most the bytes of its storage.
 Bytes value_bytes(const Trace& trace, ValueId id);
 
 // Returns the bytes that a forward op reads and writes. Each input and each result counts once. An
@@ -44,7 +44,8 @@ Bytes optimizer_moved_bytes(const Trace& trace);
 // Compares a trace's roofline with a measured profile of the same trace.
 struct RooflineError {
   double step_time_ratio = 0;  // measured step time divided by the roofline's step time
-  // the same ratio per forward op, median over the ops that have a roofline time
+  // median over forward ops of measured time divided by roofline time; skips ops without a roofline
+  // time
   double median_op_ratio = 0;
 };
 RooflineError roofline_error(const Profile& roofline, const Profile& measured);

@@ -9,7 +9,7 @@ namespace {
 
 std::int64_t share_of(std::int64_t whole, int world) { return (whole + world - 1) / world; }
 
-// Converts the events of backward to the view of one rank, one event at a time.
+// Converts the bytes of backward's events to those of one rank.
 class ShardedBackward {
  public:
   ShardedBackward(const Trace& trace, int world)
@@ -37,8 +37,8 @@ class ShardedBackward {
   IdTable<ScopeId, ScopeId> tops_;
   IdTable<ScopeId, Bytes> gathered_;
   std::optional<ScopeId> at_work_;
-  Bytes last_;          // bytes of gradients so far, not sharded
-  Bytes before_scope_;  // bytes of gradients of scopes whose backward has ended
+  Bytes last_;          // unsharded bytes of all gradients so far
+  Bytes before_scope_;  // unsharded bytes of gradients from earlier top-level scopes
   Bytes shared_out_;    // this rank's share of before_scope_
 };
 

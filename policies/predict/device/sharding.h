@@ -2,11 +2,10 @@
 // ranks, as FSDP does. This is a model of sharding and was never measured. It ignores
 // communication, buffers of collectives and prefetch.
 //
-// Note [What a rank holds]
-// A rank holds a 1 / world share, rounded up, of each parameter, its gradient and its optimizer
-// state. While a top-level scope (a block, the embedding, the head) runs forward or backward, its
-// parameters are gathered in full. The gradients of that scope are unsharded until another scope's
-// backward begins.
+// Note [What a rank holds] A rank holds 1 / world of each parameter, of its gradient and of its
+// optimizer state, rounded up. While a top-level scope (a block, the embedding, the head) runs
+// forward or backward, its parameters are gathered in full. The gradients of that scope are
+// unsharded until backward of another scope begins.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +23,14 @@ inline std::int64_t parameter_element_bytes(std::string_view dtype) {
 }
 
 struct ShardedStep {
-  // The trace of one rank: the ops, scopes and packs of the original trace, with the bytes of one
-  // rank. Bytes made in backward include gathered parameters.
+  // The original trace with the bytes of one rank. The bytes of backward include gathered
+  // parameters.
   Trace trace;
   // bytes of gathered parameters that are held while each forward op runs
   IdTable<OpId, Bytes> gathered;
 };
 
-// `world` must be at least 1. If it is 1, nothing is gathered and the result is the original trace.
+// `world` must be at least 1. If it is 1, the result is the original trace.
 ShardedStep shard_step(const Trace& trace, int world);
 
 // Returns for each scope its outermost enclosing scope. For a top-level scope, this is the scope
@@ -42,8 +41,8 @@ inline std::optional<ScopeId> top_of(const IdTable<ScopeId, ScopeId>& tops,
   return scope ? std::optional(tops[*scope]) : std::nullopt;
 }
 
-// Returns for each scope the bytes of the parameters that ops inside it read. Each storage counts
-// once. Only top-level scopes have an entry above 0.
+// Returns for each top-level scope the bytes of the parameters that its ops read. Each storage
+// counts once. The entries of other scopes are 0.
 IdTable<ScopeId, Bytes> parameters_by_top_scope(const Trace& trace);
 
 }  // namespace rematch

@@ -1,4 +1,5 @@
-// Copies that a region makes after it has ended, because the step overwrites what the region read.
+// Finds the copies that a region makes after it has ended, because a later op overwrites a tensor
+// that the region read.
 #pragma once
 
 #include <vector>
@@ -9,12 +10,11 @@
 
 namespace rematch {
 
-// Note [Late copies]
-// A region reads a tensor from outside, and later in forward another part of the step overwrites
-// the tensor. Recompute needs the old content, so the engine copies it before the write: see
+// Note [Late copies] A region may read a tensor from outside that a later op of forward overwrites.
+// Recompute needs the old content, so the engine copies the tensor before the write: see
 // harness/engine/write_watch.h. The region holds the copy until its last slot is released.
 struct LateCopy {
-  OpId op;  // the op that overwrites the content
+  OpId op;  // the op that overwrites the tensor
   Bytes bytes;
   bool operator==(const LateCopy&) const = default;
 };
@@ -24,8 +24,7 @@ class LateCopies {
  public:
   explicit LateCopies(const Trace& trace);
 
-  // Returns the late copies of the region with these ops, in the order of the ops that overwrite
-  // the content.
+  // Returns the late copies of the region, in the order of the ops that overwrite the tensors.
   std::vector<LateCopy> of(OpRange region) const;
 
  private:
@@ -35,11 +34,11 @@ class LateCopies {
   const Trace* trace_;
   // for each storage, the ops that write it, in order
   IdTable<StorageId, std::vector<OpId>> writers_;
-  // The op that made the first tensor with this storage. Absent if no op made that tensor.
+  // the op that made the first tensor with this storage; absent if no op did
   IdTable<StorageId, std::optional<OpId>> maker_;
 };
 
-// Returns whether a region with one of these op ranges has late copies.
+// Returns whether any of the regions has late copies.
 bool has_late_copies(const Trace& trace, const std::vector<OpRange>& regions);
 
 }  // namespace rematch

@@ -10,14 +10,13 @@
 namespace rematch {
 namespace {
 
-// The maximum number of ops in a closure that may run early (see Note [Why lazy order is not always
-// lowest]). Running early helps short closures, such as a down-cast or a reduction. Considering
-// longer closures would take quadratic time in a region that spans a whole model.
+// Maximum number of ops in a closure that may run early (see Note [Why lazy order is not always
+// lowest]). Longer closures would take quadratic time in a region that spans a whole model.
 constexpr std::size_t kMaxSunkOps = 64;
-// maximum number of slots that are considered; the slots that backward demands first are preferred
+// maximum number of slots to consider, in the order in which backward demands them
 constexpr std::size_t kMaxWeighedSlots = 256;
 
-// Chooses which pending slot to run early. Called at each demand.
+// Chooses which pending slot to recompute early.
 class SinkingOrder {
  public:
   explicit SinkingOrder(const RegionGraph& graph) : place_(graph.slots.size(), kNowhere) {
@@ -28,15 +27,15 @@ class SinkingOrder {
     }
   }
 
-  // Returns the slot that frees the most net bytes if its closure runs early. Returns nullopt if
-  // running early frees no bytes for any slot.
+  // Returns the slot whose early recompute frees the most net bytes, or nullopt if no slot frees
+  // any.
   OptionalIndex best(int demanded, ReplayState& state) {
     const std::vector<int> changed = state.take_unweighed();
     const bool is_windowed = demanded_later_.size() > kMaxWeighedSlots;
     Candidate best;
     if (has_none_left_ && !is_windowed) {
-      // The previous search found no slot with a gain. Only slots whose gain may have changed since
-      // then can have one now.
+      // The previous search found no slot that frees bytes, so only changed slots can free bytes
+      // now.
       for (int slot : changed) {
         if (slot != demanded && place_[slot] != kNowhere) weigh(slot, state, best);
       }
@@ -59,7 +58,7 @@ class SinkingOrder {
     Bytes gain;
   };
 
-  // Among slots of equal gain, prefers the one that is demanded first.
+  // If two slots have equal gain, prefers the slot that is demanded first.
   void weigh(int slot, ReplayState& state, Candidate& best) const {
     if (!state.is_planned_slot(slot)) return;
     const Bytes gain = state.gain_of(slot, kMaxSunkOps);
@@ -90,8 +89,7 @@ RegionSimulation choose_order(const RegionGraph& graph, RegionType& type, Bytes 
   SinkingOrder order(graph);
   std::vector<DemandStep> steps;
   const NextEarly next = [&](int slot, ReplayState& state) { return order.best(slot, state); };
-  // The result matters only if its peak is below the best peak so far, so each further simulation
-  // stops at that peak.
+  // An order is useful only if it peaks below the best order so far, so the simulation stops there.
   RegionSimulation sunk =
       play_region(graph, type, ReplayExtent::kLazyClosure, next, &steps, lazy.peak);
   const Bytes lowest = std::min(lazy.peak, sunk.peak);

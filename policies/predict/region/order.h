@@ -8,10 +8,10 @@
 // - It may need a large temporary at a time when gradients already exist.
 //
 // Running a closure early is called sinking. A closure is sunk only if this frees more bytes than
-// its result needs. Sinking avoids the first two costs. Only simulation shows the third cost. Three
-// orders are therefore simulated: lazy, lazy with sinking, and running the whole closure at the
-// first demand. The last order never peaks higher than whole_region, so the best of the three
-// orders does not either.
+// its result needs. Sinking avoids the first two costs, but only a simulation shows the third.
+// Three orders are therefore simulated: lazy, lazy with sinking, and recomputing everything at the
+// first demand. The third order never peaks higher than whole_region, so neither does the best of
+// the three.
 #pragma once
 
 #include "policies/plan/plan.h"
@@ -21,12 +21,11 @@
 
 namespace rematch {
 
-// Fills `type.demand_steps` and `type.whole_on_demand` for ops [first_op, end_op). The result is
-// valid for every region with the same behaviour (same_behaviour()).
+// Fills `type.demand_steps` and `type.whole_on_demand` for the region of ops [first_op, end_op).
+// The result is also valid for regions for which same_behaviour() holds.
 void choose_order(const Trace& trace, OpId first_op, OpId end_op, RegionType& type);
-// `least` is a lower bound, known to the caller, on RegionSimulation::peak over all orders. The
-// search ends early when it reaches this bound. Returns the simulation of the region in the chosen
-// order.
+// Returns the simulation of the region in the chosen order. The search ends early if it finds an
+// order with peak `least`, which must be a lower bound on the peak of every order.
 RegionSimulation choose_order(const RegionGraph& graph, RegionType& type, Bytes least = {});
 
 }  // namespace rematch

@@ -1,6 +1,6 @@
-// A region of a trace in the form that the schedules use. Its ops, values and storages have small
-// local indices. It also lists the tensors saved for backward while the region was open, and the
-// events of backward that concern these tensors. It does not contain treatments.
+// A region of a trace: its ops, values and storages, with small local indices. It also lists the
+// tensors saved for backward inside the region, and the events of backward that concern them. It
+// does not say what a plan does with the ops.
 #pragma once
 
 #include <algorithm>
@@ -27,18 +27,18 @@ struct RegionValue {
   // Examples are the result of a side effect, an `empty` that a kernel filled through a pointer,
   // and a tensor that appeared without an op.
   bool constant = false;
-  // The value is an `empty` that a kernel filled, and an op later overwrites it. The region saves a
-  // copy before the overwrite (RegionCopy). Each replay that needs the value first copies the saved
-  // copy.
+  // An op overwrites this value, an `empty` that a kernel filled. The region saves a copy before
+  // the overwrite (RegionCopy). Replay works on a duplicate of that copy.
   bool copied = false;
   bool operator==(const RegionValue&) const = default;
 };
 
 struct RegionStorage {
   Bytes bytes;
-  bool outside = false;  // storage lives outside the region, so recompute never allocates it
-  // True if the storage is outside and an earlier op made it. Such a storage is alive in backward
-  // only because the region holds it. False for parameters, constants and the batch.
+  // the storage was allocated outside the region, so recompute never allocates it
+  bool outside = false;
+  // True if an earlier op outside the region allocated the storage. In backward, only the region
+  // holds such a storage. False for parameters, constants and the batch.
   bool is_input = false;
   // local ops that write the storage in place, in order; empty if the storage is outside
   std::vector<int> writes;
@@ -63,16 +63,16 @@ struct RegionOp {
   std::vector<int> writes;   // local storages
   std::vector<int> waits;    // local ops that wait for the collective that this op starts
   bool is_view = false;
-  // true: writes to a storage outside the region, so the op is never executed again
+  // true: the op writes to a storage outside the region, so it never runs again
   bool side_effect = false;
   // true: the op is a wait, so its input stays alive as long as its result
   bool returns_input = false;
   bool operator==(const RegionOp&) const = default;
 };
 
-// A copy that the region makes when an op runs and holds until its last slot is released. The copy
-// has the content of an outside tensor or a constant that the op overwrites, or the content that a
-// kernel wrote without an op.
+// A copy that the region makes when an op runs. The region holds the copy until its last slot is
+// released. The copy is of an outside tensor or a constant that the op overwrites, or of content
+// that a kernel wrote without an op.
 struct RegionCopy {
   int op = 0;  // local
   Bytes bytes;
@@ -88,14 +88,13 @@ struct RegionSlot {
   bool is_dropped = false;  // autograd dropped the slot in forward, so backward never demands it
 };
 
-// An event of backward. A graph lists the events between the first and the last event that concern
-// the region, including both. It leaves out the events of other regions' slots.
+// An event of backward. RegionGraph::events begins with the region's first event and ends with its
+// last. Events of other regions' slots are left out.
 struct RegionEvent {
   BackwardEvent::Kind kind = BackwardEvent::Kind::kOp;
   OptionalIndex slot;  // absent only for kOp
-  // For kDemand and kOp: backward's bytes minus RegionGraph::other_bytes_before. These bytes can
-  // change between an op and the next demand, because a sharded rank shards gradients and gathers
-  // parameters in between.
+  // For kDemand and kOp: backward's bytes minus RegionGraph::other_bytes_before. On a sharded rank
+  // these bytes can change between an op and the next demand.
   Bytes other_bytes;
   bool operator==(const RegionEvent&) const = default;
 };
@@ -110,8 +109,8 @@ struct RegionGraph {
   std::vector<RegionSlot> slots;
   std::vector<RegionEvent> events;
   Bytes other_bytes_before;  // backward's bytes at the first event
-  // With early stop, recompute runs only ops below this index, because no saved tensor needs a
-  // later op. The index is the number of ops before the last pack.
+  // With early stop, recompute runs only ops below this index: the number of ops before the last
+  // pack.
   int stop = 0;
 };
 
@@ -122,21 +121,20 @@ std::vector<StorageId> input_storages(const RegionGraph& graph);
 // Returns the total bytes of the copies that the region makes.
 Bytes copied_bytes(const RegionGraph& graph);
 
-// Returns whether backward needs the region. Once autograd has dropped all slots of a region,
-// nothing holds the region's values.
+// Returns whether backward needs the region, because autograd has not dropped all of its slots in
+// forward.
 bool has_live_slot(const RegionGraph& graph);
 
-// Returns whether two regions behave alike under every schedule. Their ids and other_bytes_before
-// may differ.
+// Returns whether two regions behave alike under every schedule. Ignores ids and
+// other_bytes_before.
 bool same_behaviour(const RegionGraph& a, const RegionGraph& b);
 
 // Returns for each local value whether it is held from forward to backward. Constants and the fresh
-// outputs of saved and offloaded ops are held. Outputs of views and of in-place ops are not held.
-// If the region writes a value's storage later, the value is not held, because a held value must
-// not change.
+// outputs of saved and offloaded ops are held. Outputs of views and in-place ops are not held, and
+// neither are values whose storage the region writes later.
 std::vector<bool> kept_values(const RegionGraph& graph, const std::vector<PlannedOp>& ops);
 
-// Returns kept_values() of a region without saved ops, in which only constants are held.
+// Returns kept_values() of a region without saved ops.
 std::vector<bool> kept_if_all_is_recomputed(const RegionGraph& graph);
 
 // Returns the storages of kept_values(), as ascending ids of the trace without duplicates.
@@ -144,16 +142,16 @@ std::vector<StorageId> kept_storages(const RegionGraph& graph, const std::vector
 
 // Returns whether a demand for the saved tensor recomputes it. False for a value from outside,
 // which still exists. Also false for a value that was overwritten after autograd packed it, because
-// the engine rejects a demand for such a value.
+// the engine rejects that demand.
 bool can_be_recomputed(const RegionGraph& graph, const RegionUse& slot);
 
-// Returns for each local op whether it runs when exactly `roots` are recomputed. Kept values end
-// the closure. A read also needs the in-place writes that made the version that it reads, and a
-// collective needs its wait.
+// Returns for each local op whether it runs when exactly `roots` are recomputed. Kept values are
+// not recomputed. A read also needs the earlier in-place writes to its storage, and a collective
+// needs its wait.
 std::vector<bool> closure_of(const RegionGraph& graph, const std::vector<bool>& kept,
                              const std::vector<RegionUse>& roots);
 
-// A region in the form that the replay planner reads (ReplayGraph). The graph must outlive this
+// Adapts a region to the interface of the replay planner (ReplayGraph). The graph must outlive this
 // object.
 class RegionIntegers {
  public:

@@ -14,7 +14,7 @@ ReplayState::ReplayState(const RegionGraph& graph, const std::vector<bool>& kept
   for (std::size_t value = 0; value < kept.size(); ++value) {
     if (!kept[value]) continue;
     hold(static_cast<int>(value));
-    // a constant gets one more use than there are reads, so it is never released
+    // a constant gets one extra use, so it is never released
     if (graph.values[value].constant) planner_.await(static_cast<int>(value));
     const int storage = graph.values[value].storage;
     if (graph.storages[storage].outside || is_original_[storage]) continue;
@@ -63,11 +63,11 @@ void ReplayState::release_unneeded() {
 ReplayState::Running ReplayState::execute(int op_index) {
   const RegionOp& op = graph_.ops[op_index];
   planner_.start(op_index);
-  // bytes of kept outputs that the op makes again because another of its outputs was not kept
+  // bytes of kept outputs that the op allocates again because it also recomputes another output
   Bytes replaced;
   for (int output : op.outputs) {
-    // Gains depend on which ops are still planned, so they change even if this output is not
-    // needed.
+    // Gains depend on which ops are still planned, so they change even if this output is not needed
+    // again.
     value_changed(output);
     const int storage = graph_.values[output].storage;
     if (planner_.is_there(output)) {
@@ -124,8 +124,8 @@ Bytes ReplayState::gain_of(int slot, std::size_t at_most) {
   return gain;
 }
 
-// Computes a gain. The gain depends on which values are present, on how many reads of these values
-// remain, and on the holders of their storages.
+// Computes a gain, which depends on the values that are present, their remaining reads, and the
+// holders of their storages.
 Bytes ReplayState::weigh(int slot, std::size_t at_most) {
   const RegionUse& use = graph_.slots[slot].use;
   const std::vector<int>& ops = planner_.find_missing(use, at_most);

@@ -1,5 +1,5 @@
 // Tracks the bytes of the values that the replay planner manages, for one region in one backward
-// pass. The engine's Replay does the same with tensors.
+// pass. The engine's Replay manages the tensors themselves in the same way.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 
 namespace rematch {
 
-// Caches the gain of each slot: the bytes that running the slot's ops early would free. A gain is
-// valid until a value on which it depends changes.
+// Caches the gain of each slot: the net bytes that running the slot's ops early would free. A gain
+// is valid until a value or storage on which it depends changes.
 
 class SlotGains {
  public:
@@ -25,11 +25,10 @@ class SlotGains {
       forgotten_.push_back(static_cast<int>(slot));
   }
 
-  // Returns nullopt if the gain is unknown: it was never computed, or a value on which it depends
-  // has changed.
+  // Returns nullopt if the gain was not computed, or may have changed since.
   std::optional<Bytes> of(int slot) const { return gains_[slot]; }
 
-  // Returns the slots whose gain has become unknown since the previous call. The first call returns
+  // Returns the slots whose gain has become invalid since the previous call. The first call returns
   // all slots.
   std::vector<int> take_forgotten() { return std::exchange(forgotten_, {}); }
 
@@ -41,8 +40,8 @@ class SlotGains {
   void storage_changed(int storage) { forget(of_storage_[storage]); }
 
  private:
-  // An entry of a linked list of slots. All lists share one vector, because a simulation makes
-  // thousands of short lists, and a vector for each would take most of its time.
+  // An entry of a linked list of slots. All lists share one vector, because allocating a vector for
+  // each list would be slow.
   struct Entry {
     int slot = 0;
     OptionalIndex next;  // index into entries_
@@ -64,8 +63,8 @@ class SlotGains {
 
   std::vector<int> forgotten_;
   std::vector<std::optional<Bytes>> gains_;  // indexed by slot
-  // For each value, and for each storage: the first entry of the list of slots whose gain depends
-  // on it. A list may repeat a slot.
+  // of_value_[v] is the first entry of a list of the slots whose gain depends on value v.
+  // of_storage_ does the same for storages. A list may contain a slot twice.
   std::vector<OptionalIndex> of_value_;
   std::vector<OptionalIndex> of_storage_;
   std::vector<Entry> entries_;
@@ -73,30 +72,28 @@ class SlotGains {
 
 class ReplayState {
  public:
-  // Starts in the state after forward, in which kept values are held. The graph must outlive the
-  // state.
+  // Starts in the state after forward, with the kept values held. The graph must outlive the state.
   ReplayState(const RegionGraph& graph, const std::vector<bool>& kept);
   ReplayState(const ReplayState&) = delete;
   ReplayState& operator=(const ReplayState&) = delete;
 
   // plan_closure() plans the ops that the live slots depend on. plan_prefix() plans all ops below
-  // `stop`. It omits ops whose results are kept, and it omits an op of `skipped` if nothing needs
-  // the op. Both functions release kept values that nothing needs.
+  // `stop`, except ops whose results are kept and ops of `skipped` that nothing needs. Both
+  // functions release kept values that nothing needs.
   void plan_closure(const std::vector<int>& slots);
   void plan_prefix(const std::vector<int>& slots, int stop, const std::vector<int>& skipped);
 
-  // These functions return the planned ops that have not run, in order: all of them, or only the
-  // ops that a slot needs. Each call invalidates the list that the previous call returned.
+  // These functions return the planned ops that have not run yet, in order: all of them, or only
+  // the ops that a slot needs. The list is valid until the next call of missing().
   const std::vector<int>& missing() { return planner_.list_planned(); }
   const std::vector<int>& missing(int slot) {
     return planner_.list_missing(graph_.slots[slot].use);
   }
 
-  // Runs an op and releases values that are not needed after it.
+  // Runs an op, and then releases values that are no longer needed.
   struct Running {
     Bytes most;  // bytes held while the op ran, including its inputs
-    // Bytes held after the op ran. At this point its inputs are released and all its results are
-    // present.
+    // bytes held after the op ran, with its inputs released and all its results present
     Bytes at_boundary;
   };
   Running execute(int op);
@@ -109,24 +106,24 @@ class ReplayState {
 
   bool is_planned_slot(int slot) const { return planned_slots_[slot]; }
   Bytes held() const { return held_; }
-  // The part of held() that consists of kept values, which forward made.
+  // the bytes of held() that forward allocated
   Bytes held_originals() const { return held_originals_; }
 
   // originals() returns the local storages held since forward. take_released_originals() returns
-  // the storages that were released since its previous call.
+  // the original storages released since its previous call.
   std::vector<int> originals() const;
   std::vector<int> take_released_originals() { return std::exchange(released_originals_, {}); }
 
-  // Returns the net bytes that are freed if the ops that the slot needs run now: the bytes that
-  // become free, minus the bytes that the results take. Returns 0 if the slot needs no op or more
-  // than `at_most` ops. `at_most` must be the same in every call.
+  // Returns the net bytes that would be freed by running the slot's missing ops now: the bytes
+  // freed minus the bytes of the results. Returns 0 if the slot needs no op or more than `at_most`
+  // ops. `at_most` must be the same in every call.
   Bytes gain_of(int slot, std::size_t at_most);
   // Returns the slots whose gain may have changed since the previous call. The first call returns
   // all slots.
   std::vector<int> take_unweighed() { return gains().take_forgotten(); }
 
  private:
-  // Sums indexed by small integers. All sums are 0, except the sums changed since the last clear().
+  // Sums indexed by small integers. clear() resets only the sums that were changed.
   class Sums {
    public:
     explicit Sums(std::size_t size) : sums_(size, 0), is_touched_(size, false) {}
@@ -172,7 +169,7 @@ class ReplayState {
   const RegionGraph& graph_;
   ReplayTables tables_;
   ReplayPlanner<RegionIntegers> planner_;
-  // indexed by storage: number of held values and of slots that backward holds
+  // indexed by storage: number of held values and taken slots
   std::vector<int> num_holders_;
   std::vector<bool> planned_slots_;
   std::vector<bool> taken_;         // indexed by slot: whether backward holds it
@@ -180,7 +177,7 @@ class ReplayState {
   Sums weighed_holders_;            // indexed by storage; used while a gain is computed
   std::optional<SlotGains> gains_;  // created when a gain is first requested
   Bytes held_;
-  // indexed by storage: whether the instance that forward made is held
+  // indexed by storage: whether the region still holds the storage from forward
   std::vector<bool> is_original_;
   Bytes held_originals_;
   std::vector<int> released_originals_;

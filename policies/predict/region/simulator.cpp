@@ -79,7 +79,7 @@ class RegionPlayer {
 
  private:
   void demand(int slot) {
-    // A value from outside the region still exists, so no op needs to run.
+    // A value from outside the region still exists and is not recomputed.
     if (!graph_.values[graph_.slots[slot].use.value].producer.has_value()) return;
     demanded_ = slot;
     if (!begun_) begin();
@@ -93,7 +93,7 @@ class RegionPlayer {
       run_early(step.after);
       if (!step.before.empty() || !step.after.empty()) named_->push_back(std::move(step));
     }
-    if (gives_up()) return;  // after giving up, the slot's value may not exist
+    if (gives_up()) return;  // a simulation that gave up may not have made the slot's value
     state_.take(slot);
   }
 
@@ -136,8 +136,7 @@ class RegionPlayer {
     }
   }
 
-  // Records the bytes at an op boundary. At this point the op's inputs are released and all its
-  // results are present.
+  // Records the bytes at an op boundary, with the op's inputs released and all its results present.
   void note_boundary(int op, Bytes held) {
     note_let_go();
     result_.timeline.steps.push_back({std::nullopt, op, held - state_.held_originals()});
@@ -204,7 +203,7 @@ class RegionPlayer {
   std::vector<bool> alive_;               // indexed by slot
   std::size_t num_alive_ = 0;
   int demanded_ = 0;          // slot of the latest demand
-  bool is_demanded_ = false;  // true if any slot was demanded, even one that needs no op
+  bool is_demanded_ = false;  // true if any slot was demanded, even a slot that needs no op
   bool begun_ = false;
   Bytes other_;  // backward's bytes minus other_bytes_before
   RegionSimulation result_;

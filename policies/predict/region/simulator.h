@@ -1,5 +1,5 @@
-// Simulates what the engine does in one region's backward, from a trace, op for op and byte for
-// byte. Does not compute times, and does not count memory that kernels allocate internally.
+// Simulates what the engine does in backward of one region, op for op and byte for byte. Does not
+// compute times, and does not count memory that kernels allocate internally.
 #pragma once
 
 #include <cstdint>
@@ -16,29 +16,28 @@
 
 namespace rematch {
 
-// The bytes of a region at every op boundary of backward, and the moments at which the region frees
-// storages that forward made. The simulation of a whole step uses timelines. Regions with the same
+// The bytes of a region at every op boundary of backward, and the points at which the region frees
+// storages from forward. The simulation of a whole step uses timelines. Regions with the same
 // behaviour and the same plan share one timeline.
 
 struct RegionTimeline {
-  // A step of the timeline. It is an op boundary of recompute, or the release of a storage that
-  // forward made.
+  // An op boundary of recompute, or the release of a storage from forward.
   struct Step {
-    OptionalIndex released;  // local storage that is released; absent: the step is a boundary
-    int op = 0;              // local op of a boundary
-    Bytes recomputed;        // bytes made by recompute that the region holds at a boundary
+    OptionalIndex released;  // local storage that is released; absent: this is an op boundary
+    int op = 0;              // local op of the boundary
+    Bytes recomputed;        // recomputed bytes that the region holds at the boundary
   };
   // An event of one of the region's slots. Events are in the order of backward.
   struct Event {
-    // end of the event's steps; they begin where the previous event's steps end
+    // end of the event's range in `steps`; the range starts where the previous one ends
     std::size_t end_step = 0;
-    Bytes recomputed;  // bytes made by recompute and held after the event
+    Bytes recomputed;  // recomputed bytes held after the event
   };
 
-  std::vector<int> kept;  // local storages that the region holds since forward
+  std::vector<int> kept;  // local storages held since forward
   std::vector<Step> steps;
   std::vector<Event> events;
-  bool ends = false;  // nothing refers to the region after the last event
+  bool ends = false;  // true: nothing refers to the region after the last event
 };
 
 // An op that recompute executes, with the saved tensor whose demand caused the execution.
@@ -50,18 +49,17 @@ struct ExecutedOp {
 
 struct RegionSimulation {
   std::vector<ExecutedOp> executed;  // in the order of execution
-  // bytes held from forward to backward because the plan saves them, including dead saves
+  // bytes held from forward to backward because the plan saves them, even if nothing uses them
   Bytes kept;
-  // bytes held from forward to backward because the region reads results of earlier ops, or copied
-  // tensors that were overwritten
+  // bytes of earlier ops' results, and of copies of overwritten tensors, that the region holds from
+  // forward to backward
   Bytes inputs;
   // Bytes that the region holds (kept, recomputed, or held by backward) plus all bytes that
-  // backward allocated. There is one entry for the first demand, one for every executed op and one
-  // for every backward op, up to the region's last release. Excludes the region's inputs, which do
-  // not change.
+  // backward allocated. There is one entry for the first demand, for every executed op and for
+  // every backward op, until the region's last release. Excludes `inputs`, which is constant.
   std::vector<Bytes> curve;
-  Bytes peak;  // maximum of the bytes above
-  // maximum at op boundaries only, where a recomputed op has released its inputs
+  Bytes peak;  // maximum of `curve`
+  // maximum at op boundaries only, where a recomputed op has already released its inputs
   Bytes boundary_peak;
   Bytes demanded_peak;  // like boundary_peak, but from the first demand on
   RegionTimeline timeline;
@@ -73,14 +71,14 @@ RegionSimulation simulate_region(const Trace& trace, OpId first_op, OpId end_op,
 RegionSimulation simulate_region(const RegionGraph& graph, const RegionType& type,
                                  Schedule schedule);
 
-// Returns a further pending slot to materialize now, in addition to the demanded one, or nullopt.
-// The simulator calls it repeatedly until it returns nullopt, once before the demanded slot runs
-// and once after. The returned slot may already be available without running an op.
+// Returns another slot to recompute now, in addition to the demanded slot, or nullopt. The
+// simulator calls it until it returns nullopt, once before and once after the demanded slot is
+// recomputed. The returned slot may already be available.
 using NextEarly = std::function<OptionalIndex(int demanded, ReplayState& state)>;
 
-// With kLazyClosure, `next` replaces the type's demand steps. Appends to `steps` the slots that
-// `next` returns. Gives up as soon as the peak reaches `give_up_at`; the result is then incomplete,
-// and its peak is at least `give_up_at`.
+// With kLazyClosure, `next` replaces the type's demand steps, and the slots that it returns are
+// appended to `steps`. The simulation stops as soon as its peak reaches `give_up_at`; its result is
+// then incomplete.
 RegionSimulation play_region(const RegionGraph& graph, const RegionType& type, ReplayExtent extent,
                              const NextEarly& next = {}, std::vector<DemandStep>* steps = nullptr,
                              std::optional<Bytes> give_up_at = std::nullopt);

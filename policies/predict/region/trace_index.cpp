@@ -24,9 +24,7 @@ bool writes(const TracedOp& op, StorageId storage) {
   return std::find(op.writes.begin(), op.writes.end(), storage) != op.writes.end();
 }
 
-// Returns whether the op's autograd formula saves the op's floating-point result. This matters only
-// for a value that is packed at the edge of a region, between the op that makes the value and the
-// op that reads it.
+// Returns whether the op's autograd formula saves the op's floating-point result.
 bool saves_its_result(const TracedOp& op) {
   static constexpr std::string_view kNames[] = {
       "aten::exp",        "aten::sigmoid",  "aten::tanh",         "aten::sqrt", "aten::rsqrt",
@@ -40,9 +38,9 @@ bool saves_its_result(const TracedOp& op) {
   return op.op_class == OpClass::kAttentionForward || contains(kNames) || contains(kNamesInPlace);
 }
 
-// Decides which op a pack between two ops belongs to. The op before the pack packs its outputs, and
-// the op after the pack packs its inputs. Call is_of_op_before() for each pack between the two ops,
-// in order.
+// Decides whether a pack between two ops belongs to the first op, which packs its outputs, or to
+// the second, which packs its inputs. Call is_of_op_before() for each pack between the two ops, in
+// order.
 class EdgePacks {
  public:
   EdgePacks(const Trace& trace, OpId at_op) : trace_(trace), at_op_(at_op) {}
@@ -50,7 +48,7 @@ class EdgePacks {
   bool is_of_op_before(const TracedPack& pack) {
     if (at_op_ == OpId()) return false;
     const TracedOp& op_before = trace_.ops[at_op_ - 1];
-    // the recorder added this op because of the pack, or because of an op before the pack
+    // the recorder added op_before, either for this pack or for an earlier op
     if (is_replay_only(op_before.name)) {
       const StorageId storage = trace_.values[pack.value].storage;
       return trace_.values[op_before.inputs.front().value].storage == storage;
@@ -192,9 +190,8 @@ class GraphBuilder {
 
   int storage_of(const RegionUse& use) const { return graph_.values[use.value].storage; }
 
-  // Finds the copies that the engine's recorder makes. Before an op overwrites an outside tensor,
-  // the recorder copies the content that earlier ops have read. Otherwise recompute would read the
-  // new content.
+  // Finds the copies that the engine's recorder makes. Recompute must not read new content of an
+  // outside tensor, so the recorder copies the old content before an op overwrites it.
   void note_copies() {
     for (int index = 0; index < static_cast<int>(graph_.ops.size()); ++index) {
       const TracedOp& traced = trace_.ops[graph_.range.first + index];
@@ -233,7 +230,7 @@ class GraphBuilder {
         const RegionUse& read = reader.reads[i];
         const TracedUse& use = traced.inputs[i];
         const bool is_made_here = graph_.values[read.value].producer.has_value() &&
-                                  // the value's storage does not come from outside the region
+                                  // the storage was allocated inside the region
                                   !graph_.storages[storage].outside;
         if (storage_of(read) != storage || is_made_here || is_side_argument(traced, use.value)) {
           continue;
@@ -329,7 +326,7 @@ class GraphBuilder {
     }
   }
 
-  // Returns the bytes that backward holds after the last op before the event.
+  // Returns the bytes that backward holds after the last op before this event.
   Bytes other_bytes_before(std::size_t event) const {
     if (event >= trace_.backward.size()) return {};
     while (event-- > 0) {
@@ -347,8 +344,8 @@ class GraphBuilder {
     return static_cast<int>(found - graph_.slots.begin());
   }
 
-  // Returns whether an op of the trace computed the value. For a view, returns whether an op
-  // computed the base tensor of the view.
+  // Returns whether an op of the trace computed the value, or the base tensor if the value is a
+  // view.
   bool is_activation(ValueId id) const {
     while (true) {
       const std::optional<OpId> producer = trace_.values[id].producer;
@@ -361,7 +358,7 @@ class GraphBuilder {
 
   struct Started {
     int op = 0;
-    int value = 0;  // value that the op fills; both members are local indices
+    int value = 0;  // the value that the op fills; both members are local indices
   };
 
   const Trace& trace_;
@@ -391,7 +388,7 @@ TraceIndex::TraceIndex(const Trace& trace) : trace_(&trace), pack_events_(trace.
 }
 
 std::vector<OpRange> TraceIndex::ranges(const Plan& plan) const {
-  // keyed by path: number of openings of the scope up to the latest region that starts with it
+  // for each path, where opening() continues its search
   std::unordered_map<std::string_view, std::size_t> seen;
   std::vector<OpRange> ranges;
   ranges.reserve(plan.regions.size());

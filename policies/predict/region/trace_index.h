@@ -19,10 +19,10 @@ class TraceIndex {
  public:
   explicit TraceIndex(const Trace& trace);
 
-  // Returns the op ranges of the plan's regions in the plan's order. A scope may open several
-  // times. The i-th region that starts with a scope begins at the i-th opening of this scope
-  // outside other regions. A region ends at the first closing of its last scope. Throws
-  // std::invalid_argument if the trace lacks a scope, because the plan was made for another model.
+  // Returns the op ranges of the plan's regions in the plan's order. If a scope opens several
+  // times, the i-th region that starts with it begins at its i-th opening outside other regions. A
+  // region ends when its last scope first closes. Throws std::invalid_argument if the trace lacks a
+  // scope, because the plan was made for another model.
   std::vector<OpRange> ranges(const Plan& plan) const;
 
   RegionGraph graph(OpRange range) const;
@@ -34,23 +34,23 @@ class TraceIndex {
   };
 
  private:
-  // Returns the first opening of the path at or after `first_op`, starting at opening number
-  // `from`. Advances `from` past the returned opening.
+  // Returns the first scope with this path that opens at or after `first_op`. Skips the first
+  // `from` scopes, and then sets `from` past the returned scope.
   ScopeId opening(const std::string& path, std::size_t& from, OpId first_op) const;
 
   const Trace* trace_;
   std::unordered_map<std::string_view, std::size_t> paths_;  // index into openings_
-  std::vector<std::vector<ScopeId>> openings_;               // sorted by opening
+  std::vector<std::vector<ScopeId>> openings_;               // for each path, its scopes in order
   IdTable<PackId, PackEvents> pack_events_;
 };
 
-// These functions build a TraceIndex for a single call. With many regions or plans, use one shared
-// TraceIndex, which is faster.
+// These functions build a new TraceIndex for each call. For many regions or plans, share one
+// TraceIndex instead, which is faster.
 std::vector<OpRange> region_ranges(const Trace& trace, const Plan& plan);
 RegionGraph make_region_graph(const Trace& trace, OpRange range);
 
-// Returns the tensors saved for backward while the region was open, in order. DemandStep::pack is
-// an index into this list.
+// Returns the tensors saved for backward inside the region, in order. DemandStep::pack is an index
+// into this list.
 std::vector<PackId> packs_of(const Trace& trace, OpRange range);
 
 }  // namespace rematch

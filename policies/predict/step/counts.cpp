@@ -51,7 +51,7 @@ Traffic predict_traffic(const Trace& trace, const Plan& plan, Schedule schedule)
 
 Traffic predict_traffic(const Trace& trace, const std::vector<OpId>& recomputed) {
   Traffic traffic;
-  // `issuer` is what issues the collective; sent_bytes() accepts it as an argument.
+  // `issuer` is the op, event or collective that sent_bytes() expects.
   const auto add = [&](Phase phase, const std::string& name, const auto& issuer) {
     const std::optional<CollectiveKind> kind = collective_kind(name);
     if (!kind) return;

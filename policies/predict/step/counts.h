@@ -15,9 +15,9 @@
 
 namespace rematch {
 
-// The number of times that a plan executes each op in one training step, by phase. Views are
-// included. Measured counts must equal these numbers. The optimizer's phase is empty, because a
-// trace holds only forward and backward.
+// How often a plan executes each op in one training step, by phase. Includes views. Measured counts
+// must equal these numbers. The optimizer's phase is empty, because a trace contains only forward
+// and backward.
 struct PredictedCounts {
   using Counts = std::map<std::string, std::int64_t>;
   std::array<Counts, kNumPhases> by_op;     // "aten::mm"
@@ -27,14 +27,13 @@ struct PredictedCounts {
   const Counts& classes(Phase phase) const { return by_class[static_cast<int>(phase)]; }
 };
 
-// `recomputed` are the ops that a simulated step recomputes: see StepDetails.
+// `recomputed` lists the ops that a simulated step recomputes: see StepDetails.
 PredictedCounts predict_counts(const Trace& trace, const std::vector<OpId>& recomputed);
 // Simulates a step of the plan. Throws std::invalid_argument if the plan was made for another
 // model.
 PredictedCounts predict_counts(const Trace& trace, const Plan& plan, Schedule schedule);
 
-// The collectives of one kind that a rank issues in one phase: their number, and the bytes that the
-// rank sends. See step_range.h for times.
+// The collectives of one kind that a rank issues in one phase: their number, and the bytes sent.
 
 struct Issued {
   std::int64_t count = 0;
@@ -42,8 +41,8 @@ struct Issued {
   bool operator==(const Issued&) const = default;
 };
 
-// Traffic by phase and kind of collective. Sums of gradients belong to the optimizer's phase. A
-// kind that is not issued is absent.
+// Issued collectives by phase and kind. The collectives that sum gradients over ranks belong to the
+// optimizer's phase.
 using Traffic = std::array<std::map<CollectiveKind, Issued>, kNumPhases>;
 
 // `trace` is the trace of one rank.

@@ -49,7 +49,7 @@ HeldAfterForward held_after_forward(const Trace& trace, const Plan& plan) {
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const RegionGraph graph = index.graph(ranges[i]);
     for (const RegionSlot& slot : graph.slots) in_region[slot.pack] = true;
-    // backward needs no tensor of this region, so nothing refers to the region after forward
+    // backward needs no tensor of this region, so the region holds nothing after forward
     if (!has_live_slot(graph)) continue;
     copies += copied_bytes(graph);
     const RegionType& type = plan.types[plan.regions[i].type];

@@ -1,7 +1,6 @@
-// Computes how many bytes a plan holds from forward to backward, split by the reason for holding
-// them. The total equals the bytes that are alive in the step simulator at the end of forward,
-// without the bytes that the program holds. Bytes are counted by storage, so a tensor that two
-// regions share is counted once.
+// Computes how many bytes a plan holds from forward to backward, by reason. The total equals the
+// live bytes of the step simulator at the end of forward, except tensors that only the program
+// holds. A storage that two regions share is counted once.
 #pragma once
 
 #include "policies/base/bytes.h"
@@ -14,10 +13,10 @@ namespace rematch {
 // step.
 struct HeldAfterForward {
   Bytes kept;  // bytes that regions hold because the plan saves them
-  // bytes that regions hold because they read results of earlier ops, or because they copied
-  // tensors that were overwritten; excludes `kept`
+  // bytes of results of earlier ops that regions read, and of copies of overwritten tensors;
+  // excludes `kept`
   Bytes inputs;
-  // bytes that autograd holds outside all regions; excludes bytes that a region holds too
+  // bytes that only autograd holds, outside all regions
   Bytes unmanaged;
   Bytes total() const { return kept + inputs + unmanaged; }
 };

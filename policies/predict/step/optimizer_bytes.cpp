@@ -53,8 +53,8 @@ std::vector<std::int64_t> state_of(const TracedParameters& kind, OptimizerKind o
   return {};
 }
 
-// Returns the share of the parameters' bytes that belongs to parameters outside blocks: embedding,
-// head and last norm.
+// Returns the share of parameter bytes outside blocks: in the embedding, the head and the last
+// norm.
 double share_outside_blocks(const Trace& trace) {
   const IdTable<ScopeId, Bytes> by_scope = parameters_by_top_scope(trace);
   IdTable<ScopeId, bool> is_block(trace.scopes.size(), false);

@@ -1,5 +1,5 @@
-// Computes the bytes that an optimizer holds between steps and while it runs, from the sizes of the
-// parameters only.
+// Computes the bytes that an optimizer holds, between steps and while it runs. Needs only the sizes
+// of the parameters.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace rematch {
 
-// rematch itself runs only kAdamW. The other optimizers are for predictions.
+// rematch itself runs only kAdamW. The other optimizers are only for predictions.
 enum class OptimizerKind : std::uint8_t {
   kNothing,
   kAdamW,
@@ -30,7 +30,7 @@ const std::vector<std::string_view>& optimizer_kind_names();
 
 struct OptimizerBytes {
   Bytes state;      // bytes that the optimizer holds between steps
-  Bytes temporary;  // most bytes that a step of the optimizer adds at once
+  Bytes temporary;  // peak of additional bytes during an optimizer step
   bool operator==(const OptimizerBytes&) const = default;
 };
 

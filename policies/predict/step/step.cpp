@@ -15,8 +15,7 @@
 
 namespace rematch {
 
-// One simulation of a step. Counts bytes above facts_.baseline, and adds this baseline to the
-// results.
+// One simulation of a step. Its byte counts exclude facts_.baseline, which is added to the results.
 class StepSimulator::Run {
  public:
   Run(Facts& facts, const std::vector<LocatedRegion>& regions, Schedule schedule,
@@ -57,18 +56,19 @@ class StepSimulator::Run {
     const TraceRegion* in_trace = nullptr;
     const RegionSimulation* simulation = nullptr;
     StoreLedger::Stash stash;
-    Region* before = nullptr;  // backward of this region also brings back that region's values
+    // the region whose values are brought back when backward of this region starts
+    Region* before = nullptr;
     std::size_t next_step = 0;
     std::size_t next_event = 0;
     std::size_t num_copied = 0;
-    Bytes copied;  // bytes of the region's copies of tensors that ops overwrite
+    Bytes copied;  // bytes of the region's copies of overwritten tensors
     Bytes recomputed;
   };
   // The part of the simulation's state that changes with every event of backward.
   struct Moment {
     Phase phase = Phase::kBackward;
     std::int32_t event = 0;  // index into the trace's backward
-    Bytes other_bytes;       // bytes that backward holds at that event
+    Bytes other_bytes;       // bytes that backward holds at this event
     Bytes recomputed;
   };
 
@@ -125,9 +125,8 @@ class StepSimulator::Run {
     }
   }
 
-  // Opens the region that starts at this op, if there is one. From this op on, the region counts as
-  // a holder of its inputs. It also counts as a holder of its kept storages, which its ops will
-  // make.
+  // Opens the region that starts at this op, if there is one. The region now counts as a holder of
+  // its inputs, and of the kept storages that its ops will make.
   void open_region(OpId op) {
     if (next_region_ >= regions_.size()) return;
     Region& region = regions_[next_region_];
@@ -176,8 +175,8 @@ class StepSimulator::Run {
     });
   }
 
-  // Releases everything that a region holds, because autograd has dropped all saved tensors of the
-  // region.
+  // Releases everything that a region holds. Called after autograd has dropped all saved tensors of
+  // the region.
   void drop(Region& region) {
     release_inputs(region);
     drop_copies(region);
@@ -228,8 +227,8 @@ class StepSimulator::Run {
     }
   }
 
-  // Makes the copies that are due at the op: first the late copies of closed regions, then the
-  // copies of the open region.
+  // Makes the late copies of closed regions that are due at this op, and then the copies of the
+  // open region.
   void make_copies(OpId op) {
     const auto [first, last] = late_copies_.equal_range(op);
     for (auto late = first; late != last; ++late) {
@@ -291,7 +290,7 @@ class StepSimulator::Run {
 
   void note_forward(OpId op) {
     const Bytes total = facts_.baseline + alive() + facts_.gathered_at(op);
-    // The holders of bytes are known only after forward. Until then, `other` records all live
+    // Only the end of forward shows who holds which bytes. Until then, `other` contains all live
     // bytes.
     if (boundaries_ != nullptr) {
       boundaries_->push_back({Phase::kForward, facts_.top_scope(trace_.ops[op].scope), {}});
@@ -308,8 +307,8 @@ class StepSimulator::Run {
             forward_holders(op, peak_alive_)};
   }
 
-  // Counts a storage as saved if an op up to `op` made the storage and the storage is alive when
-  // forward ends.
+  // Counts a storage as a saved activation if an op up to `op` made the storage and something holds
+  // it after forward.
   HolderBytes forward_holders(OpId op, Bytes alive) const {
     HolderBytes holders = standing_holders();
     for (const StorageId storage : held_after_forward_.ids()) {
@@ -368,7 +367,7 @@ class StepSimulator::Run {
     }
   }
 
-  // Advances the region's timeline to its next event.
+  // Simulates the region's next event, up to the end of its timeline steps.
   void advance(Region& region, const BackwardPart& asked) {
     const RegionTimeline& timeline = region.simulation->timeline;
     if (asked.kind == BackwardEvent::Kind::kDemand) {
@@ -434,7 +433,7 @@ class StepSimulator::Run {
     if (raises_peak(Phase::kOptimizer, holders.total())) set_peak(boundary);
   }
 
-  // Live bytes that forward allocated, plus the bytes that stores take on the device.
+  // live bytes that forward allocated, plus the device memory that stores use
   Bytes alive() const { return alive_ + stores_.device_bytes(); }
 
   void set_peak(const StepBoundary& boundary) {
@@ -454,28 +453,29 @@ class StepSimulator::Run {
   Schedule schedule_;
   std::vector<OpId>* recomputed_ops_;
   std::vector<StepBoundary>* boundaries_;
-  std::vector<OpId> boundary_ops_;  // op of each boundary of forward
+  std::vector<OpId> boundary_ops_;  // for each boundary of forward, its op
 
   std::map<std::pair<const RegionGraph*, const RegionType*>, SimulatedType> simulations_;
   std::vector<Region> regions_;
-  // Copies made after their region has closed. The key is the op that overwrites the copied value.
+  // copies that a region makes after it has closed, by the op that overwrites the tensor
   std::multimap<OpId, std::pair<Region*, Bytes>> late_copies_;
-  IdTable<StorageId, std::int32_t> holders_;  // number of holders, for storages that forward made
+  IdTable<StorageId, std::int32_t> holders_;  // number of holders of each storage that forward made
   IdTable<StorageId, std::int32_t> held_after_forward_;
   // For each copy: the op at which it was made, and its bytes.
   std::vector<std::pair<OpId, Bytes>> copied_after_forward_;
   IdTable<PackId, OptionalIndex> region_of_pack_;
   std::size_t next_region_ = 0;
   PackId next_pack_;
-  std::size_t num_closed_ = 0;     // number of regions that have closed
-  std::size_t next_drop_ = 0;      // index into facts_.dropped
-  std::vector<Region*> idle_;      // closed regions that backward does not need
-  Region* closed_last_ = nullptr;  // region that closed last; null if backward does not need it
-  Bytes alive_;                    // live bytes that forward allocated
+  std::size_t num_closed_ = 0;  // number of regions that have closed
+  std::size_t next_drop_ = 0;   // index into facts_.dropped
+  std::vector<Region*> idle_;   // closed regions that backward does not need
+  // the last region that closed; null if backward does not need that region
+  Region* closed_last_ = nullptr;
+  Bytes alive_;  // live bytes that forward allocated
   StoreLedger stores_;
-  Bytes recomputed_;  // recomputed bytes that regions hold, over all regions
+  Bytes recomputed_;  // recomputed bytes held, over all regions
   Bytes peak_;
-  std::optional<OpId> peak_op_;  // op at the peak, while the peak is in forward
+  std::optional<OpId> peak_op_;  // op at the peak, as long as the peak is in forward
   Bytes peak_alive_;
   StepPrediction result_;
 };

@@ -1,11 +1,11 @@
-// Predicts a whole training step under a plan, as the engine runs it. Predicts the bytes at every
-// op boundary of forward, recompute, backward and optimizer. With a profile, also predicts the
-// time. Bytes are exact, except that memory that kernels allocate internally is not counted.
+// Predicts a whole training step under a plan: the bytes at every op boundary of forward,
+// recompute, backward and optimizer, and with a profile also the time. Bytes are exact, except that
+// memory that kernels allocate internally is not counted.
 //
-// Note [One instance or two] A storage that forward made is one instance, even if it has many
-// holders: the program, autograd, the region that keeps it and the regions that read it. Recompute
-// makes another instance, which only its region holds. The simulator therefore counts the holders
-// of a forward storage, but simply adds up the bytes of recompute.
+// Note [One instance or two] A storage that forward made exists once, even if it has many holders:
+// the program, autograd, and regions that keep or read it. Recompute makes a second instance, which
+// only its region holds. The simulator therefore counts the holders of a forward storage, but
+// simply adds the bytes of recompute.
 #pragma once
 
 #include <array>
@@ -44,9 +44,9 @@ struct StepTime {
   Duration recompute{};
   Duration backward{};
   Duration optimizer{};
-  Duration communication{};  // the part of the four times above that collectives take
-  // The time that the step waits for copies between device and host; 0 without use_link(). Not
-  // included in the total.
+  Duration communication{};  // time of collectives, which is part of the four times above
+  // Time that the step waits for copies between device and host. 0 without use_link(). Not included
+  // in total().
   Duration copies{};
   Duration total() const { return forward + recompute + backward + optimizer; }
   bool operator==(const StepTime&) const = default;
@@ -55,7 +55,7 @@ struct StepTime {
 struct StepPrediction {
   Bytes before;  // bytes of parameters, constants and optimizer state
   Bytes after_forward;
-  // boundary with the most bytes; the first boundary if several are equal
+  // first boundary with the most bytes
   StepBoundary peak;
   std::array<Bytes, kNumPhases> peak_by_phase;  // 0: no op ran in the phase
   HostMemory host;
@@ -65,9 +65,10 @@ struct StepPrediction {
   Bytes peak_bytes() const { return peak.holders.total(); }
 };
 
-// Details of a simulation: every boundary, and the ops that it recomputed.
+// Details of a simulation: every boundary, and the ops that the step recomputed.
 struct StepDetails {
-  // Every boundary of forward and backward in order, then the highest boundary of the optimizer.
+  // Every boundary of forward and backward in order, and then the boundary with the optimizer's
+  // peak.
   std::vector<StepBoundary> boundaries;
   std::vector<OpId> recomputed;  // in the order of execution
 };
@@ -78,8 +79,8 @@ struct LocatedRegion {
   const RegionType* type = nullptr;
 };
 
-// Simulates any number of plans for one trace. Caches the graphs of regions. Plans share these
-// graphs, so the first plans take longest. Not thread-safe.
+// Simulates any number of plans for one trace. Caches the graphs of regions, which plans share. Not
+// thread-safe.
 class StepSimulator {
  public:
   // The trace must outlive the simulator. The sizes of the optimizer's tensors are rounded up to
@@ -90,11 +91,11 @@ class StepSimulator {
   StepSimulator(const StepSimulator&) = delete;
   StepSimulator& operator=(const StepSimulator&) = delete;
 
-  // Adds times to the simulations that follow. Throws std::invalid_argument if the profile belongs
-  // to another trace.
+  // Adds times to all later simulations. Throws std::invalid_argument if the profile belongs to
+  // another trace.
   void use_profile(const Profile& profile);
 
-  // Adds the time of copies to the simulations that follow: see Note [What hides a copy].
+  // Adds the time of copies to all later simulations: see Note [What hides a copy].
   void use_link(const HostLink& link);
 
   // Sets the bytes of gathered parameters that are held while each forward op runs. These bytes

@@ -5,9 +5,9 @@
 namespace rematch {
 namespace {
 
-// Returns for each storage the op that makes it. Returns nullopt if some op reads the storage
-// before any op makes it. A storage can be read first if a tensor that appeared without an op
-// shares the storage with a later tensor.
+// Returns for each storage the op that makes it. Returns nullopt for a storage that an op reads
+// before any op makes it: a tensor that appeared without an op may share its storage with a later
+// tensor.
 IdTable<StorageId, std::optional<OpId>> births(const Trace& trace) {
   IdTable<StorageId, std::optional<OpId>> born_at(trace.storages.size());
   IdTable<StorageId, bool> is_seen(trace.storages.size(), false);

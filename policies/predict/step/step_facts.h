@@ -1,5 +1,5 @@
-// Facts that all simulations of one trace share: where storages are allocated and freed, which
-// scope an op is in, and the graphs of regions. Equal regions share one graph.
+// Facts that all simulations of one trace share: when storages are allocated and freed, which scope
+// an op is in, and the graphs of regions. Equal regions share one graph.
 #pragma once
 
 #include <cstdint>
@@ -17,20 +17,21 @@
 
 namespace rematch {
 
-// A region's op range in the trace, and its graph. Maps local ids of the graph to ids of the trace.
+// A region's op range in the trace, its graph, and the trace ids of the graph's storages and slots.
 struct TraceRegion {
-  std::shared_ptr<const RegionGraph> graph;  // shared by all regions of the same behaviour
+  std::shared_ptr<const RegionGraph> graph;  // shared by all regions with the same behaviour
   OpRange range;
   std::vector<StorageId> storages;  // indexed by local storage
   std::vector<StorageId> inputs;    // storages that the region reads and that earlier ops allocated
   std::vector<PackId> packs;        // indexed by slot
-  // The number of ops that had run when autograd dropped the region's last pack in forward. Absent:
-  // backward needs the region.
+  // number of ops that had run when autograd dropped the region's last pack in forward; absent:
+  // backward needs the region
   std::optional<OpId> dropped_at;
   std::vector<LateCopy> late_copies;
 };
 
-// Lists the storages that belong to each op, in ascending order. Some storages belong to no op.
+// Groups storages by op, for example by the op that allocates them. A storage without an op is in
+// no group.
 class StoragesByOp {
  public:
   StoragesByOp(const IdTable<StorageId, std::optional<OpId>>& op_of_storage, std::size_t num_ops);
@@ -49,15 +50,14 @@ struct DroppedPack {
   PackId pack;
 };
 
-// A part of backward: one event of a pack, or all ops between two such events. During these ops
-// only backward's own bytes change, so the peak of the part is at the op where backward has
-// allocated the most bytes.
+// One event of a pack, or all ops between two such events. Recomputed bytes do not change during
+// these ops, so the peak is at the op where backward has allocated the most bytes.
 struct BackwardPart {
   BackwardEvent::Kind kind = BackwardEvent::Kind::kOp;
   OptionalIndex pack;      // index of a PackId; absent for ops
   std::int32_t first = 0;  // start of the trace's events [first, end)
   std::int32_t end = 0;
-  std::int32_t highest = 0;  // event with the most other_bytes; the first if several are equal
+  std::int32_t highest = 0;  // first event with the most other_bytes
   Bytes other_bytes;         // backward's bytes at event `highest`
 };
 
@@ -74,11 +74,11 @@ class StepSimulator::Facts {
   const Trace& trace;
   OptimizerBytes optimizer_bytes;
   Bytes baseline;
-  // op that makes the storage; absent: it was made outside the step
+  // op that makes the storage; absent: the storage was made outside the step
   IdTable<StorageId, std::optional<OpId>> born_at;
   StoragesByOp born;
   StoragesByOp freed;  // indexed by op; the last entry is the end of forward
-  // index of a StorageId; absent: the storage was made outside the step
+  // id of the pack's storage; absent: the storage was made outside the step
   IdTable<PackId, OptionalIndex> pack_storage;
   std::vector<DroppedPack> dropped;  // sorted by op
   std::vector<BackwardPart> backward_parts;

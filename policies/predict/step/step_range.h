@@ -1,13 +1,11 @@
 // Bounds the time of a step. The lower bound assumes that communication overlaps fully with
-// compute, the upper bound that it does not overlap. Does not say which bound is closer to a real
-// step.
+// compute. The upper bound assumes no overlap.
 //
 // Note [What overlap can save] A collective can run in parallel with compute until its result is
-// needed. Examples are a gather that is issued early, and a reduce-scatter during the next block's
-// backward. Without overlap, a step takes the sum of compute time and communication time. With full
-// overlap, a step takes the longer of the two times. No order of the same work can take less. The
-// model ignores that collectives on several links can run at once, and that communication slows
-// compute down.
+// needed, for example a reduce-scatter during backward of the next block. Without overlap, a step
+// takes the sum of compute time and communication time. With full overlap, it takes the longer of
+// the two, and no order of the same ops is faster. The model ignores that collectives on several
+// links can run at once, and that communication slows compute down.
 #pragma once
 
 #include <algorithm>
@@ -31,8 +29,8 @@ inline StepRange step_range(const StepTime& time) {
   return {time.total() - time.communication, time.communication};
 }
 
-// Returns the time of the collectives in a step that recomputes nothing. The profile must belong to
-// the trace.
+// Returns the time of all collectives in a step without recompute. The profile must belong to the
+// trace.
 Profile::Duration communication_time(const Trace& trace, const Profile& profile);
 
 }  // namespace rematch

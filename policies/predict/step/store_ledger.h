@@ -1,6 +1,5 @@
-// Counts the memory that a simulated step needs to move values to stores: the copies, and new
-// device memory for values that are brought back. See Note [Lifetime of stored values]. The
-// simulator counts the original memory of the values, like any other storage.
+// Counts the memory that moving values to stores adds to a simulated step: the copies, and new
+// device memory for values that are brought back. See Note [Lifetime of stored values].
 #pragma once
 
 #include <cstddef>
@@ -28,13 +27,13 @@ class StoreLedger {
     // Whether the device memory of the values has been freed.
     bool has_left() const { return place_ != Place::kStill; }
     bool contains(int storage) const;
-    // Sorted as stored_storages() returns them: results in the order of their ops, then inputs.
+    // Results in the order of their ops, then inputs.
     const std::vector<StoredStorage>& values() const { return *values_; }
 
    private:
     friend class StoreLedger;
-    // kStill: the original values are on the device. kAway: the values are only in the stores.
-    // kBroughtBack: the values are on the device again, in new memory.
+    // kStill: the original values are still on the device. kAway: the values are only in the
+    // stores. kBroughtBack: the values are on the device again, in new memory.
     enum class Place : std::uint8_t { kStill, kAway, kBroughtBack };
     const std::vector<StoredStorage>* values_ = nullptr;
     const RegionGraph* graph_ = nullptr;
@@ -47,8 +46,8 @@ class StoreLedger {
   // Copies the results of the ops up to `op` to the stores. `op` counts from the region's first op.
   void put_results(Stash& stash, std::int32_t op);
   void put_inputs(Stash& stash);
-  // Marks the values as away. Returns whether they leave the device now; the caller then frees
-  // their original memory.
+  // Marks the values as away. Returns whether the caller must now free their original device
+  // memory.
   bool leave(Stash& stash);
   void bring_back(Stash& stash);
   // Frees the copies in the stores.
@@ -57,7 +56,7 @@ class StoreLedger {
   void release(const Stash& stash, int storage);
   void release_inputs(const Stash& stash);
 
-  // Device memory of copies and of values that were brought back.
+  // device memory of copies, and of values that were brought back
   Bytes device_bytes() const { return device_copies_ + brought_back_; }
   const HostMemory& host() const { return host_; }
 

@@ -17,7 +17,7 @@ bool is_from_outside(const RegionGraph& graph, int value) {
          graph.storages[graph.values[value].storage].outside;
 }
 
-// The engine moves a storage only if the region reads it through a single tensor.
+// The engine moves an input only if the region reads the input's storage through a single tensor.
 bool is_alone_on_storage(const RegionGraph& graph, int value) {
   const int storage = graph.values[value].storage;
   int readers = 0;

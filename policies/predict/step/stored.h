@@ -16,22 +16,21 @@ struct StoredStorage {
   int storage = 0;  // local index in the region
   Store store = Store::kHost;
   bool is_input = false;
-  std::int32_t op = 0;  // index in the region of the op that makes the storage; only for results
+  std::int32_t op = 0;  // local index of the op that makes the storage; only for results
 };
 
-// Returns the storages that a region with this plan moves, without duplicates: results in the
-// order of their ops, then inputs. The plan's last region moves nothing, but this function does not
-// know which region is the last.
+// Returns the storages that a region with this plan moves, without duplicates: results in the order
+// of their ops, then inputs. The last region of a plan moves nothing, which the caller must handle.
 std::vector<StoredStorage> stored_storages(const RegionGraph& graph, const RegionType& type);
 
-// bytes_of() returns the bytes of the values themselves, and host_bytes_of() the bytes that they
-// take on the host.
+// bytes_of() returns the size of the storages, and host_bytes_of() the size of their copies on the
+// host.
 Bytes bytes_of(const std::vector<StoredStorage>& stored, const RegionGraph& graph);
 Bytes host_bytes_of(const std::vector<StoredStorage>& stored, const RegionGraph& graph);
 
 // Returns the inputs whose device memory could be freed between the region's forward and its
 // backward. Such inputs are results of earlier ops, are not views, and are not written later. The
-// caller must check whether something else holds them too.
+// caller must check that nothing else holds them.
 std::vector<RegionInput> movable_inputs(const Trace& trace, const RegionGraph& graph);
 
 }  // namespace rematch

@@ -14,8 +14,8 @@ import torch
 from torch.utils.checkpoint import (CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts, noop_context_fn,
                                     set_checkpoint_early_stop)
 
-# Modules of equal content share one kind. `ops` lists the ops of the module's forward in order. `save` contains the
-# indices of the ops whose results are kept. If both are empty, everything is recomputed.
+# How to checkpoint a module; equal modules share one entry. `ops` lists the ops of the module's forward in order.
+# `save` contains the indices of the ops whose results are kept. If both are empty, everything is recomputed.
 KINDS = [
     {"early_stop": True, "preserve_rng_state": False,
      "save": [7, 11, 15, 20, 29, 32, 35],
@@ -27,13 +27,14 @@ KINDS = [
              "aten::silu", "aten::t", "aten::mm", "aten::mul.Tensor", "aten::t", "aten::mm", "aten::add.Tensor"]},
 ]
 
-# The kind of every checkpointed module.
+# Maps each checkpointed module to its index in KINDS.
 MODULES = {
     "blocks.0": 0,
     "blocks.1": 0,
 }
 
-# Bytes of one step with the plan, minus the bytes held before the step. check_plan.py compares them with a run.
+# Predicted bytes of one step with the plan, without the bytes held before the step. check_plan.py compares them with a
+# run.
 PREDICTED = {
     "peak_bytes": 29504,
     "peak_bytes_without": 29504,
@@ -51,7 +52,7 @@ PREDICTED = {
     },
 }
 
-# An op may run under either name of a pair. The first name is replaced before ops are compared.
+# Equivalent op names. The first is replaced by the second before ops are compared.
 OTHER_NAMES = {"aten::_reshape_alias": "aten::view", "aten::add_.Tensor": "aten::add.Tensor"}
 
 
@@ -60,7 +61,7 @@ class Mismatch(RuntimeError):
 
 
 def find_module(model, name):
-    """Returns the module at this path of attribute names. In a Sequential a number is a position."""
+    """Returns the module with this dotted path. A number is an index into the children of a Sequential."""
     module = model
     for part in name.split("."):
         children = dict(module.named_children())

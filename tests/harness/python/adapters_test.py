@@ -1,4 +1,4 @@
-"""Tests models with PEFT adapters: predictions, adapters that are disabled and enabled within a step, merged adapters,
+"""Tests models with PEFT adapters: predictions, adapters that are disabled during a part of a step, merged adapters,
 and inputs that require gradients."""
 
 import importlib.util
@@ -8,8 +8,8 @@ import rematch
 import torch
 from beside_torch import SCHEDULES, BesideTorch
 
-# The scaling of an adapter is a Python number. Autograd saves it as a tensor of 8 bytes that saved-tensor hooks do not
-# see, so traces do not contain it.
+# An adapter's scaling is a Python number. Autograd saves it as a tensor of 8 bytes that saved-tensor hooks do not see,
+# so traces do not include these bytes.
 NUMBER_BYTES = 8
 
 
@@ -61,7 +61,7 @@ class AdaptersTest(BesideTorch):
         self.check(use_dora=True)
 
     def preferences(self, around_reference):
-        """Returns a DPO loss. Its reference model is the same model with its adapters disabled."""
+        """Returns a DPO loss. The reference model is `model` with its adapters disabled."""
         with around_reference(), self.model.disable_adapter():
             reference = -self.loss().detach()
         return -torch.nn.functional.logsigmoid(-self.loss() - reference)

@@ -1,5 +1,5 @@
-"""Tests rematch.apply, which makes a model follow a plan wherever the model is called. Compares it with the model
-without a plan."""
+"""Tests rematch.apply, which makes a model follow a plan in every call. Compares the model with the same model without
+a plan."""
 
 import contextlib
 import copy
@@ -27,7 +27,7 @@ SCHEDULES = ("whole_region", "on_demand")
 
 
 class Logits(Stack):
-    """A model that returns logits, so the loss is computed outside of it."""
+    """A model that returns logits instead of a loss."""
 
     def forward(self, x):
         for layer in self.layers:
@@ -47,7 +47,7 @@ class Wrapped(torch.nn.Module):
 
 
 class Nested(torch.nn.Module):
-    """A model whose forward calls its body, and then calls the whole model once more."""
+    """A model whose forward calls its body, and then the whole model again."""
 
     def __init__(self):
         super().__init__()
@@ -99,7 +99,7 @@ class Case(unittest.TestCase):
         self.assert_nothing_is_recorded()
 
     def assert_nothing_is_recorded(self):
-        """Functions of rematch that run steps themselves are refused inside a recorded step."""
+        """Functions of rematch that run steps themselves are rejected inside a recorded step."""
         model = Model()
         rematch.trace(model, lambda: model(torch.ones(4, 32)))
 
@@ -124,8 +124,8 @@ class Case(unittest.TestCase):
         return [str(each.message) for each in caught]
 
     def assert_trains(self, step, model=None, per_step=1, around=contextlib.nullcontext):
-        """`step(model)` runs backward and returns the loss. Checks that the plan does not change the loss's bits, and
-        that each step recomputes as many ops as `per_step` calls of the model under the plan."""
+        """`step(model)` runs forward and backward, and returns the loss. Checks that the plan does not change the
+        loss's bits. A step must recompute as many ops as `per_step` calls of the model under the plan."""
         model = model or self.model
         expected, none = train(copy.deepcopy(model), step)
         self.assertEqual(none, 0)
@@ -187,7 +187,7 @@ class StepTest(Case):
         self.assert_trains(lambda model: plain_step(model.body, self.x), Nested(), per_step=0.5)
 
     def test_a_wrapper_that_calls_forward(self):
-        """The wrapper bypasses the hooks of the model, but not the hooks of the model's body."""
+        """The wrapper calls forward() directly, so hooks of the model do not run, but hooks of its body do."""
         self.assert_trains(lambda model: plain_step(Wrapped(model), self.x), Nested())
 
     def test_a_gradient_scaler(self):

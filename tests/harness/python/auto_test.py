@@ -1,4 +1,4 @@
-"""Tests op times measured on the model's own device, and the plan that rematch.auto chooses with them."""
+"""Tests op times measured on the model's own device, and the plan that rematch.auto chooses from these times."""
 
 import contextlib
 import copy
@@ -33,7 +33,8 @@ KINDS = [PLAIN, {"mask": True}]
 
 
 class AddNoise(torch.autograd.Function):
-    """Returns its input. Its backward adds a different noise on each call, like kernels whose blocks race."""
+    """Returns its input. In backward, adds noise that differs for each call, like kernels with nondeterministic
+    sums."""
 
     num_calls = 0
 
@@ -58,7 +59,7 @@ class Noisy(torch.nn.Module):
 
 @torch.library.custom_op("rematch_test::scale_by_count", mutates_args=())
 def scale_by_count(x: torch.Tensor) -> torch.Tensor:
-    """An op with hidden state. If num_calls is 0 when a step begins, the step can be repeated, but the op within it
+    """An op with hidden state. Resetting num_calls to 0 before a step makes the step repeatable, but the op still
     cannot be recomputed."""
     Counting.num_calls += 1
     return x * (1 + 0.1 * Counting.num_calls)
@@ -139,7 +140,7 @@ class ProfileTest(Case):
         with self.assertRaisesRegex(rematch.RematchError, "aten::gelu") as error:
             rematch.profile(self.model, self.step, trace, num_steps=NUM_STEPS)
         self.assertNotIn("\n", str(error.exception))
-        self.step().backward()  # this step must not be watched any more
+        self.step().backward()  # this step must no longer be watched
 
     def test_a_device_whose_ops_are_not_timed(self):
         with self.assertRaisesRegex(rematch.RematchError, "measured on the CPU or a GPU, but the model is on meta"):
@@ -150,7 +151,7 @@ LINKS = pathlib.Path(__file__).resolve().parents[2] / "reports" / "fixtures" / "
 
 
 class SearchOptionsTest(Case):
-    """Tests the options of rematch.search, which have the names of the flags of `rematch search`."""
+    """Tests the options of rematch.search, which have the names of the command line's flags."""
 
     def search(self, **options):
         return rematch.search(self.trace(), **{"device": "h100", "baselines": (), **options})
@@ -182,7 +183,7 @@ class SearchOptionsTest(Case):
         links = json.loads(LINKS.read_text(encoding="utf-8"))
         for given in (links, LINKS, str(LINKS)):
             self.assertIn("links of", self.search(offload=True, links=given)["host_link"]["source"])
-        # The links change nothing, because the step has no collectives.
+        # The link profile has no effect, because the step has no collectives.
         self.assertEqual(self.search(links=links)["points"], self.search()["points"])
 
     def test_options_that_conflict(self):
@@ -207,7 +208,7 @@ class SearchOptionsTest(Case):
 
 
 class SimpleTest(Case):
-    """Tests searches with simple=True, which also return the best plan of a simple form."""
+    """Tests searches with simple=True, which also return the best simple plan."""
 
     def search(self, trace, **options):
         return rematch.search(trace, device="h100", baselines=(), optimizer="none", simple=True, **options)
@@ -403,7 +404,7 @@ class PageTest(Case):
             self.assertIn(baseline["policy"], page)
 
 
-# Ten steps that take two thirds of a second each. Progress is printed from the fourth step on.
+# Ten steps of two thirds of a second each. Progress is printed from the fourth step on.
 SLOW_PROFILE = """
 import time, torch, rematch
 from rematch.selftest import Model
@@ -424,7 +425,7 @@ class ProgressTest(unittest.TestCase):
         with subprocess.Popen([sys.executable, "-c", SLOW_PROFILE], stderr=stderr, env=environment) as process:
             os.close(stderr)
             said = b""
-            with contextlib.suppress(OSError):  # os.read fails once the child has closed the terminal
+            with contextlib.suppress(OSError):  # os.read fails after the child has closed its end of the terminal
                 while part := os.read(terminal, 4096):
                     said += part
         os.close(terminal)

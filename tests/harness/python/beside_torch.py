@@ -28,7 +28,7 @@ class Step:
         self._start = [(tensor, tensor.detach().clone()) for model in models for tensor in (*model.parameters(), *model.buffers())]
 
     def run(self, around):
-        """Returns the tensors that the step returns, all gradients and buffers, and the generator's state."""
+        """Returns the step's results, all gradients and buffers, and the generator's state."""
         self.begin()
         returned = self._train(around)
         found = [each.detach().clone() for each in (returned if isinstance(returned, (list, tuple)) else [returned])]
@@ -47,8 +47,8 @@ class Step:
         return sum(figures["ops"].get("recompute", {}).values()), max(figures["peak_bytes"].values()) - figures["before_bytes"]
 
     def held_after(self, around, num_recordings):
-        """Repeats the step until it has called `around` at least `num_recordings` times. Returns the bytes of all
-        tensors afterwards."""
+        """Repeats the step until it has called `around` at least `num_recordings` times. Returns the bytes of all live
+        tensors."""
         done = []
 
         def counted():
@@ -92,7 +92,7 @@ class BesideTorch(unittest.TestCase):
         models = model if isinstance(model, (list, tuple)) else [model]
         step = Step(models, train, reset)
         gc.collect()
-        gc.freeze()  # keeps torch's many objects out of later garbage collections, which they would slow down
+        gc.freeze()  # excludes torch's many objects from garbage collections, which are faster then
         expected = step.run(contextlib.nullcontext)
         self.assert_equal(expected, step.run(contextlib.nullcontext))
         if torch_layers is None:
@@ -126,7 +126,7 @@ class BesideTorch(unittest.TestCase):
             self.assertEqual(max(excesses), beyond_bytes)
 
     def assert_equal(self, expected, found):
-        """Requires that both lists have None at the same positions, and tensors with equal bits elsewhere."""
+        """Requires that both lists have None at the same positions, and bitwise equal tensors elsewhere."""
         self.assertEqual(len(expected), len(found))
         for index, (want, have) in enumerate(zip(expected, found, strict=True)):
             self.assertEqual(want is None, have is None, index)
@@ -168,7 +168,7 @@ def kept_bytes(recorded, report, kept_ratio=1):
 
 @contextlib.contextmanager
 def silent_but_for_left_plans():
-    """Turns warnings of rematch into errors, except warnings about steps that leave the plan."""
+    """Turns warnings of rematch into errors, except warnings that a step does not follow the plan."""
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message="rematch")
         warnings.filterwarnings("ignore", message=r"rematch: region .* left its plan")

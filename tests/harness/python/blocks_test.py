@@ -1,5 +1,5 @@
-"""Tests which modules rematch chooses as the layers of many different models, and that plans work on them with equal
-bits."""
+"""Tests which modules of a model rematch chooses as its layers, for many kinds of models. Plans for these layers must
+give equal bits."""
 
 import contextlib
 import functools
@@ -21,7 +21,7 @@ DIM = 32
 
 
 class Mixer(Layer):
-    """A Layer with another class."""
+    """A layer of another class than Layer."""
 
 
 class Experts(Layer):
@@ -36,7 +36,7 @@ class Experts(Layer):
 
 
 class Stage(torch.nn.Module):
-    """A large block that contains layers, such as a stage of a U-Net or a tower."""
+    """A block that contains a list of layers, such as a stage of a U-Net."""
 
     def __init__(self, *layers):
         super().__init__()
@@ -49,7 +49,7 @@ class Stage(torch.nn.Module):
 
 
 class OtherStage(Stage):
-    """A Stage with another class."""
+    """A stage of another class than Stage."""
 
 
 class Chain(torch.nn.Module):
@@ -87,7 +87,7 @@ class Case(unittest.TestCase):
         self.x = torch.randn(16, DIM)
 
     def assert_governed(self, model, names, blocks=None):
-        """Checks that a full plan for the model has the layers `names`, in this order, and that the plan runs as
+        """Checks that a plan with policy full has the layers `names`, in this order, and that the plan runs as
         predicted."""
         trace = rematch.trace(model, lambda: model(self.x), blocks=blocks)
         plan = rematch.resolve(trace, "full")
@@ -100,7 +100,7 @@ class Case(unittest.TestCase):
 class FoundTest(Case):
     def assert_found(self, model, expected, passed_over=(), names=None):
         """`expected` maps the name of each list to its number of layers. `names` lists the layers in the order in which
-        they run; it is only needed if the lists have another order."""
+        they run. It is only needed if this is not the order of the lists."""
         taken, others = choose_blocks(model)
         self.assertEqual({name: len(modules) for name, modules in taken.items()}, expected)
         self.assertEqual(list(others), list(passed_over))

@@ -44,19 +44,18 @@ def quietly_compiled(model, step, **keywords):
 
 class MeasuredPeaksTest(unittest.TestCase):
     def require_kept(self, rows, tolerance_bytes):
-        """Compares measured and predicted peaks. The budget includes the batch, but the measured peak does not."""
+        """Compares measured and predicted peaks. Only predicted peaks include the batch."""
         before = 0
         for row in rows:
             predicted = row["predicted_peak_mib"] * MIB - tolerance_bytes
             self.assertTrue(row["bits"])
             self.assertLessEqual(row["measured_peak_bytes"], row["budget_bytes"])
             self.assertLess(abs(row["measured_peak_bytes"] - predicted), 0.01 * predicted)
-            self.assertGreaterEqual(row["measured_peak_bytes"], before)  # rows are in the order of their budgets
+            self.assertGreaterEqual(row["measured_peak_bytes"], before)  # rows are sorted by budget
             before = row["measured_peak_bytes"]
 
     def test_under_inductor(self):
-        """Predicted peaks are higher than measured peaks, because Inductor may delay kernels, and predictions allow for
-        that."""
+        """Measured peaks are lower than predicted, because predictions allow for kernels that Inductor may delay."""
         for row in measured("stack", "inductor", 0.6, 0.8):
             self.assertLessEqual(row["measured_peak_bytes"], row["budget_bytes"])
             self.assertLess(row["measured_peak_bytes"], row["predicted_peak_mib"] * MIB)
@@ -101,7 +100,7 @@ class BudgetTest(unittest.TestCase):
         self.assertRegex(said, r"compiled plan for 260.00 KiB: search\(\d+\) \(\d+ ops recomputed\)")
         for length in (16, 32):
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # ignores the warning that no plan makes the larger batch fit
+                warnings.simplefilter("ignore")  # ignores the warning that the larger batch does not fit
                 results = self.results_of(model, batch(length))
             for found, expected in zip(results, self.results_of(plain, batch(length)), strict=True):
                 self.assertTrue(torch.equal(found, expected))
@@ -148,9 +147,9 @@ class SequenceTest(unittest.TestCase):
         large, small = option(10, 12, 0, name="large"), option(2, 15, 5, name="small")
         graphs = {"layer": [large, small], "head": [large, small]}
         calls = ["layer", "layer", "head"]
-        # With option `large` for both graphs, the peak is 10 + 10 + 12 = 32. With `large` for the layers and `small`
-        # for the head, it is 10 + 10 + 15 = 35. With `small` for the layers and `large` for the head, it is 17: the
-        # head needs 2 + 2 + 12 = 16, and a layer needs 2 + 15 = 17.
+        # With `large` for both graphs, the peak is 10 + 10 + 12 = 32. With `small` for the layers and `large` for the
+        # head, it is 17: the head needs 2 + 2 + 12 = 16, and a layer needs 2 + 15 = 17. The opposite choice needs 10 +
+        # 10 + 15 = 35.
         for limit, expected in ((32, ["large", "large"]), (20, ["small", "large"]), (5, ["small", "large"])):
             chosen = fastest_within(graphs, calls, limit)
             self.assertEqual([chosen["layer"].name, chosen["head"].name], expected, limit)

@@ -14,7 +14,7 @@ UNIT = {"kTera": 1e12, "kGiga": 1e9}
 
 
 def graph_of(function, *inputs):
-    """Traces the function with make_fx. Maps the names of the graph's nodes to the nodes, which know their shapes."""
+    """Traces the function with make_fx. Returns the nodes of the graph by name."""
     module = fx.experimental.proxy_tensor.make_fx(function)(*inputs)
     return {node.name: node for node in module.graph.nodes}
 
@@ -50,10 +50,10 @@ class CostsTest(unittest.TestCase):
     def test_a_chain_of_elementwise_ops_costs_bytes_at_its_edges(self):
         nodes = graph_of(lambda x, w: (x.exp().sin() @ w), torch.ones(64, 32), torch.ones(32, 16))
         self.assertTrue(is_inside_kernel(nodes["exp"]))
-        self.assertFalse(is_inside_kernel(nodes["sin"]))  # a matmul reads this result, so it must be in memory
+        self.assertFalse(is_inside_kernel(nodes["sin"]))  # must be in memory, because the matmul reads this result
         self.assertEqual(flops_of(nodes["mm"]), 2 * 64 * 32 * 16)
-        # 64 x 32 floats take 8192 bytes. At 10 GB/s, an op that reads and writes them takes 1638 ns. If ops are fused,
-        # exp only reads them and sin only writes them, which takes half of the time.
+        # 64 x 32 floats take 8192 bytes. At 10 GB/s, reading and writing them takes 1638 ns. If both ops run in one
+        # kernel, exp only reads and sin only writes, so each takes half of the time.
         for fuses, expected in ((False, (1638, 1638)), (True, (819, 819))):
             costs = OpCosts(Joint(), CPU, fuses=fuses)
             self.assertEqual((costs.time_ns(nodes["exp"]), costs.time_ns(nodes["sin"])), expected)

@@ -39,8 +39,8 @@ def run_x(model):
 
 
 class WatchedBackend:
-    """Backend aot_eager with PyTorch's partitioner, or with the partitioner for a policy. Stores the compiled
-    graphs."""
+    """Backend aot_eager, which also stores the compiled graphs. Uses the partitioner for a policy, or PyTorch's
+    partitioner."""
 
     def __init__(self, policy=None, planned_for="aot_eager"):
         self.partitioner = rematch.partitioner(policy, backend=planned_for) if policy else None
@@ -68,8 +68,8 @@ class PoliciesTest(unittest.TestCase):
         torch.manual_seed(0)
 
     def compare(self, model, call=run_x, policies=POLICIES, **keywords):
-        """Requires that each policy gives the same bits as PyTorch's partitioner. A policy saves other values for
-        Inductor than for aot_eager; checks both choices. Returns the backends by policy."""
+        """Requires that each policy gives the same bits as PyTorch's partitioner, both with the values that the policy
+        saves for Inductor and with those for aot_eager. Returns the backends by policy."""
         found = {}
         expected = None
         for policy, planned_for in ((None, None), *itertools.product(policies, ("inductor", "aot_eager"))):
@@ -143,7 +143,7 @@ class PoliciesTest(unittest.TestCase):
         for layer in model.layers:
             layer.compile(backend=backend)
         self.assertTrue(all(map(torch.equal, results_of(model, run_x), expected)))
-        # The first layer has a graph of its own, because its input needs no gradient. The other layers share a graph.
+        # The first layer is compiled separately, because its input needs no gradient. The other layers share a graph.
         self.assertEqual(len(watched.backward), 2)
         self.assertEqual(watched.recomputed().count("aten::addmm"), 3)
 

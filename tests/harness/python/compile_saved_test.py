@@ -11,11 +11,11 @@ from rematch.compiled.fewest_saved import FewestSaved, _minimum_cut
 from rematch.compiling import _captured
 from stack import Layer, Stack, batch
 
-WIDTH = 128  # so wide that one value per row takes little memory in comparison
+WIDTH = 128  # so large that a tensor with one value per row takes little memory in comparison
 
 
 def drawn_network(rng):
-    """Draws up to eight values. Each value may be computed from earlier values."""
+    """Returns a random network of up to eight values. Each value may be computed from earlier values."""
     values = []
     for index in range(rng.randint(1, 8)):
         runs_again = rng.random() < 0.7
@@ -25,7 +25,7 @@ def drawn_network(rng):
 
 
 def suffices(network, saved):
-    """Returns whether every wanted value is saved or can be computed from saved values."""
+    """Returns whether each value that is needed is saved or can be computed from saved values."""
     made = set()
     for index, (_, _, runs_again, reads) in enumerate(network):
         if index in saved or (runs_again and made.issuperset(reads)):
@@ -82,8 +82,8 @@ class FewestSavedTest(unittest.TestCase):
         self.assertLess(sum(map(bytes_of, fewer)), sum(map(bytes_of, self.saved())))
 
     def test_values_between_layers_are_not_computed_again(self):
-        """Layer 1 reads the sum that layer 0 returns. This sum must be saved; without a boundary between layers, the
-        terms of the sum could be saved instead."""
+        """Layer 1 reads the sum that layer 0 returns. This sum must be saved. Without a boundary between the layers,
+        its terms could be saved instead."""
         layer_of = self.joint.layer_of
         returned = [op for op in self.ops_named("aten.add.Tensor") if op in layer_of and any(
             layer_of.get(user, layer_of[op]) != layer_of[op] for user in self.joint.readers_in_forward(op))]

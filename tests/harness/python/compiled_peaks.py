@@ -37,7 +37,7 @@ def llama(**keywords):
 
 
 class WithHead(torch.nn.Module):
-    """A model with such a large vocabulary that logits and loss take most of the memory."""
+    """A model whose vocabulary is so large that logits and loss take most of the memory."""
 
     def __init__(self, vocabulary):
         super().__init__()
@@ -62,7 +62,7 @@ MODELS = {"stack": stack, "blocks": lambda: stack(per_block=True), "llama": llam
 
 
 def peak_of(model, step):
-    """Returns the bytes that a step adds at its peak: in forward and backward, without parameters and the batch."""
+    """Returns the bytes that forward and backward add at their peak, without parameters and the batch."""
     model.zero_grad(set_to_none=True)
     gc.collect()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profiled:
@@ -107,7 +107,7 @@ def main(name, backend, ratios):
         torch.manual_seed(0)
         return make()
     model, step, _ = made()
-    step().backward()  # a first step, because it fills caches of the model
+    step().backward()  # fills the model's caches
     before = sum(parameter.nbytes for parameter in model.parameters())
     eager = before + peak_of(model, step)
     model, step, _ = made()

@@ -1,5 +1,5 @@
-"""Tests copies of checkpoints, of models that hold a checkpoint, and of models with scopes, made by copy, deepcopy,
-pickle, torch.save and spawn."""
+"""Tests copies of checkpoints, of models that hold a checkpoint, and of models with scopes. Copies are made by copy,
+deepcopy, pickle, torch.save and spawn."""
 
 import copy
 import io
@@ -146,7 +146,7 @@ class CopiesTest(unittest.TestCase):
         self.assertEqual(called, ["before", "after"])
         self.assert_runs(self.model, self.checkpoint)
         rematch.remove_scopes(self.model)
-        scopes.remove()  # has no effect, because the scopes are already gone
+        scopes.remove()  # has no effect, because the scopes were already removed
 
     def test_a_copy_made_while_the_model_runs(self):
         copies = []

@@ -1,4 +1,4 @@
-"""Tests that errors reach Python as the right exception class, from forward, from backward and from other threads."""
+"""Tests that errors in forward, in backward and on other threads are raised in Python as the right exception class."""
 
 import threading
 import unittest
@@ -61,7 +61,7 @@ class ErrorsTest(unittest.TestCase):
         self.model.layers[1].feed_forward_norm.register_forward_hook(refill)
         rematch.apply(self.model, self.plan)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # ignores the warning that the model runs other ops than planned
+            warnings.simplefilter("ignore")  # ignores the warning that the model does not run the planned ops
             self.assert_raises(rematch.Refused, "region layers.1: .* was given different data", lambda: self.model(self.x))
 
     def test_other_ops_than_the_plan_has(self):
@@ -74,7 +74,7 @@ class ErrorsTest(unittest.TestCase):
                 self.model(self.x)
 
         self.assert_raises(rematch.PlanError, "region layers.1, op", step)
-        # Fewer ops than planned. This is noticed at the end of the layer.
+        # The layer runs fewer ops than planned, which is detected at its end.
         self.model.layers[1].feed_forward.forward = lambda x: x
         self.assert_raises(rematch.PlanError, "region layers.1", step)
 

@@ -30,7 +30,7 @@ class OwnModelTest(unittest.TestCase):
         peak = re.search(r"predicted: peak ([\d.]+) MiB instead of ([\d.]+) MiB", done.stderr)
         budget = re.search(r'budget="(\d+)MiB"', EXAMPLE.read_text(encoding="utf-8"))
         self.assertLessEqual(float(peak[1]), float(budget[1]))
-        self.assertGreater(float(peak[2]), float(budget[1]))  # otherwise the model would fit without a plan
+        self.assertGreater(float(peak[2]), float(budget[1]))  # the model does not fit without a plan
         losses, shown_losses = (
             [float(loss) for loss in re.findall(r"^step \d: loss ([\d.]+)$", text, re.MULTILINE)] for text in (done.stdout, SHOWN))
         self.assertEqual(len(losses), 3)

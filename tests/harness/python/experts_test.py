@@ -1,5 +1,4 @@
-"""Tests mixture-of-experts models of transformers. Which ops such a model runs depends on the routing, so each batch
-runs other ops."""
+"""Tests mixture-of-experts models of transformers. The routing decides which ops run, so each batch runs other ops."""
 
 import importlib.util
 import unittest

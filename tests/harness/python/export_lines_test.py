@@ -1,6 +1,5 @@
 """Tests the lines that `rematch export` prints for trainers. Stand-ins for the trainers apply these lines to a model.
-Bits must be the same as without checkpointing, and recomputed ops and the peak must be as predicted.
-
+Results must be bit-identical to those without checkpointing, and recomputed ops and the peak must be as predicted.
 Needs torch and the binary that REMATCH_BINARY names."""
 
 import importlib.util
@@ -27,8 +26,8 @@ from torch_alone.trace_file import record_trace  # noqa: E402
 from torch_alone.watched_step import NOT_COUNTED  # noqa: E402
 from zoo import llama  # noqa: E402
 
-# A dead save is a saved value that recompute does not read. Torch frees it when the region ends. The engine frees it
-# earlier, and the prediction assumes this, so measured peaks may differ.
+# Recompute may not read every saved value. The engine frees such a value early, as predicted. Torch frees it only at
+# the end of the region, so measured peaks may be higher.
 PEAK_TOLERANCE = 0.03
 VIEWS = {"aten::as_strided", "aten::t", "aten::transpose.int", "aten::view", "aten::slice.Tensor", "aten::unsqueeze",
          "aten::expand", "aten::split.Tensor", "aten::_unsafe_view"}
@@ -51,7 +50,7 @@ def decoder(**options):
 
 
 def blocks_of(lines):
-    """Splits the printed lines into blocks (comment, lines). Each block is for one version of the trainer."""
+    """Splits the printed lines into pairs (comment, lines). Each pair is for one version of the trainer."""
     blocks = []
     for line in lines.splitlines():
         if not line.startswith("#"):
@@ -79,8 +78,8 @@ class ExportedLinesTest(unittest.TestCase):
                                     "--optimizer", "none", "--json"))[0]
 
     def check_modes(self, target, model_and_step, modes, apply, wanted=".*"):
-        """Exports each mode, and applies each printed block to a model. Skips blocks whose comment does not match
-        `wanted`, because the stand-in imitates only one version of the trainer."""
+        """Exports each mode, and applies the printed lines for each version of the trainer to a model. Skips versions
+        whose comment does not match `wanted`, because the stand-in imitates only one version."""
         model, step = model_and_step
         step()
         self.trace_file.write_text(json.dumps(record_trace(model, step)))
@@ -107,9 +106,8 @@ class ExportedLinesTest(unittest.TestCase):
 
     def check_offloading(self, target, model_and_step, modes, apply, not_counted=(), wanted=".*"):
         """`modes` maps a mode to three values: the same policy without offloading, the number of layers that offload
-        tensors, and the bytes per layer that the mode offloads although another module keeps them on the device. In a
-        plan, the tensors of the last layer stay on the device, because backward starts there. Trainers other than
-        Megatron offload them too."""
+        tensors, and the bytes per layer that are offloaded although another module keeps them on the device. A plan
+        does not offload the last layer, because backward starts there. Trainers other than Megatron offload it too."""
         host = stand_ins.Host()
 
         def apply_and_count(lines, model):
@@ -129,8 +127,8 @@ class ExportedLinesTest(unittest.TestCase):
         plan = json.loads(self.plan_file.read_text())
         (region_type,) = plan["types"]
         moved = sum(op["bytes"] for op in region_type["ops"] if op["treatment"] == "offload")
-        # Inputs of a region are not results of its ops, so they are counted separately. After forward, the device holds
-        # only the input of the last region; the inputs of the other regions have been offloaded.
+        # A region's inputs are counted separately, because its ops do not make them. After forward, all inputs except
+        # those of the last region have been offloaded.
         if region_type.get("offload_inputs"):
             held = [self.predict("--policy", policy)["predicted_memory"]["after_forward_bytes"]
                     for policy in (resident, plan["policy"])]
@@ -149,8 +147,7 @@ class ExportedLinesTest(unittest.TestCase):
                  "titan:ActivationRematConfig(save_regions=[feed_forward.w2.linear])",
                  "titan:ActivationRematConfig(save_regions=[*],recompute_regions=[feed_forward.w13.*])",
                  "titan:SelectiveActivationRematConfig")
-        # These ops are not counted: torch_remat runs additional views, and moves recomputed data into the tensors that
-        # backward reads.
+        # torch_remat runs additional views, and moves recomputed data into the tensors that backward reads.
         self.not_counted = {*NOT_COUNTED, *VIEWS, "aten::set_.source_Storage_storage_offset"}
         self.check_modes("torchtitan", decoder(), modes, stand_ins.torchtitan_on_remat, wanted="since July 2026")
 
@@ -214,24 +211,23 @@ class ExportedLinesTest(unittest.TestCase):
         self.check_modes("megatron", decoder(), modes, stand_ins.megatron)
 
     def test_offloading_of_megatron(self):
-        # The attention kernel and the output projection both save the result of attention. If only core_attn is
-        # offloaded, the output projection still holds the result on the device.
+        # The attention kernel and the output projection both save the result of attention. With core_attn alone, the
+        # output projection still holds the result on the device.
         result_bytes = 4 * 32 * 32 * 4
         modes = {"megatron(offload_modules=[qkv_linear])": ("none", 3, 0),
                  "megatron(offload_modules=[core_attn])": ("none", 3, result_bytes),
-                 # Both modules offload the result. The plan offloads it only once, together with 4 * 2 * 32 sums of the
-                 # kernel.
+                 # Both modules offload the result, but the plan offloads it only once. The plan also offloads 4 * 2 *
+                 # 32 sums of the kernel.
                  "megatron(offload_modules=[core_attn,attn_proj])": ("none", 3, result_bytes - 4 * 2 * 32 * 4)}
         self.check_offloading("megatron", decoder(rotary=True), modes, stand_ins.megatron, not_counted=VIEWS)
 
     def test_outputs_of_norms_of_megatron(self):
         modes = ("megatron(recompute_granularity=selective,recompute_modules=[layernorm])",)
-        # Megatron turns a norm into one autograd function. If a norm had several ops, this would change the order in
-        # which autograd sums gradients. LayerNorm is a single op. Megatron copies recomputed data into the freed
-        # storage, and does not repeat views.
+        # Megatron wraps a norm in one autograd function, copies recomputed data into the freed storage, and does not
+        # repeat views. LayerNorm is a single op, so the order in which autograd sums gradients does not change.
         self.not_counted = {*NOT_COUNTED, *VIEWS, "aten::copy_", "aten::set_.source_Storage"}
-        # The byte count of a step changes when a tensor is freed, but not when Megatron shrinks a tensor's storage. So
-        # it still includes two outputs of each of four layers, although Megatron has freed their storage.
+        # Shrinking a tensor's storage does not change the byte count of a step. The count therefore still includes two
+        # outputs of each of four layers whose storage Megatron has freed.
         self.unseen_bytes = 2 * 4 * (4 * 32 * 32) * 4
         self.check_modes("megatron", decoder(norm=torch.nn.LayerNorm), modes, stand_ins.megatron)
 

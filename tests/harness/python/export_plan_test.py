@@ -1,7 +1,6 @@
-"""Tests files of `rematch export --to torch` on models of torch and transformers. Bits must be the same as without
-checkpointing, and recomputed ops and the peak must be as predicted.
-
-Needs torch and the binary that REMATCH_BINARY names."""
+"""Tests files of `rematch export --to torch` on models of torch and transformers. Results must be bit-identical to
+those without checkpointing, and recomputed ops and the peak must be as predicted. Needs torch and the binary that
+REMATCH_BINARY names."""
 
 import contextlib
 import importlib.util
@@ -30,13 +29,13 @@ from zoo import llama, wan  # noqa: E402
 
 MLP_POLICY = "mlp.json"  # makes the feed-forward of every layer a region
 POLICIES = ("full", "save_mm", "nth_first(2)", MLP_POLICY)
-# A dead save is a saved value that recompute does not read. Torch frees it when the region ends. The engine frees it
-# earlier, and the prediction assumes this, so measured peaks may differ.
+# Recompute may not read every saved value. The engine frees such a value early, as predicted. Torch frees it only at
+# the end of the region, so measured peaks may be higher.
 PEAK_TOLERANCE = 0.03
 
 
 class Layer(torch.nn.Module):
-    """A layer with biases, two dropouts, and an attention with heads that are not contiguous in memory."""
+    """A layer with biases and two dropouts, in which the attention heads are not contiguous in memory."""
 
     def __init__(self, dim, heads):
         super().__init__()
@@ -215,7 +214,8 @@ class ExportedPlanTest(unittest.TestCase):
     def test_an_existing_file_is_read(self):
         path = self.folder / "exported.py"
         with unittest.mock.patch.object(sys, "dont_write_bytecode", False):
-            # Both files have the same size and time, so Python would wrongly reuse the bytecode of the first.
+            # Both files have the same size and modification time, so Python would wrongly reuse the first file's
+            # bytecode.
             for name in ("one", "two"):
                 path.write_text(f"NAME = '{name}'\n\ndef apply(model):\n    pass\n")
                 os.utime(path, (1, 1))

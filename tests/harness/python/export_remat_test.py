@@ -1,7 +1,6 @@
-"""Tests files of `rematch export --to remat` on models of torch and transformers. Bits must be the same as without
-checkpointing, and recomputed ops and the peak must be as predicted.
-
-Needs torch, torch_remat and the binary that REMATCH_BINARY names."""
+"""Tests files of `rematch export --to remat` on models of torch and transformers. Results must be bit-identical to
+those without checkpointing, and recomputed ops and the peak must be as predicted. Needs torch, torch_remat and the
+binary that REMATCH_BINARY names."""
 
 import importlib.util
 import json
@@ -24,8 +23,8 @@ from torch_alone.trace_file import record_trace  # noqa: E402
 from torch_alone.watched_step import NOT_COUNTED  # noqa: E402
 from zoo import llama  # noqa: E402
 
-# Views are not compared, because they cost nothing. torch_remat runs additional views, and predictions assume that
-# views in saved regions run again.
+# Views cost nothing, so they are not compared. torch_remat runs additional views, and predictions assume that it runs
+# the views in saved regions again.
 VIEWS = ("aten::as_strided", "aten::t", "aten::transpose.int", "aten::view", "aten::slice.Tensor", "aten::unsqueeze",
          "aten::expand", "aten::split.Tensor", "aten::_unsafe_view")
 # Predictions are made for the engine. torch_remat holds more memory, for two reasons:

@@ -1,5 +1,5 @@
-"""Tests that scripts/export_trace.py, which needs only torch, makes the same trace as the library's tracer. Ops and
-scopes must be the same, and bytes must lead to the same peaks."""
+"""Tests scripts/export_trace.py, which needs only torch. Its trace must have the same ops and scopes as the trace of
+rematch.trace, and must lead to the same predicted peaks."""
 
 import ctypes
 import importlib.util
@@ -38,8 +38,7 @@ def small_model():
 
 
 def model_with_dead_branches():
-    """Returns a model with results that backward never reaches. Autograd frees the tensors saved for them during
-    forward."""
+    """Returns a model with results that backward never uses. Autograd frees their saved tensors during forward."""
     torch.manual_seed(0)
     model, x = Model(), torch.randn(64, 32)
 
@@ -57,7 +56,7 @@ def model_with_dead_branches():
 
 
 class Scale(torch.autograd.Function):
-    """Writes to its argument without raising the argument's version."""
+    """Writes to its argument without incrementing the argument's version."""
 
     @staticmethod
     def forward(_, x):
@@ -167,8 +166,8 @@ class ExportTraceTest(unittest.TestCase):
         self.assertFalse(real.pop("recorded")["fake"])
         self.assertEqual(real, fake)
 
-    # For fake tensors, transformers would build an explicit attention mask. as_with_data() hides that the tensors are
-    # fake.
+    # For fake tensors, transformers would build an explicit attention mask. as_with_data() hides from transformers that
+    # tensors are fake.
     def test_fake_llama_has_the_peaks_of_the_real_one(self):
         if importlib.util.find_spec("transformers") is None:
             self.skipTest("transformers is not installed")

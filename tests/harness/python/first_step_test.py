@@ -10,7 +10,8 @@ from torch import nn
 
 
 class Counting(Layer):
-    """A router that counts its load. It creates the counter in the first step, and later steps add to it in place."""
+    """A router that counts its load in a tensor. It creates the tensor in the first step, and later steps add to it in
+    place."""
 
     load = None
 
@@ -48,7 +49,8 @@ class Initialized(Layer):
 
 
 class Rotated(Layer):
-    """A layer with tables of cosines and sines. It makes them again if a batch is longer than all earlier batches."""
+    """A layer with tables of cosines and sines, which it recreates for a batch that is longer than all earlier
+    batches."""
 
     length = 0
 
@@ -73,7 +75,7 @@ class Masked(Layer):
 
 
 class Positioned(Layer):
-    """A layer that adds a table of positions, and multiplies the sum by a copy of the table. It makes the table in the
+    """A layer that adds a table of positions, and multiplies the sum by a copy of the table. The table is made in the
     first step."""
 
     table = None
@@ -105,7 +107,8 @@ class FirstStepTest(BesideTorch):
         torch.manual_seed(0)
 
     def check(self, kind, lengths=(8,) * 5, **options):
-        """Makes plans from a model before and after its first steps. Uses each plan for steps of both models."""
+        """Makes one plan before the model's first steps and one after them. Both plans must work in early and in late
+        steps."""
         names = ("load", "num_calls", "length", "cos", "sin", "mask", "memory")
         self.model = model = Stack(kind, num_layers=2)
 
@@ -141,15 +144,14 @@ class FirstStepTest(BesideTorch):
         self.check(Counting)
 
     def test_a_counter_that_switches_a_branch(self):
-        # Under torch.utils.checkpoint, the counter also counts recomputed layers.
+        # torch.utils.checkpoint cannot run this, because the counter would also count recomputed layers.
         self.check(Warming, torch_runs=False)
 
     def test_a_scale_that_the_first_batch_sets(self):
         self.check(Initialized)
 
     def test_tables_that_inference_mode_made(self):
-        """The model runs an evaluation before its first step. Its batch is longer, so the layers make longer tables
-        than the step needs."""
+        """Before its first step, the model evaluates a longer batch, so its tables are longer than the step needs."""
         torch.manual_seed(0)
         model = Stack(Positioned, num_layers=2)
 
@@ -176,8 +178,8 @@ class FirstStepTest(BesideTorch):
             with self.subTest(leaves=leaves):
                 self.compare(model, train, plans, reset=evaluate, leaves=leaves)
 
-    # These peaks are higher than with torch.utils.checkpoint. rematch recomputes a table although its layer still holds
-    # it; torch.utils.checkpoint reuses the table.
+    # In the next two tests, peaks are higher than with torch.utils.checkpoint, because rematch recomputes a table that
+    # its layer still holds.
 
     def test_tables_that_grow(self):
         self.check(Rotated, LENGTHS, beyond_bytes=2 * 4 * max(LENGTHS) * WIDTH // 2)
@@ -186,7 +188,7 @@ class FirstStepTest(BesideTorch):
         self.check(Masked, LENGTHS, beyond_bytes=max(LENGTHS)**2)
 
     def test_a_tensor_that_is_none_at_first(self):
-        # torch.utils.checkpoint cannot run this: it repeats a layer after the layer has replaced its previous batch.
+        # torch.utils.checkpoint cannot run this: when it recomputes a layer, the layer has already replaced its memory.
         self.check(Cached, torch_runs=False)
 
 

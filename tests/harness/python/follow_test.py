@@ -1,7 +1,5 @@
-"""Tests steps that run other ops than the step for which the plan was made. Bits must be the same as without a plan,
-there must be exactly one warning, and no memory may leak.
-
-The steps run on a GPU if there is one."""
+"""Tests steps that run other ops than the step for which the plan was made. Results must be bit-identical to those
+without a plan, there must be exactly one warning, and no memory may leak. The steps run on a GPU if there is one."""
 
 import gc
 import json
@@ -234,7 +232,7 @@ class FollowTest(unittest.TestCase):
 
 class LateLibraryTest(unittest.TestCase):
     def test_an_op_that_is_registered_after_the_checkpoint_is_planned(self):
-        """A plan may name an op of a library that is imported only after the plan is loaded."""
+        """A plan may name an op of a library that was not imported when the plan was loaded."""
         model, x = Model(), torch.randn(8, 32)
         plan = rematch.resolve(rematch.trace(model, lambda: model(x)), "save_mm")
         text = json.dumps(plan)

@@ -14,8 +14,8 @@ SCHEDULES = ("whole_region", "on_demand")
 
 
 class Swapped(torch.nn.Module):
-    """A layer whose weight is swapped. The weight is stored in `store`, and is on the device only during the layer's
-    forward and backward."""
+    """A layer whose weight is on the device only during forward and backward of the layer. Otherwise it is in
+    `store`."""
 
     def __init__(self, dim, learns):
         super().__init__()
@@ -153,8 +153,8 @@ class BesideTorchTest(BesideTorch):
 
 
 class Shared(Swapped):
-    """A layer whose weight is in a buffer that all layers share. The buffer contains the weight of the layer that is
-    running."""
+    """A layer whose weight is in a buffer that all layers share. The buffer contains the weight of the running
+    layer."""
 
     buffer = torch.zeros(16, 16)
 

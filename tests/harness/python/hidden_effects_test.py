@@ -104,7 +104,7 @@ class ProcessesTest(unittest.TestCase):
 
 
 class NamesTest(unittest.TestCase):
-    """Tests plans that name functions and ops that this process may not have."""
+    """Tests plans that name functions and ops that this process may lack."""
 
     def setUp(self):
         torch.manual_seed(0)
@@ -184,7 +184,7 @@ class LateTest(unittest.TestCase):
                 numbers.append(library)
 
                 class Doubled(torch.autograd.Function):
-                    """Counts its calls. Recompute must not call it again."""
+                    """Counts its calls. Recompute must not call this function again."""
 
                     @staticmethod
                     def forward(_, x):
@@ -204,7 +204,7 @@ class LateTest(unittest.TestCase):
         for layer in model.layers:
             layer.feed_forward[1].forward = late
         with warnings.catch_warnings(), rematch.scopes(model, checkpoint):
-            warnings.simplefilter("ignore")  # ignores the warning that layers leave their plan
+            warnings.simplefilter("ignore")  # ignores the warning that layers do not follow the plan
             with rematch.recording(checkpoint, verify_every=1):
                 loss = model(x)
             loss.backward()
@@ -240,7 +240,7 @@ class SubclassTest(unittest.TestCase):
 
 class MetaTest(unittest.TestCase):
     def test_a_trace_without_content_narrows_nothing(self):
-        """On meta, writes cannot be detected. So a function of a known library is assumed to write to all its
+        """Writes cannot be detected on meta, so a function of a known library is assumed to write to all its
         arguments."""
         module = types.ModuleType("liger_kernel.ops.late")
         module.Rope = type("Rope", (torch.autograd.Function,), {

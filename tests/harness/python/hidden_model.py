@@ -1,5 +1,5 @@
-"""A model with hidden effects. It has an autograd function and an op that write without telling torch, and an op that
-cannot be repeated. Processes of hidden_effects_test.py import this file."""
+"""A model with hidden effects: an autograd function and an op that write without telling torch, and an op that cannot
+be repeated. hidden_effects_test.py imports it in several processes."""
 
 import ctypes
 
@@ -13,7 +13,7 @@ NUM_LAYERS = 3
 
 
 def scale_unseen(x, factor):
-    """Scales float32 numbers in memory. Imitates the kernel of a library: neither torch nor Python sees its writes."""
+    """Scales float32 numbers in memory, like a kernel of a library. Neither torch nor Python sees the writes."""
     address = torch._C._to_dlpack(x)
     capsule = ctypes.pythonapi.PyCapsule_GetPointer
     capsule.restype, capsule.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
@@ -24,7 +24,7 @@ def scale_unseen(x, factor):
 
 
 class Rotary(torch.autograd.Function):
-    """Scales its second argument in place, and does not tell torch."""
+    """Scales its second argument in place without telling torch."""
 
     @staticmethod
     def forward(_, weight, x):
@@ -36,7 +36,7 @@ class Rotary(torch.autograd.Function):
         return None, gradient * 0.5
 
 
-rotary = Rotary.apply  # stores `apply` once in a variable, as libraries do
+rotary = Rotary.apply  # as in libraries, a variable holds the function `apply`
 
 
 @torch.library.custom_op("rematch_hidden::scale", mutates_args=())
@@ -47,7 +47,7 @@ def scale(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 class Calls:
-    """Hidden state of the op `counted`: its number of calls."""
+    """The hidden state of the op `counted` is its number of calls."""
 
     number = 0
 

@@ -1,6 +1,6 @@
-"""Tests steps in which the program itself uses saved-tensor hooks, around the recorded step or inside it. Loss and
-gradients must equal those of a step without a plan. The step must need the memory that the plan predicts, and at most
-as much as under torch.utils.checkpoint."""
+"""Tests steps in which the program uses saved-tensor hooks of its own, around the recorded step or inside it. Loss and
+gradients must equal those of a step without a plan. The peak must be as predicted, and at most as high as with
+torch.utils.checkpoint."""
 
 import contextlib
 import gc
@@ -27,7 +27,7 @@ saved_tensors_hooks = torch.autograd.graph.saved_tensors_hooks
 
 
 class Layer(torch.nn.Module):
-    """A layer that also saves transposed and sliced tensors, because hooks may change their layout."""
+    """A layer that also saves transposed and sliced tensors, whose layout hooks may change."""
 
     hooks_inside = staticmethod(contextlib.nullcontext)
 
@@ -57,8 +57,8 @@ class Model(torch.nn.Module):
 
 
 class Offloader:
-    """Imitates an offloader of a trainer: stores each tensor that autograd saves, and gives autograd a number instead.
-    Backward returns each number once. After the last number, the store is empty."""
+    """Imitates a trainer's offloader: stores each tensor that autograd saves, and gives autograd a number instead. In
+    backward, autograd asks for each tensor once, by its number. The store must be empty then."""
 
     def __init__(self):
         self.held = {}
@@ -89,7 +89,7 @@ def logging_detached_hooks():
 
 
 def rounding_hooks():
-    """Makes hooks that store tensors in bfloat16, which loses half of the bits."""
+    """Returns hooks that store tensors in bfloat16, so float32 tensors lose half of their bits."""
     return saved_tensors_hooks(lambda tensor: (tensor.dtype, tensor.to(torch.bfloat16)), lambda held: held[1].to(held[0]))
 
 
@@ -173,7 +173,7 @@ class HooksAroundTest(unittest.TestCase):
                 for layer in self.model.layers:
                     del layer.forward
                 self.assertLessEqual(found, bar)
-                if name != "an offloader":  # not checked for an offloader, whose memory is not counted
+                if name != "an offloader":  # an offloader's memory is not counted
                     self.assertLess(found, 0.8 * self.rise(around))
 
     def test_no_bytes_remain(self):
@@ -231,11 +231,11 @@ class HooksAroundTest(unittest.TestCase):
             def forward(self, x):
                 return x + torch.utils.checkpoint.checkpoint(super().forward, x, use_reentrant=self.use_reentrant)
 
-        self.x.requires_grad_()  # only a reentrant checkpoint needs this gradient
+        self.x.requires_grad_()  # a reentrant checkpoint needs this gradient
         checkpoint = rematch.Checkpoint(rematch.resolve(self.trace, "save_mm"))
         for use_reentrant in (False, True):
             with self.subTest(use_reentrant=use_reentrant), warnings.catch_warnings():
-                # Both the layer that leaves its plan and the checkpoint inside it warn.
+                # Ignores two warnings: the layer does not follow its plan, and the checkpoint inside it warns too.
                 warnings.simplefilter("ignore")
                 Checkpointed.use_reentrant = use_reentrant
                 model = made(Checkpointed)

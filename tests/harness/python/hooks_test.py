@@ -23,8 +23,8 @@ class Adapted(torch.nn.Module):
 
 class HooksTest(BesideTorch):
     def check(self, change, leaves):
-        """`change(model)` changes the model after the trace. If it returns a context manager, the steps run inside
-        it."""
+        """`change(model)` changes the model after the trace is made. If it returns a context manager, the steps run
+        inside this context."""
         torch.manual_seed(0)
         model = Stack(num_layers=3)
         plans = self.plans_of(model, lambda: model(batch().requires_grad_()))
@@ -40,7 +40,7 @@ class HooksTest(BesideTorch):
             self.compare(model, train, plans, leaves=leaves)
 
     def test_hooks_of_backward(self):
-        """Backward hooks of a module pass its inputs and results through views."""
+        """A module with backward hooks makes views of its inputs and results."""
         hooks = {"full backward": lambda module: module.register_full_backward_hook(lambda *_: None),
                  "full backward pre": lambda module: module.register_full_backward_pre_hook(lambda *_: None)}
         for name, register in hooks.items():

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 NUM_CHANNELS = 8
 NUM_POINTS = 6
-PEAK_TOLERANCE = 1e-4  # allowed error of a predicted peak, as a fraction of the peak
+PEAK_TOLERANCE = 1e-4  # allowed relative error of a predicted peak
 
 NORMS = {"batch norm": lambda: nn.BatchNorm2d(NUM_CHANNELS), "group norm": lambda: nn.GroupNorm(2, NUM_CHANNELS),
          "no norm": nn.Identity}
@@ -27,7 +27,7 @@ class Convolution(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    """A block of a ResNet. Adds its shortcut to its result in place, and ends with an activation in place."""
+    """A block of a ResNet. Adds the shortcut in place, and ends with an activation in place."""
 
     def __init__(self, num_channels, num_inner, stride):
         super().__init__()
@@ -71,8 +71,8 @@ class Convolutions(nn.Module):
 
 class InPlaceTest(BesideTorch):
     def check(self, model, step, plans_of, counted=SCHEDULES):
-        """Compares the step with torch.utils.checkpoint, and peaks with predicted peaks. Also compares counts of ops
-        with predicted counts, for the schedules in `counted`."""
+        """Compares the step with torch.utils.checkpoint, and measured with predicted peaks. Compares the counts of
+        recomputed ops only for the schedules in `counted`."""
         def train(around):
             with around():
                 loss = step()
@@ -81,7 +81,7 @@ class InPlaceTest(BesideTorch):
 
         trace = rematch.trace(model, step)
         plans = plans_of(trace)
-        # Under torch.utils.checkpoint, each batch would count twice in the statistics of a batch norm.
+        # torch.utils.checkpoint would update the statistics of a batch norm twice for each batch.
         has_statistics = any(True for _ in model.buffers())
         self.compare(model, train, plans, leaves=False, torch_runs=not has_statistics)
         for name, plan in plans.items():
@@ -112,8 +112,8 @@ class InPlaceTest(BesideTorch):
             self.assertGreater(len(points), 3)
             return {point["policy"]: point["plan"] for point in points if point["plan"]["regions"]}
 
-        # Counts are compared only for on_demand. Under whole_region, one op more than predicted is recomputed if a
-        # region ends with a kept batch norm.
+        # Under whole_region, one op more than predicted is recomputed if a region ends with a kept batch norm, so
+        # counts are compared only for on_demand.
         self.check(model, lambda: functional.cross_entropy(model(x), classes), plans_of, counted=("on_demand",))
 
 

@@ -1,5 +1,5 @@
 """Tests flags that choose kernels or change what kernels compute. A layer sets a flag in forward, and the flag is reset
-before backward recomputes the layer."""
+before the layer is recomputed."""
 
 import contextlib
 import unittest

@@ -1,5 +1,5 @@
-"""Tests steps in which forward overwrites a tensor that an earlier layer has read. Without a plan such steps are
-correct, because autograd saved copies. Recompute would read the new content, so the plan must keep the old content."""
+"""Tests steps in which forward overwrites a tensor that an earlier layer has read. Without a plan, such steps are
+correct, because autograd saved copies. With a plan, recompute needs the old content, so the plan must keep it."""
 
 import unittest
 
@@ -16,7 +16,7 @@ SCHEDULES = ("whole_region", "on_demand")
 
 
 class TableReader(nn.Module):
-    """A layer that overwrites a table of all layers, and then reads the table."""
+    """A layer that overwrites a table that all layers share, and then reads the table."""
 
     def __init__(self, table):
         super().__init__()

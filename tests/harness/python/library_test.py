@@ -1,5 +1,5 @@
-"""Tests which library the package loads: the one that was built for the imported torch. If there is none, the error
-says in one line what to do."""
+"""Tests that the package loads the library that was built for the imported torch. If there is no such library, the
+error must say in one line what to do."""
 
 import os
 import pathlib

@@ -6,14 +6,14 @@ import torch
 from beside_torch import BesideTorch
 from stack import Layer, Stack, batch
 
-# Maps a number of arguments to a number of recordings. Over so many recordings, memory must not grow. A step with many
+# Maps a number of arguments to how often the step is recorded to check that memory does not grow. A step with many
 # arguments takes a second, so it is recorded only twice.
 NUMBERS_OF_ITEMS = {1000: 50, 2**16 + 1: 2}
 
 
 class ManyItems(Layer):
     """A layer that splits a long vector into one tensor per number, and stacks these tensors. The vector needs no
-    gradient, because torch's backward of such a stack takes seconds."""
+    gradient, because the backward pass of such a stack takes seconds."""
 
     num_items = 0
 

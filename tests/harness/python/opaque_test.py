@@ -18,7 +18,7 @@ SCHEDULES = ("whole_region", "on_demand")
 
 
 def scale_unseen(x, factor):
-    """Scales float32 numbers in memory. Imitates the kernel of a library: neither torch nor Python sees its writes."""
+    """Scales float32 numbers in memory, like a kernel of a library. Neither torch nor Python sees the writes."""
     address = torch._C._to_dlpack(x)
     capsule = ctypes.pythonapi.PyCapsule_GetPointer
     capsule.restype, capsule.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
@@ -29,7 +29,7 @@ def scale_unseen(x, factor):
 
 
 class ScaleInPlace(torch.autograd.Function):
-    """Scales its argument in place and returns it. torch does not see this write."""
+    """Scales its argument in place without telling torch, and returns it."""
 
     @staticmethod
     def forward(_, x):
@@ -42,7 +42,7 @@ class ScaleInPlace(torch.autograd.Function):
 
 
 def rotated(q, k):
-    """A stand-in for a rotary kernel: overwrites k, and returns a new result and views of its arguments."""
+    """A stand-in for a rotary kernel: overwrites k, and returns a new tensor and views of its arguments."""
     scale_unseen(k.detach(), 0.25)
     halves = (q * k.detach()).sin()
     return halves, k.view(-1, k.shape[-1]), halves[..., ::2], {"none": None, "q": q}
@@ -70,7 +70,7 @@ class Stack(torch.nn.Module):
 
 
 class Counting(torch.nn.Module):
-    """A module with state that ops do not see."""
+    """A module with state that is not in a tensor."""
 
     num_calls = 0
 
@@ -163,7 +163,7 @@ class FunctionTest(Case):
         with rematch.scopes(model, checkpoint):
             with self.assertRaisesRegex(KeyError, "second"), rematch.recording(checkpoint):
                 model(self.x)
-            with rematch.recording(checkpoint):  # works, because the failed call has left nothing behind
+            with rematch.recording(checkpoint):  # works, because the failed call left no state behind
                 model(self.x).backward()
 
     def test_unknown_arguments_are_refused(self):

@@ -1,5 +1,4 @@
-"""Tests recordings that do not end like a `with` block in a plain function. They end in another order, on another
-thread, or because of an interruption."""
+"""Tests recordings that end out of order, on another thread, or because of an interruption."""
 
 import subprocess
 import sys
@@ -26,8 +25,8 @@ print("ran")
 
 
 class Steps:
-    """A model with scopes. Steps are recorded inside generators, so a recording stays open while its generator is
-    suspended."""
+    """A model with scopes. Its steps are recorded inside generators, so that a recording stays open while its generator
+    is suspended."""
 
     def __init__(self):
         torch.manual_seed(0)
@@ -58,7 +57,7 @@ class Steps:
         return sum(figures["ops"]["recompute"].values())
 
     def assert_sound(self):
-        """Checks that no recording or scope is open, and that a plan has an effect only in a recorded step."""
+        """Checks that no recording or scope is open, and that a plan affects only recorded steps."""
         assert not is_in_recorded_step()
         assert LIBRARY.rematch_is_in_scope() == 0
         assert self.num_recomputed(recorded=True) > 0
@@ -70,7 +69,7 @@ def close_in_another_order():
     first, second, third = steps.open_step(), steps.open_step(), steps.open_step()
     second.close()
     first.close()
-    assert steps.num_recomputed(recorded=False) > 0  # not 0, because the third recording is still open
+    assert steps.num_recomputed(recorded=False) > 0  # the third recording is still open
     third.close()
     steps.assert_sound()
 

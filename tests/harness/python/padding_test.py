@@ -1,5 +1,5 @@
-"""Tests transformers with unusual batches: batches with padding, with a single row or with a single token. A plan made
-for an ordinary batch must work for unusual batches, and the other way round."""
+"""Tests transformers with unusual batches: with padding, with a single row or with a single token. A plan made for an
+ordinary batch must work for unusual batches, and a plan made for an unusual batch must work for ordinary ones."""
 
 import importlib.util
 import unittest

@@ -1,5 +1,5 @@
-"""Tests kernels that write through raw pointers into results of a region. Neither an op nor a version counter shows
-these writes."""
+"""Tests kernels that write to results of a region through raw pointers. No op and no version counter shows such
+writes."""
 
 import ctypes
 import sys
@@ -54,7 +54,7 @@ def halve_by_dlpack_protocol(x):
 
 
 def halve_as_triton(x):
-    """Asks each argument for its address, as Triton's launcher does."""
+    """Asks each argument for its address, as Triton does."""
     sys.modules["triton.runtime.jit"].JITFunction().run(x, grid=(1,), warmup=False)
 
 
@@ -200,8 +200,8 @@ class WriteTest(Case):
 
 
 class Rotate(torch.autograd.Function):
-    """Rotates its first argument in place and returns it. Like rotary kernels, it does not tell torch about this
-    write."""
+    """Rotates its first argument in place and returns it. Does not tell torch about the write, like many rotary
+    kernels."""
 
     @staticmethod
     def forward(context, x, cos, sin):
@@ -238,8 +238,8 @@ NUM_TOKENS = BATCH_SIZE * LENGTH
 
 
 class Writing(Layer):
-    """A layer whose functions `rotated(q)` and `activated(h)` take pointers to their arguments, and may write to them.
-    These arguments are results of the layer, so the plan keeps them. `kept_bytes` is their size."""
+    """A layer whose functions `rotated(q)` and `activated(h)` may write to their arguments through pointers. The plan
+    therefore keeps these arguments, which take `kept_bytes`."""
 
     def __init__(self):
         super().__init__()
@@ -307,7 +307,7 @@ class MarksDirty(Writing):
 
 
 class IncrementsVersion(Writing):
-    """Calls torch.autograd.graph.increment_version() after a write, as its documentation requires."""
+    """Calls torch.autograd.graph.increment_version() after its write, as PyTorch's documentation requires."""
 
     kept_bytes = 4 * NUM_TOKENS * 4 * WIDTH
 

@@ -30,22 +30,20 @@ class Case(BesideTorch):
 
 
 def cast_bytes(layers, min_dimensions=1):
-    """Returns the size of the copies in bfloat16 that autocast makes of the parameters of linear layers. With
-    `min_dimensions` 2, biases are left out, because autograd does not save their copies."""
+    """Returns the bytes of the bfloat16 copies that autocast makes of the parameters of linear layers.
+    `min_dimensions=2` excludes biases, because autograd does not save their copies."""
     linears = [each for layer in layers for each in layer.modules() if isinstance(each, nn.Linear)]
     return sum(2 * each.numel() for linear in linears for each in linear.parameters() if each.dim() >= min_dimensions)
 
 
 class CachedCastTest(Case):
-    """Tests autocast's cache. Autocast casts a weight once and caches the result, so a second pass runs other ops than
-    the first. In the second pass the cached tensor is an input, so the pass's record must hold it.
-    torch.utils.checkpoint casts the weight again."""
+    """Tests autocast's cache of cast weights. A second pass reads the cache, so it runs other ops than the first pass,
+    and its record must hold the cached tensors. torch.utils.checkpoint casts each weight again."""
 
     def beyond_bytes(self, parts=None):
-        """Returns by how many bytes the peak exceeds the peak with torch.utils.checkpoint. At the peak, in the last
-        layer, rematch holds the cast parameters of all layers. torch.utils.checkpoint holds only cast parameters that
-        it has saved in the last layer. If autocast casts only some modules of the layers, `parts` lists these
-        modules."""
+        """Returns by how many bytes the peak exceeds the peak with torch.utils.checkpoint. The peak is in the last
+        layer. There, rematch holds the cast parameters of all layers, but torch.utils.checkpoint holds only the ones
+        that autograd saved in the last layer. `parts` lists the modules that autocast casts, by default all layers."""
         parts = parts or list(self.model.layers)
         return cast_bytes(parts) - cast_bytes(parts[-1:], min_dimensions=2)
 
@@ -189,8 +187,8 @@ class OtherPrecisionTest(Case):
             with autocast():
                 return self.train(around)
 
-        # If backward runs under autocast too, autocast's cache holds the cast weight. Recompute casts the weight again,
-        # and autograd saves this second copy.
+        # If backward also runs under autocast, autocast's cache holds the cast weight. Recompute casts the weight
+        # again, and autograd saves that second copy.
         beyond_bytes = cast_bytes(self.model.layers[-1:], min_dimensions=2)
         self.compare(self.model, train, plans, leaves=True, beyond_bytes=beyond_bytes)
 
@@ -205,7 +203,7 @@ class OtherPrecisionTest(Case):
     def test_a_float32_model_after_a_trace_in_bfloat16(self):
         model = copy.deepcopy(self.model).bfloat16()
         plans = self.plans_of(model, lambda: model(self.x.bfloat16()))
-        # float32 takes 4 bytes per number and bfloat16 takes 2.
+        # A float32 number takes twice the bytes of a bfloat16 number.
         self.compare(self.model, self.train, plans, leaves=False, kept_ratio=2)
 
     def test_float16_with_a_scaler(self):
@@ -247,7 +245,7 @@ class Convolutions(nn.Module):
 
 
 class Distances(Layer):
-    """A layer with cdist. The kernel of cdist calls other ops, and autocast may cast them."""
+    """A layer with cdist, whose kernel calls other ops that autocast may cast."""
 
     repeats = 1
 
@@ -275,7 +273,7 @@ class Recurrent(nn.Module):
 
 
 class BackwardTest(Case):
-    """Tests backward under another autocast setting than forward."""
+    """Tests backward under another autocast setting than in forward."""
 
     def check(self, make_layer):
         self.model = Stack(make_layer, num_layers=2)

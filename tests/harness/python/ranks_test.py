@@ -1,4 +1,4 @@
-"""Tests layers that are replicated, sharded or split over two ranks. Loss and gradients must have the same bits as
+"""Tests layers that are replicated, sharded or split over two ranks. Loss and gradients must be bit-identical to those
 without a plan, and no memory may leak."""
 
 import contextlib
@@ -21,11 +21,12 @@ from rematch.selftest import Model  # noqa: E402
 
 NUM_RANKS = 2
 NUM_LEAK_STEPS = 20
-# Number of steps. The lowest of their peaks counts, because Gloo's threads free tensors at arbitrary times.
+# Number of steps whose peaks are measured. The lowest peak counts, because Gloo's threads free tensors at arbitrary
+# times.
 NUM_PEAKS = 5
 SCHEDULES = ("whole_region", "on_demand")
 PEAK_TOLERANCE = 1e-4
-# Bytes of tensors that Gloo's two threads may still hold after sending or receiving them, in the traced step and in the
+# Bytes that Gloo's two threads may still hold after sending or receiving tensors, in the traced step and in the
 # measured step.
 MOST_HELD_BY_GLOO = 2 * 2 * 64 * 32 * 4
 LEAST_SAVING = 0.9  # the peak must be lower than this fraction of the peak without checkpointing
@@ -59,14 +60,14 @@ def split(model):
 
     mesh = init_device_mesh("cpu", (NUM_RANKS,), mesh_dim_names=("tensor",))
     for layer in model.layers:
-        layer.feed_forward[2].p = 0.0  # no dropout, because each rank would draw another mask
+        layer.feed_forward[2].p = 0.0  # no dropout, because each rank would draw a different mask
         parallelize_module(layer, mesh, {"feed_forward.0": ColwiseParallel(), "feed_forward.3": RowwiseParallel()})
     return model
 
 
 def split_with_sequence(model):
-    """Splits layers with sequence parallelism. Norms run on each rank's own tokens; linear layers gather the tokens
-    before and scatter them after."""
+    """Splits layers with sequence parallelism. Norms run on each rank's own tokens. Linear layers gather the tokens
+    before they run, and scatter them afterwards."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import Shard
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, SequenceParallel, parallelize_module
@@ -119,7 +120,7 @@ def compare_bytes(model, x, trace, plan):
 
 
 def recompute_collectives(plan):
-    """Changes the plan so that it recomputes collectives, because plans of named policies keep them."""
+    """Changes the plan so that it recomputes collectives, which named policies would keep."""
     for region_type in plan["types"]:
         for op in region_type["ops"]:
             if op["name"].startswith("_c10d_functional::"):
@@ -161,8 +162,7 @@ def compare_on_one_rank(rank, distribute, policy):
 
 
 def compare_with_torch(model, x, plan):
-    """Checks that each schedule needs at most as many bytes as torch.utils.checkpoint, plus the bytes that the plan
-    keeps."""
+    """Checks that each schedule needs no more bytes than torch.utils.checkpoint, plus the bytes that the plan keeps."""
     def rise(around):
         peaks = []
         for _ in range(NUM_PEAKS):
@@ -188,8 +188,8 @@ def compare_with_torch(model, x, plan):
 
 
 def assert_refused_before_the_step(rank, distribute, policy):
-    """Tests a model that fully_shard has split into several units. The model is sharded before or after it gets
-    scopes."""
+    """Tests a model that fully_shard splits into several units. The model gets its scopes either before or after it is
+    sharded."""
     x = torch.randn(64, 32) + rank
     traced = Model()
     plan = rematch.resolve(rematch.trace(traced, lambda: traced(x)), policy)
@@ -278,7 +278,7 @@ def apply_on_one_rank(rank, distribute, policy):
         model = prepare(Model())
         torch.manual_seed(1)
         with rematch.watch() as figures:
-            for _ in range(3):  # gradients of these passes are accumulated
+            for _ in range(3):  # gradients are accumulated over these passes
                 loss = model(x)
                 loss.backward()
         return bits_of(model, loss), sum(figures["ops"]["recompute"].values())
@@ -340,7 +340,7 @@ def by_a_sum(mine, _):
     return total
 
 
-# Enough buffers for each layer of a model to use a buffer of its own.
+# Enough buffers for every layer to have its own.
 BUFFERS = itertools.cycle([torch.zeros(128) for _ in range(16)])
 
 
@@ -355,8 +355,8 @@ def by_a_sum_of_a_buffer(mine, _):
 
 
 def exchange_between_layers(rank, exchange, policy):
-    """If a plan has messages inside its regions, it must be rejected with an error that names the op. A layer that
-    leaves its plan must send its messages only once."""
+    """Tests layers that send messages to the other rank. A plan whose regions contain messages must be rejected with an
+    error that names the op. A layer that does not follow its plan must send its messages only once."""
     torch.manual_seed(rank)
     model, x = Model(), torch.randn(64, 32)
     for layer in model.layers:
@@ -397,8 +397,8 @@ def run_rank(rank, port, on_one_rank, distribute, policy):
     on_one_rank(rank, distribute, policy)
     torch.distributed.barrier()  # both ranks must end together, because they share connections
     torch.distributed.destroy_process_group()
-    # DTensor's caches still hold the group, so Gloo's threads are still running. If such a thread freed a tensor while
-    # Python exits, the process would abort. So the process ends without Python's clean-up.
+    # Ends the process without Python's clean-up. DTensor's caches keep Gloo's threads alive, and the process would
+    # abort if such a thread freed a tensor while Python exits.
     os._exit(0)
 
 

@@ -1,5 +1,5 @@
-"""Runs the programs of harness/python/README.md unchanged, and its shell commands in a Python that lacks the library.
-The output must equal the README, except figures that depend on measured times."""
+"""Runs the programs of harness/python/README.md unchanged, and its shell commands in a Python without the library. The
+output must equal the README, except figures that depend on measured times."""
 
 import importlib.metadata
 import importlib.util
@@ -23,8 +23,7 @@ import readme_shell  # noqa: E402
 
 
 def programs():
-    """Finds the programs of the README, which begin with their imports. Returns (program, output that the README shows,
-    or None)."""
+    """Returns the README's programs as (program, output shown in the README or None). A program begins with imports."""
     found, blocks = [], readme_blocks.blocks(README)
     for block, after in zip(blocks, blocks[1:]):
         if block.language == "python" and block.body.startswith("import rematch"):
@@ -43,8 +42,8 @@ class ReadmeTest(unittest.TestCase):
                 self.skipTest(f"{package} is not installed")
 
     def has_versions_of_the_readme(self, *packages):
-        """Returns whether the installed packages have the versions of scripts/python.txt. Other versions may run other
-        ops."""
+        """Returns whether the installed packages have the versions in scripts/python.txt. With other versions, models
+        may run other ops."""
         pins = dict(re.findall(r"^(\w+)==(\S+)$", (ROOT / "scripts" / "python.txt").read_text(encoding="utf-8"), re.MULTILINE))
         return all(importlib.metadata.version(package).split("+")[0] == pins[package] for package in ("torch", *packages))
 
@@ -90,9 +89,8 @@ class ReadmeTest(unittest.TestCase):
         self.assertEqual(len(re.findall("'eval_loss'", done.stdout + done.stderr)), 2)
         row = re.compile(r"^\| (\d) \| \d+ \| (\d+) \| (\d+) \|", re.MULTILINE)
         self.assertEqual({left for _, _, left in row.findall(done.stdout)}, {"0"})
-        # Batches that run the same ops have the same shape. The plan depends on measured times, so the number of
-        # regions for each shape may differ from the README. How many batches each shape has depends only on the
-        # program.
+        # The plan depends on measured times, so the number of regions for each shape may differ from the README. The
+        # number of batches of each shape must not differ.
         self.assertIn(shown[:shown.index("\n| 0 ")], done.stdout)
         steps = dict(re.findall(r"shape (\d) ran in (\d+) of the 16 batches", " ".join(README.split())))
         self.assertEqual(sum(map(int, steps.values())), 16)

@@ -1,4 +1,4 @@
-"""Tests layers that run several times in a step, with and without grad mode, and results that backward never reads. For
+"""Tests layers that run several times in a step, with and without grad mode, and results that backward never uses. For
 policies and searched plans, predicted bytes must equal measured bytes exactly."""
 
 import unittest
@@ -25,8 +25,8 @@ class Layer(nn.Module):
 
 
 class DeadBranches(Layer):
-    """A layer with two results that backward never reads. It frees one result immediately, and the other at the end of
-    the layer."""
+    """A layer with two results that backward never uses. It frees one result immediately, and the other when it
+    returns."""
 
     def forward(self, x):
         self.down(torch.sigmoid(self.up(x)))
@@ -64,9 +64,8 @@ class Case(BesideTorch):
         return predicted["peak_bytes"]
 
     def check_step(self, model, step):
-        """Checks named policies and points of a front. A searched plan must need at most as many bytes as policy
-        `full`. Every plan must need at most as many bytes as torch.utils.checkpoint, plus the bytes that the plan
-        keeps."""
+        """Checks named policies and points of a front. A searched plan may need no more bytes than policy `full`. Every
+        plan may need no more bytes than torch.utils.checkpoint, plus the bytes that the plan keeps."""
         trace = rematch.trace(model, step, blocks={"layers": list(model.layers)})
         peaks = [self.check_plan(model, step, trace, rematch.resolve(trace, name)) for name in ("none", "full", "save_mm")]
         points = rematch.search(trace, device="h100", optimizer="none")["points"]

@@ -32,8 +32,8 @@ class SelfTestTest(unittest.TestCase):
         self.assertEqual([line[:3] for line in done.stdout.splitlines()], ["ok:"] * 6)
 
     def test_a_trace_does_not_depend_on_memory_counting(self):
-        """In training, memory is not counted, and torch's own allocators are active. A trace must still contain the
-        bytes of backward, and afterwards torch's allocators must be active again."""
+        """Without memory counting, training uses torch's own allocators. A trace must still contain the bytes of
+        backward, and torch's allocators must be active again after the trace."""
         script = """
 import json, sys, rematch
 if sys.argv[1] == "counted":

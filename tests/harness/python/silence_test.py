@@ -1,5 +1,5 @@
-"""Tests steps in which a plan has no effect. During evaluation rematch must print nothing. A mistake of the program
-must be reported once."""
+"""Tests steps in which a plan has no effect. In evaluation rematch must print nothing. A mistake in the program must be
+reported once."""
 
 import contextlib
 import unittest

@@ -1,8 +1,7 @@
-"""Trains a mixture of experts for many steps under one plan of two shapes: with padded and unpadded batches, autocast,
-gradient accumulation, and an evaluation every 50 steps. Every loss and the final parameters must have the same bits as
-in a run without a plan, and no step may leak memory.
-
-Runs 100 steps, or 1,000 steps if REMATCH_SEEDS is at least 3000, as in scripts/test --deep."""
+"""Trains a mixture of experts for many steps under one plan for two shapes, with autocast, gradient accumulation, and
+an evaluation every 50 steps. Some batches are padded. Losses and final parameters must be bit-identical to those of a
+run without a plan, and no step may leak memory. Runs 100 steps, or 1,000 steps if REMATCH_SEEDS is at least 3000, as in
+scripts/test --deep."""
 
 import contextlib
 import gc
@@ -92,7 +91,7 @@ def made():
 
 
 class Run:
-    """A training run. The caller runs it one step at a time."""
+    """A training run that the caller advances by single steps."""
 
     def __init__(self, checkpoint=None):
         self.model = made()
@@ -106,7 +105,7 @@ class Run:
         return contextlib.nullcontext() if self.checkpoint is None else rematch.recording(self.checkpoint)
 
     def step(self, number):
-        """Runs a step. Returns its losses, and the losses of the evaluation if one follows the step."""
+        """Runs a step. Returns its losses, and the losses of the evaluation that follows, if any."""
         torch.set_rng_state(self.generator_state)
         losses = []
         for micro_batch in range(MICRO_BATCHES):
@@ -133,7 +132,7 @@ class SoakTest(unittest.TestCase):
         plain, checkpointed = Run(), Run(checkpoint)
         held = []
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # ignores warnings, because which ops run depends on the routes of tokens
+            warnings.simplefilter("ignore")  # ignores warnings, because the routes of tokens decide which ops run
             for number in range(NUM_STEPS):
                 expected, found = plain.step(number), checkpointed.step(number)
                 self.assertTrue(all(map(torch.equal, expected, found)), f"a loss of step {number}")

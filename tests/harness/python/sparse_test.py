@@ -1,4 +1,4 @@
-"""Tests sparse tensors that layers create. The layers then write to their indices and values through views."""
+"""Tests layers that create sparse tensors, and then write to their indices and values through views."""
 
 import unittest
 
@@ -40,7 +40,7 @@ def nothing(matrix, values):
 
 
 class Sparse(Layer):
-    """A layer that multiplies by a sparse matrix. It makes the matrix, and then calls `change`, which writes to it."""
+    """A layer that makes a sparse matrix, calls `change` to write to it, and multiplies by it."""
 
     def __init__(self, make_matrix, change):
         super().__init__()
@@ -106,8 +106,7 @@ class SparseTest(BesideTorch):
     def test_indices_from_outside(self):
         for make in (by_coordinates, by_rows):
             with self.subTest(make=make.__name__):
-                # torch.utils.checkpoint cannot run this, because it would write to the indices a second time in
-                # recompute
+                # torch.utils.checkpoint cannot run this, because recompute would write to the indices again
                 self.check(lambda make=make: Sparse(make, move_columns), torch_runs=False)
 
 

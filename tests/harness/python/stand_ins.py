@@ -1,6 +1,6 @@
 """Stand-ins for trainers that are not installed, and a model for them. A stand-in reads the trainer's configuration and
-wraps the same layers in the same way as the trainer's own code. Its arguments are the configuration, the model and, if
-the trainer offloads, a Host. It returns a function that undoes the wrapping."""
+wraps the same layers in the same way as the trainer. Its arguments are the configuration, the model and, if the trainer
+offloads, a Host. It returns a function that undoes the wrapping."""
 
 import fnmatch
 import functools
@@ -15,12 +15,12 @@ from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selectiv
 aten = torch.ops.aten
 
 GPU_ATTENTION = aten._scaled_dot_product_flash_attention.default, aten._scaled_dot_product_efficient_attention.default
-# Trainers list attention kernels of GPUs. The tests run on a CPU, so the CPU's kernel is added to the list.
+# Trainers list only attention kernels of GPUs. The tests run on a CPU, so the CPU's kernel is added.
 ATTENTION = *GPU_ATTENTION, aten._scaled_dot_product_flash_attention_for_cpu.default
 
 
-# Tensors with fewer numbers are not offloaded. Megatron's own limit is 1,048,576, but the tensors of these tests are
-# smaller.
+# Tensors with fewer elements are not offloaded. Megatron's own limit of 1,048,576 is too large for the tensors of these
+# tests.
 MEGATRON_LEAST_NUMBERS = 1024
 
 
@@ -34,8 +34,7 @@ class Projections(torch.nn.Module):
 
 
 class Core(torch.nn.Module):
-    """Runs the attention kernel on the results of the projections. Takes and returns tensors of [batch, tokens,
-    dim]."""
+    """Runs the attention kernel. Arguments and result have the shape [batch, tokens, dim]."""
 
     def forward(self, q, k, v):
         q, k, v = (part.unflatten(-1, (2, -1)).transpose(1, 2) for part in (q, k, v))
@@ -43,7 +42,7 @@ class Core(torch.nn.Module):
 
 
 class Rotary(torch.nn.Module):
-    """Stands for a rotary embedding: returns a new query and a new key."""
+    """A stand-in for a rotary embedding: returns a new query and a new key."""
 
     def forward(self, q, k):
         return q * 0.5, k * 0.5
@@ -84,7 +83,7 @@ class Layer(torch.nn.Module):
 
 
 class Decoder(torch.nn.Module):
-    """A model that stores its layers as the trainer expects: in a list, or in a dictionary if `keyed`."""
+    """A model that stores its layers as the trainer expects: in a list, or in a dictionary if `keyed` is true."""
 
     def __init__(self, dim=32, num_layers=4, vocabulary=64, keyed=False, norm=torch.nn.RMSNorm, rotary=False):
         super().__init__()
@@ -133,8 +132,8 @@ def wrap_all_moving(modules, host, **options):
 
 
 def saving(saved, halved=()):
-    """Returns a context_fn that saves the results of the ops in `saved`. Of the ops in `halved`, it saves only the
-    first, the third, and so on, counted separately in forward and in recompute."""
+    """Returns a context_fn that saves the results of the ops in `saved`, and of every second call of the ops in
+    `halved`, starting with the first. Calls are counted separately in forward and in recompute."""
     def contexts():
         num_halved = {False: 0, True: 0}
 
@@ -148,13 +147,12 @@ def saving(saved, halved=()):
 
 
 def every(layers, number):
-    """Returns every layer whose position is a multiple of `number`, counted from 1. If `number` is 0, returns all
-    layers."""
+    """Returns every `number`-th layer, or all layers if `number` is 0."""
     return [layer for count, layer in enumerate(layers, 1) if number == 0 or count % number == 0]
 
 
 class Host:
-    """Imitates pinned host memory. A watched step does not count it, as if the model were on a GPU."""
+    """Imitates pinned host memory. A watched step does not count this memory, as with a model on a GPU."""
 
     def __init__(self):
         self.copied_bytes = 0
@@ -167,8 +165,8 @@ class Host:
         return torch.from_numpy(array).clone()
 
     def hooks(self, is_moved=lambda tensor: True):
-        """Offloads each tensor that autograd saves and for which `is_moved` returns True. Offloads a tensor only once,
-        even if several ops save it."""
+        """Offloads the tensors that autograd saves and for which `is_moved` returns True. A tensor that several ops
+        save is offloaded once."""
         known = {}
 
         def pack(tensor):
@@ -193,7 +191,8 @@ def moving(function, host, is_moved=lambda tensor: True):
 
 
 def transformers(lines, model, host):
-    """Calls the method of transformers. Its save_on_cpu would copy into memory that a watched step sees."""
+    """Calls transformers' own method, but replaces its save_on_cpu, which would copy into memory that a watched step
+    counts."""
     replacement = unittest.mock.patch("transformers.modeling_utils.save_on_cpu", lambda **options: host.hooks())
     replacement.start()
     exec(lines, {"model": model})
@@ -206,7 +205,7 @@ def transformers(lines, model, host):
 
 def torchtitan(config, model):
     """Imitates torchtitan before it used torch_remat. It was configured by mode and selective_ac_option in the job's
-    TOML. It recomputes each region to its end."""
+    TOML, and recomputed each region to its end."""
     config = config["activation_checkpoint"]
     layers, option = layers_of(model), config.get("selective_ac_option", "2")
     if config["mode"] == "selective" and option == "op":
@@ -227,8 +226,8 @@ REMAT_CONFIGS = {"ActivationRematConfig": remat_config, "FullActivationRematConf
 
 
 def torchtitan_on_remat(lines, model):
-    """Imitates torchtitan based on torch_remat. There, the model declares regions: every linear, the attention kernel
-    and every add. The configuration says which regions are saved. The last add of a block is always saved."""
+    """Imitates torchtitan with torch_remat. The model declares regions: every linear, the attention kernel and every
+    add. The configuration names the regions to save. The last add of a block is always saved."""
     import torch_remat
 
     (config,) = eval(f"dict({lines})", dict(REMAT_CONFIGS)).values()
@@ -267,8 +266,8 @@ def torchtitan_on_remat(lines, model):
 
 
 def torchtune(config, model, host=None):
-    """Imitates torchtune. With offloading, hooks of torchtune's recipe offload everything that autograd saves in
-    forward. This stand-in offloads only what the checkpoints save."""
+    """Imitates torchtune. In torchtune, offloading applies to everything that autograd saves in forward. This stand-in
+    offloads only what the checkpoints save."""
     enabled, mode = config.get("enable_activation_checkpointing", False), config.get("ac_mode")
     layers = []
     if enabled and mode is None:
@@ -316,7 +315,7 @@ def apply_activation_checkpointing(model, checkpointing_type, n_layer=1):
     layers = layers_of(model)
     if checkpointing_type == "block_skip":
         layers = layers[::n_layer]
-    # The whole model is one region. FastVideo names only attention kernels of GPUs, so attention on a CPU is not saved.
+    # The whole model is one region. FastVideo names only GPU kernels of attention, so attention on a CPU is not saved.
     if checkpointing_type == "ops":
         mm = aten.mm.default
         return wrapped(model, context_fn=saving((mm, *GPU_ATTENTION), halved=(mm,)))
@@ -337,8 +336,8 @@ def flags_of(lines):
 
 
 def fastvideo_1716(lines, model):
-    """Imitates FastVideo's pull request 1716. With it, type `ops` makes each layer a region and keeps the results of
-    attention."""
+    """Imitates FastVideo with its pull request 1716, in which type `ops` makes each layer a region and keeps the
+    results of attention."""
     assert flags_of(lines) == {"--enable-gradient-checkpointing-type": ["ops"]}
     return wrap_all(layers_of(model), context_fn=saving(ATTENTION))
 
@@ -348,9 +347,8 @@ def fastvideo(lines, model):
 
 
 class CheckpointWithoutOutput(torch.autograd.Function):
-    """Imitates the function of this name in Megatron. It computes an output. As soon as the next module has read the
-    output, the caller frees the output's storage. Before the backward of that module, a hook computes the output again
-    and fills the storage."""
+    """Imitates Megatron's class of this name. After the next module has read the output, the caller frees the output's
+    storage. Before backward of that module, a hook recomputes the output and fills the storage again."""
 
     @staticmethod
     def forward(ctx, function, hold, x):
@@ -382,8 +380,8 @@ class CheckpointWithoutOutput(torch.autograd.Function):
 
 
 def without_outputs_of_norms(layer):
-    """Frees the outputs of the layer's norms after they are read, as Megatron does. Returns a function that undoes the
-    wrapping."""
+    """Frees the outputs of the layer's norms after the next module has read them, as Megatron does. Returns a function
+    that undoes the wrapping."""
     def without_output(norm, module, x):
         hold = {}
         result = module(CheckpointWithoutOutput.apply(norm, hold, x))
@@ -397,7 +395,7 @@ def without_outputs_of_norms(layer):
 
 
 def offloading_megatron(modules, layers, host):
-    """Offloads what autograd saves in these modules of all layers but the last, except small tensors and parameters."""
+    """Offloads what autograd saves in these modules, except small tensors and parameters. Skips the last layer."""
     parts = {"qkv_linear": lambda layer: layer.attention.qkv, "core_attn": lambda layer: layer.attention.core,
              "attn_proj": lambda layer: layer.attention.output}
 
@@ -410,7 +408,7 @@ def offloading_megatron(modules, layers, host):
 
 
 def megatron(lines, model, host=None):
-    """Imitates Megatron. It can recompute groups of layers, the first layers, or some modules of every layer. It
+    """Imitates Megatron, which can recompute groups of layers, the first layers, or some modules of every layer. It
     recomputes each region to its end."""
     flags = flags_of(lines)
     layers = layers_of(model)

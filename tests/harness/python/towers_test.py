@@ -54,7 +54,7 @@ class TowersTest(BesideTorch):
         self.compare_batches(self.plans_of(self.model, lambda: self.model(self.text, self.image)))
 
     def test_a_plan_of_a_batch_without_an_image(self):
-        # Tests only policy full. With other policies, a batch with an image keeps more than the plan says.
+        # Tests only policy full. With other policies, a batch with an image keeps more bytes than the plan says.
         plans = self.plans_of(self.model, lambda: self.model(self.text), ["full"])
         self.assertEqual({region["first_scope"].split(".")[0] for region in plans["full"]["regions"]}, {"text"})
         self.compare_batches(plans, torch_layers=self.model.text)

@@ -1,5 +1,5 @@
 """Tests training loops of other packages whose forward runs inside rematch.recording. After some steps, parameters must
-have the same bits as without rematch, and no memory may leak."""
+be bit-identical to those without rematch, and no memory may leak."""
 
 import functools
 import gc
@@ -51,8 +51,8 @@ class LoopTest(unittest.TestCase):
         return rematch.resolve(rematch.trace(model, lambda: model(input_ids=ids, labels=ids).loss), "full")
 
     def check(self, train):
-        """`train(model, num_steps, checkpoint)` trains the model; without a plan if `checkpoint` is None. Training
-        under a plan must have at most the peak of training with torch.utils.checkpoint around each layer."""
+        """`train(model, num_steps, checkpoint)` trains the model, without a plan if `checkpoint` is None. The peak
+        under a plan may not exceed the peak with torch.utils.checkpoint around each layer."""
         expected, under_torch = small_llama(), small_llama()
         train(expected, 3, None)
         with checkpointed_by_torch(under_torch.model.layers, draws=True):
@@ -98,7 +98,7 @@ class LoopTest(unittest.TestCase):
             self.check(train)
 
     def test_an_applied_model(self):
-        """Tests rematch.apply. It is called on the model before training, so the trainer needs no changes."""
+        """Tests rematch.apply, which is called before training, so the trainer needs no changes."""
         def applied(train, **options):
             def run(model, num_steps, checkpoint):
                 train(model if checkpoint is None else rematch.apply(model, checkpoint), num_steps, None, **options)
@@ -116,7 +116,7 @@ class LoopTest(unittest.TestCase):
         options = {self.trained_by_hugging_face: {"bf16": True}, self.trained_by_accelerate: {"mixed_precision": "bf16"}}
         for train, precision in options.items():
             with self.subTest(train=train.__name__), unittest.mock.patch.dict(os.environ), warnings.catch_warnings():
-                # accelerate stores the precision in global state, so this state is reset.
+                # accelerate stores the precision in global state, which must be reset
                 AcceleratorState._reset_state(reset_partial_state=True)
                 self.addCleanup(AcceleratorState._reset_state, reset_partial_state=True)
                 warnings.filterwarnings("ignore", message="rematch: region .* left its plan")

@@ -1,5 +1,5 @@
-"""Tests the engine with common ways to train in PyTorch. Loss and all gradients must have the same bits as without the
-engine, and no memory or state may be left over."""
+"""Tests the engine with common ways to train in PyTorch. Loss and gradients must be bit-identical to those without the
+engine, and no memory or state may be left behind."""
 
 import contextlib
 import copy
@@ -338,7 +338,7 @@ class ScopesTest(Case):
             ends = {region[end] for region in plan["regions"] for end in ("first_scope", "last_scope")}
             with rematch.scopes(self.model, rematch.Checkpoint(plan)):
                 self.assertEqual(self.hooked(), sorted(ends))
-            # The scopes of the model are still active, so check() must work with them.
+            # The model still has its scopes, and check() must accept this.
             found = rematch.check(self.model, lambda: self.model(self.x), rematch.Checkpoint(plan))
             self.assertTrue(found["bits_equal"])
             self.assertEqual(found["checkpointed"]["executed_ops"]["recompute"],
@@ -361,8 +361,8 @@ class RefusalTest(Case):
             return self.model(self.x)
 
     def assert_refused(self, run, words, kind=RuntimeError):
-        """Requires an error of one line. Afterwards no bytes, gradients, scopes or hooks may be left over, and a step
-        of another model must work."""
+        """Requires an error of one line. After the error, no bytes, gradients, scopes or hooks may be left behind, and
+        a step of another model must work."""
         gc.collect()
         before = rematch.allocated_bytes()
         with self.assertRaisesRegex(kind, words) as error:
@@ -536,7 +536,7 @@ class RefusalTest(Case):
 
 
 class WatchTest(Case):
-    """Tests the figures of rematch.watch: executed ops by phase, and held bytes by holder."""
+    """Tests what rematch.watch reports: executed ops by phase, and held bytes by holder."""
 
     def step_with_optimizer(self, recorded=contextlib.nullcontext):
         optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-3)
@@ -629,7 +629,7 @@ class WatchTest(Case):
 
 
 class LeftAsItWasTest(Case):
-    """Tests that steps that rematch itself runs do not change a model that has statistics and hooks."""
+    """Tests that steps run by rematch itself do not change a model with statistics and hooks."""
 
     def setUp(self):
         super().setUp()
@@ -693,8 +693,8 @@ class PredictionTest(Case):
                     self.check_against_prediction(trace, plan, schedule)
 
     def test_plans_that_keep_one_op_of_layers_with_factories(self):
-        """A factory such as torch.empty_like returns another tensor object if other code holds the result of the
-        factory's op."""
+        """A factory such as torch.empty_like returns another tensor object than its op if other code holds the op's
+        result."""
         class Permuting(torch.nn.Module):
             def __init__(self):
                 super().__init__()

@@ -34,8 +34,8 @@ class FunctionalCallTest(Case):
         self.compare(self.model, train, self.plans, leaves=False)
 
     def test_other_parameters(self):
-        """Calls the model with other parameters than its own. torch.utils.checkpoint would recompute layers with the
-        model's own parameters, so the other parameters would get no gradients."""
+        """Calls the model with other parameters than its own. torch.utils.checkpoint cannot run this, because it would
+        recompute layers with the model's own parameters."""
         others = {name: (1.01 * each).requires_grad_() for name, each in self.values.items()}
 
         def train(around):

@@ -1,4 +1,4 @@
-"""Tests backward in several passes. Gradients of inputs are computed before gradients of weights, or a hook of backward
+"""Tests backward in several passes: gradients of inputs are computed before gradients of weights, or a backward hook
 runs whole steps."""
 
 import unittest
@@ -82,8 +82,8 @@ class Encoder(Stack):
 
 
 class HookTest(BesideTorch):
-    """Tests GradCache. First it computes representations of all batches without grad mode, and the loss of all
-    representations. During the loss's backward, a hook runs a step for each batch, with the gradients of the batch's
+    """Tests GradCache. First, the representations of all batches are computed without grad mode, and a loss is computed
+    from them. During backward of this loss, a hook runs a step for each batch, with the gradients of its
     representations."""
 
     def setUp(self):

@@ -21,8 +21,8 @@ rematch.render(None, "page.html")
 @unittest.skipUnless(importlib.util.find_spec("mypy"), "mypy is not installed")
 class TypingTest(unittest.TestCase):
     def test_every_function_has_types(self):
-        """Runs mypy with all checks of --strict except two, because torch leaves backward() and the result of a module
-        untyped."""
+        """Runs mypy with all checks of --strict except two, because torch does not annotate backward() and the result
+        of a module."""
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run(
                 [sys.executable, "-m", "mypy", "--strict", "--allow-untyped-calls", "--no-warn-return-any", "--no-error-summary",

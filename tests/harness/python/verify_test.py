@@ -17,7 +17,7 @@ SCHEDULES = ("whole_region", "on_demand")
 
 
 class State:
-    """Hidden state of the ops below: their number of calls."""
+    """The hidden state of the ops below is their number of calls."""
 
     num_calls = 0
 
@@ -133,7 +133,7 @@ class TrainingTest(Case):
             self.assertNotIn("\n", said[0])
 
     def test_the_last_step_is_reported_too(self):
-        """Differences are reported by report(), or when the checkpoint is destroyed. Each op is named only once."""
+        """report() reports differences, and so does destroying the checkpoint. Each op is named only once."""
         self.put(counted)
         for end in ("report", "death", "both"):
             checkpoint = self.checkpoint()

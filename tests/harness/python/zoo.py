@@ -174,8 +174,7 @@ def qwen_image():
 
 
 def unet():
-    """Makes a model that runs its lists of layers in the order down, middle, up. The model lists them in another
-    order."""
+    """Makes a model that lists its layers in another order than it runs them: down, middle, up."""
     from diffusers import UNet2DModel
     model = UNet2DModel(
         sample_size=16, in_channels=3, out_channels=3, layers_per_block=2, block_out_channels=(16, 32, 32),

@@ -25,7 +25,7 @@ logging.disable(logging.WARNING)
 
 
 class Solver:
-    """If `exact`, makes PyTorch's integer programs continue to the optimum. Otherwise they stop at a gap of 5 %."""
+    """If `exact`, PyTorch's integer programs run to the optimum. Otherwise they stop within 5 % of it."""
 
     def __init__(self, exact):
         self.exact = exact
@@ -73,7 +73,7 @@ def random_ops(dice):
         elif kind < 0.4:
             parents = [parent for parent in range(op) if parent not in views and parent not in rand]
             in_place.append((op, dice.choice(parents) if parents and dice.random() < 0.8 else op))
-    parent_of = dict(in_place)  # the first op of a chain is the parent of all others
+    parent_of = dict(in_place)  # the first op of a chain is the parent of all its other ops
     in_place = [(op, parent_of.get(parent, parent) if parent != op else op) for op, parent in in_place]
     return SACStats(func_names=["op"] * count, runtimes=runtimes, memory=memory, view_like_ops=views,
                     rand_ops=rand, saved_autograd_ops=[], inplace_ops=in_place,
@@ -115,7 +115,7 @@ def tradeoffs(dice):
 
 
 def random_model(dice, num_blocks):
-    """Makes a root, blocks that contain a leaf or a nested module, and a head, in pre-order."""
+    """Makes a root, blocks that contain a leaf or a nested module, and a head. The list is in pre-order."""
     nodes = []
     total, born = 0, 0
     names = []

@@ -24,13 +24,14 @@ from counting import Counting
 from make_golden import MODELS, SEED, STEP, THREADS
 from policies import POLICIES
 
-BUDGETS = {"dp": [0, 0.05, 0.1, 0.2, 0.4, 0.7, 1], "ilp": [0.05, 0.1, 0.2, 0.4, 0.7]}  # budgets 0 and 1 need no solver
+# budgets 0 and 1 are solved without a solver
+BUDGETS = {"dp": [0, 0.05, 0.1, 0.2, 0.4, 0.7, 1], "ilp": [0.05, 0.1, 0.2, 0.4, 0.7]}
 DEAR = ("aten::mm", "rematch::attention")
 MAX_STEPS = 6
 
 
 def measure(counting, model, batch, loss):
-    """Runs steps until two in a row agree, and returns the figures of the second step."""
+    """Runs steps until two consecutive steps have equal figures, and returns these figures."""
     previous = None
     for _ in range(MAX_STEPS):
         for parameter in model.parameters.by_name.values():

@@ -9,7 +9,7 @@ namespace {
 using testing::plan_of;
 using testing::toy_llama;
 
-TEST_CASE("plans that differ only in names do not differ") {
+TEST_CASE("plans with other names but the same effect have no difference") {
   const Trace trace = toy_llama({.layers = 4});
   Plan renamed = plan_of("nth_first(2)", trace);
   renamed.policy = "mine";
@@ -51,9 +51,9 @@ TEST_CASE("a difference is reported even if plans differ only in early stop") {
   CHECK(difference->first == "the mode re-runs a region to its end, but the plan stops early");
 }
 
-// titan:FullActivationRematConfig runs w2 again, although nothing needs its result, and skips the
+// titan:FullActivationRematConfig recomputes w2, although nothing needs its result, and skips the
 // add after it.
-TEST_CASE("plans may differ only in ops at the end of a block that run again for nothing") {
+TEST_CASE("a difference is marked if it is only needless recompute at the end of a block") {
   const Trace trace = toy_llama({.layers = 4});
   const Plan mode = plan_of("titan:FullActivationRematConfig", trace);
   const auto difference = difference_of(trace, plan_of("full", trace), mode);

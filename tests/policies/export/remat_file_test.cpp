@@ -30,7 +30,7 @@ std::string remat_refusal(const Trace& trace, const Plan& plan, Schedule schedul
   return message;
 }
 
-TEST_CASE("the saved parts of each block are found, and recompute reads their results again") {
+TEST_CASE("the modules that recompute skips are found, and recompute reads their results") {
   const Trace trace = toy_llama({.layers = 2});
   CHECK(modules_of(trace, plan_of("remat(save=[attention])", trace)) ==
         Modules{{"blocks.0", {{"attention", true}}}, {"blocks.1", {{"attention", true}}}});
@@ -39,9 +39,9 @@ TEST_CASE("the saved parts of each block are found, and recompute reads their re
   CHECK(modules_of(trace, plan_of("remat(save=[])", trace)).front() == RematModule{"blocks.0", {}});
 }
 
-// Only `second` reads the result of `first`. Recompute skips both parts, so no op reads the result
-// again.
-TEST_CASE("recompute does not read a result that only a saved part reads") {
+// Only `second` reads the result of `first`. Recompute skips both modules, so no op reads that
+// result again.
+TEST_CASE("recompute does not read a result that only another skipped module reads") {
   TraceBuilder builder("parts");
   ValueId x = builder.outside({8, 8}, "float32", /*needs_grad=*/true);
   {
@@ -57,7 +57,7 @@ TEST_CASE("recompute does not read a result that only a saved part reads") {
         Modules{{"blocks.0", {{"first", false}, {"second", true}}}});
 }
 
-TEST_CASE("the error for a plan that torch_remat cannot express gives the layers") {
+TEST_CASE("the error for a plan that torch_remat cannot express names the layers") {
   const Trace trace = toy_llama({.layers = 4});
   CHECK(remat_refusal(trace, plan_of("full", trace)) ==
         "layers 0-3 are not regions of torch_remat; region blocks.0: the recompute stops early, "
@@ -70,7 +70,8 @@ TEST_CASE("the error for a plan that torch_remat cannot express gives the layers
   CHECK_THAT(remat_refusal(trace, plan_of("remat(save=[ffn])", trace), Schedule::kOnDemand),
              Catch::Contains("the plan was made for schedule on_demand"));
   CHECK_THAT(remat_refusal(trace, plan_of("none", trace)), Catch::Contains("checkpoints nothing"));
-  // Saved regions apply to all layers, so they cannot express a plan in which one layer differs.
+  // torch_remat saves the same modules in all layers, so it cannot express a plan in which one
+  // layer differs.
   Plan mixed = plan_of("remat(save=[attention])", trace);
   RegionType other = mixed.types[0];
   for (PlannedOp& op : other.ops) {
@@ -102,7 +103,7 @@ TEST_CASE("a recompute that would repeat random draws is rejected") {
              Catch::Contains("aten::native_dropout (op 1) draws random numbers"));
 }
 
-TEST_CASE("a file for torch_remat names the modules and gives the predicted step") {
+TEST_CASE("a file for torch_remat contains the modules and the predicted step") {
   const Trace trace = toy_llama({.layers = 2});
   const Plan plan = plan_of("remat(save=[attention])", trace);
   const std::string file =

@@ -41,10 +41,9 @@ TEST_CASE("each target has lines that reproduce the plan, or states the differen
   testing::check_golden("export/configs.txt", text);
 }
 
-// Resolves each mode of the table of systems to a plan, and exports the plan. The export must
-// return the original mode. Modes that no release contains, and older lists of torchtitan, have no
-// configuration.
-TEST_CASE("export finds the mode of a plan if a release of the system has the mode") {
+// Resolves each mode of each system to a plan, and exports the plan. The export must return the
+// original mode. Modes that no release contains, and older lists of torchtitan, cannot be exported.
+TEST_CASE("export finds the original mode if a release of the system contains this mode") {
   const std::set<std::string_view> not_in_a_release = {
       "diffusers(every=2)",
       "diffusers(skip_every=2)",

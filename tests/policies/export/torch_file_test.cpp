@@ -61,7 +61,7 @@ TEST_CASE("every system except megatron says where to call apply() of a plan's f
   testing::check_golden("export/call_places.txt", beginnings);
 }
 
-TEST_CASE("a plan's file lists each module once, and equal modules share a kind") {
+TEST_CASE("a plan's file lists each module once, and equal modules share an entry") {
   const Trace trace = toy_llama({.layers = 4});
   const TorchRegions found = regions_of(trace, plan_of("nth_first(2)", trace));
   REQUIRE(found.regions.size() == 2);
@@ -71,8 +71,8 @@ TEST_CASE("a plan's file lists each module once, and equal modules share a kind"
   CHECK(found.kinds[0] == TorchRegionKind{});
 }
 
-// Selective checkpointing sees every op of the module except detach.
-TEST_CASE("a plan's file gives saved ops by their index among all ops of the module") {
+// Selective checkpointing sees every op of a module except detach.
+TEST_CASE("a plan's file identifies a saved op by its index among all ops of the module") {
   const Trace trace = toy_llama({.layers = 2});
   const TorchRegions found = regions_of(trace, plan_of("attn_only", trace));
   REQUIRE(found.kinds.size() == 1);
@@ -86,7 +86,7 @@ TEST_CASE("a plan's file gives saved ops by their index among all ops of the mod
   CHECK(kind.ops.size() == static_cast<std::size_t>(num_seen));
 }
 
-TEST_CASE("the error for a plan that torch.utils.checkpoint cannot run gives the region") {
+TEST_CASE("the error for a plan that torch.utils.checkpoint cannot run names the region") {
   const Trace trace = toy_llama({.layers = 4});
   const Plan full = plan_of("full", trace);
   CHECK_THAT(refusal(trace, plan_of("segments(2)", trace)),
@@ -112,7 +112,7 @@ TEST_CASE("the error for a plan that torch.utils.checkpoint cannot run gives the
              Catch::StartsWith("region blocks.0: the region keeps its inputs on the host"));
 }
 
-// Builds a block that draws twice. Its first mask must not be kept while the second is drawn again.
+// Builds blocks that draw two masks. The first mask must not be kept if the second is drawn again.
 Trace two_draws() {
   testing::TraceBuilder builder("draws");
   const ValueId weight = builder.parameter({4, 4});
@@ -182,7 +182,7 @@ TEST_CASE("a region with a hidden effect is rejected for every target") {
 
 TEST_CASE("a module that is called twice is checkpointed in both calls or in neither") {
   Trace trace = toy_llama({.layers = 4});
-  // Layer 2 becomes a second run of layer 0.
+  // Layer 2 becomes a second call of layer 0.
   for (TracedScope& scope : trace.scopes) {
     if (scope.path.starts_with("blocks.2")) scope.path.replace(0, 8, "blocks.0");
   }

@@ -1,4 +1,4 @@
-// Tests searches for torch.utils.checkpoint: the export accepts every plan that they find.
+// Tests searches for torch.utils.checkpoint. Every plan found must be exportable.
 #include <algorithm>
 #include <variant>
 
@@ -33,7 +33,7 @@ void check_exportable(const Trace& trace, const Front& front) {
   }
 }
 
-TEST_CASE("a search for whole modules finds plans with parts of blocks and save sets") {
+TEST_CASE("a search for torch finds plans with regions inside blocks and plans that save ops") {
   const Trace trace = testing::toy_three_kinds({.layers = 3, .tokens = 64});
   const Front front = searched_for_torch(trace);
   check_exportable(trace, front);
@@ -52,7 +52,7 @@ TEST_CASE("a search for whole modules finds plans with parts of blocks and save 
   CHECK(has_saves);
 }
 
-// Each layer draws two masks. It would be best to keep only the first mask. But if torch recomputes
+// Each layer draws two masks. The cheapest plan keeps only the first mask. But if torch recomputes
 // without drawing the first mask, it draws a different second mask.
 TEST_CASE("no random draw is kept before a draw that runs again") {
   TraceBuilder builder("draws");
@@ -86,10 +86,10 @@ TEST_CASE("a block that writes to a tensor from outside is not checkpointed") {
   CHECK(front.points.size() > 1);
 }
 
-// One region over both parts would keep only the input of the first part. But torch checkpoints
-// whole modules, and no module consists of the two parts. The whole block is a module, but it
-// cannot be a region, because it writes to a tensor from outside.
-TEST_CASE("adjacent parts are separate regions, even if one region would hold less") {
+// One region over both parts would keep less, but torch checkpoints whole modules, and no module
+// consists of these two parts. The whole block is a module, but it writes to a tensor from outside,
+// so it cannot be a region.
+TEST_CASE("adjacent modules are separate regions, even if one region would hold less") {
   TraceBuilder builder("parts");
   ValueId x = builder.parameter({64, 64});
   const ValueId counter = builder.outside({64, 64});

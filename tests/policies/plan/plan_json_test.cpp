@@ -13,7 +13,7 @@ namespace {
 
 using Catch::Contains;
 
-// Returns a plan with two regions of one type: mm kept, relu recomputed.
+// Returns a plan with two regions of one type, which keeps mm and recomputes relu.
 Plan small_plan() {
   Plan plan;
   plan.policy = "save_mm";
@@ -28,8 +28,7 @@ Plan small_plan() {
   return plan;
 }
 
-// Returns the plan of a step that may also run padded batches, in which each layer masks its
-// scores.
+// Returns a plan with a second shape: padded batches, for which each layer masks its scores.
 Plan plan_of_two_shapes() {
   Plan plan = small_plan();
   plan.trace_sha256 = "unpadded";
@@ -43,7 +42,7 @@ Plan plan_of_two_shapes() {
   return plan;
 }
 
-TEST_CASE("a plan describes in words the treatment of each op and its layers") {
+TEST_CASE("a plan's JSON contains the treatment of each op and the layers of each type") {
   const Json json = plan_to_json(small_plan());
   CHECK(json["types"][0]["ops"][0].dump() ==
         R"({"name":"aten::mm","scope":"ffn","bytes":64,"treatment":"save",)"
@@ -146,7 +145,7 @@ TEST_CASE("a plan of several shapes reads back unchanged and fits the schema") {
 const HiddenEffects kEffects = {
     {{"lib.ops:Rotary", std::vector<int>{1}}}, {{"lib::scale", {2}}}, {"lib::noisy"}};
 
-TEST_CASE("a plan holds hidden effects of all its shapes at its top level") {
+TEST_CASE("the JSON of a plan lists the hidden effects of all its shapes at the top level") {
   Plan plan = plan_of_two_shapes();
   const Json plain = plan_to_json(plan);
   for (const char* key : {"opaque_functions", "silent_writers", "kept_ops"}) {
@@ -250,7 +249,7 @@ TEST_CASE("the plan schema rejects a file that the reader rejects") {
   CHECK_THROWS_WITH(plan_from_json(bad), Contains("types[0].ops[0].treatment"));
 }
 
-TEST_CASE("a plan cannot keep a value in a store that cannot hold it") {
+TEST_CASE("a plan that keeps a value in an unsuitable store is rejected") {
   for (const char* op : {"aten::empty.memory_format", "_c10d_functional::all_reduce"}) {
     Json json = plan_to_json(small_plan());
     json["types"][0]["ops"][0]["name"] = op;
@@ -262,8 +261,7 @@ TEST_CASE("a plan cannot keep a value in a store that cannot hold it") {
   }
 }
 
-// Returns a table of stores in which the host store is inexact: it would round the values that it
-// keeps.
+// Returns stores in which the host store is inexact, as if it rounded the values that it keeps.
 std::array<StoreTraits, kStores.size()> with_inexact_host() {
   auto stores = kStores;
   stores.at(1).is_exact = false;
@@ -281,7 +279,7 @@ TEST_CASE("a plan is inexact if one of its stores does not keep bits") {
   Plan input = small_plan();
   input.types[0].stored_inputs[Store::kHost] = {{0, 0}};
   CHECK(inexact_store(input, inexact) == "offload");
-  kept.other_shapes = {input};  // a plan is inexact if one shape is inexact
+  kept.other_shapes = {input};  // a plan is inexact if any of its shapes is inexact
   CHECK(inexact_store(kept, inexact) == "offload");
 }
 

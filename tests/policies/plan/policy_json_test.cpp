@@ -17,7 +17,7 @@ using Catch::Contains;
 
 Policy read(const std::string& text) { return policy_from_json(parse_json(text, "policy")); }
 
-// Returns the text of a policy file with `rest` after schema and name.
+// Returns the text of a policy file: schema, name, and then `rest`.
 std::string file_with(const std::string& rest) {
   return R"({"schema": "rematch.policy/1.0", "name": "mine")" + rest + "}";
 }

@@ -27,8 +27,8 @@ Ops picked(std::string_view text, const Trace& trace) {
   return ops;
 }
 
-// A product that only the next op of its scope reads is not a result of the scope.
-TEST_CASE("a scope's result is an op that an op outside the scope reads") {
+// Only the next op of the same scope reads `inner`, so it is not a result of the scope.
+TEST_CASE("the results of a scope are its ops that are read outside the scope") {
   TraceBuilder build("parts");
   const ValueId x = build.outside(kShape);
   ValueId inner, both, last;
@@ -39,7 +39,7 @@ TEST_CASE("a scope's result is an op that an op outside the scope reads") {
       inner = build.call("aten::mm", {x, x}, kShape);       // 0
       both = build.call("aten::silu", {inner}, kShape);     // 1
       last = build.call("aten::mm", {both, both}, kShape);  // 2
-      build.call("aten::mm", {both, both}, kShape);         // op 3, whose result nothing reads
+      build.call("aten::mm", {both, both}, kShape);         // op 3: nothing reads its result
     }
     build.call("aten::add.Tensor", {last, both}, kShape);  // 4
   }
@@ -52,20 +52,20 @@ TEST_CASE("a scope's result is an op that an op outside the scope reads") {
   CHECK(picked("*.elsewhere::result", trace).empty());
 }
 
-TEST_CASE("the op that made the storage is the result, not a view of it") {
+TEST_CASE("the result of a scope is the op that made the storage, not a view") {
   TraceBuilder build("views");
   const ValueId x = build.outside(kShape);
-  const ValueId early = build.call("aten::mm", {x, x}, kShape);  // op 0, outside every scope
+  const ValueId early = build.call("aten::mm", {x, x}, kShape);  // op 0: outside every scope
   ValueId seen, unread, passed_on;
   {
     const auto part = build.scope("part");
     const ValueId made = build.call("aten::mm", {x, x}, kShape);  // 1
     seen = build.view("aten::t", made, kShape);                   // 2
     unread = build.call("aten::mm", {x, x}, kShape);              // 3
-    passed_on = build.view("aten::t", early, kShape);  // op 4 makes a view of the storage of op 0
+    passed_on = build.view("aten::t", early, kShape);             // op 4: a view of op 0's storage
   }
   const ValueId twice = build.view("aten::t", seen, kShape);  // 5
-  build.view("aten::t", unread, kShape);                      // op 6, a view that nothing reads
+  build.view("aten::t", unread, kShape);                      // op 6: a view that nothing reads
   build.call("aten::mm", {twice, passed_on}, kShape);         // 7
   CHECK(picked("part::result", build.finish()) == Ops{1_op});
 }
@@ -83,12 +83,13 @@ TEST_CASE(
     build.in_place("aten::relu_", {written});               // 3
     to_write = build.call("aten::mm", {x, early}, kShape);  // 4
   }
-  build.in_place("aten::relu_", {to_write});                 // op 5 reads the value that it writes
+  // op 5: reads the value that it overwrites
+  build.in_place("aten::relu_", {to_write});
   build.call("aten::add.Tensor", {early, written}, kShape);  // 6
   CHECK(picked("part::result", build.finish()) == Ops{2_op, 4_op});
 }
 
-// If nested scopes match a selector, the outermost one counts.
+// If several nested scopes match a selector, only the outermost one counts.
 TEST_CASE("each nested scope has its own results") {
   TraceBuilder build("nest");
   const ValueId x = build.outside(kShape);
@@ -112,8 +113,7 @@ TEST_CASE("each nested scope has its own results") {
   CHECK(picked("result", trace) == Ops{1_op});
 }
 
-// The two outputs of an op count as one result. Results are numbered from 1 each time that the
-// scope is opened.
+// The two outputs of an op count as one result. Numbering starts at 1 whenever the scope is opened.
 TEST_CASE("results are numbered by op, separately in each instance of the scope") {
   TraceBuilder build("instances");
   ValueId x = build.outside(kShape);
@@ -148,13 +148,13 @@ TEST_CASE("two outputs of one op are one result") {
   CHECK(picked("part::result#2", build.finish()) == Ops{1_op});
 }
 
-TEST_CASE("the result of each part of a Llama is its last product") {
+TEST_CASE("the result of attention and of ffn in a Llama is the last matmul") {
   const Trace trace = toy_llama({.layers = 2});
   CHECK(picked("*.ffn::result", trace) == picked("*.ffn::matmul#3", trace));
   CHECK(picked("*.attention::result", trace) == picked("*.attention::matmul#4", trace));
 }
 
-// The reference implementation compares each op with each op after it.
+// The reference implementation compares each op with each later op.
 TEST_CASE("results of scopes equal those found by comparing every pair of ops", "[property]") {
   for (std::uint32_t seed = 0; seed < num_seeds(40); ++seed) {
     const Trace trace = random_trace(seed);

@@ -120,7 +120,7 @@ TEST_CASE("every form of selector is parsed and printed unchanged") {
       {"blocks.*::_c10d_functional::wait_tensor#1",
        {"blocks.*", "_c10d_functional::wait_tensor", 1}},
       {"embed::embedding", {"embed", "embedding", {}}},
-      // "aten::" selects the op, although a class has the same name
+      // "aten::" makes this select the op, although a class has the same name
       {"aten::embedding", {"", "aten::embedding", {}}},
       {"embed::aten::embedding", {"embed", "aten::embedding", {}}},
       {"mylib::fast_op", {"", "mylib::fast_op", {}}},
@@ -130,7 +130,7 @@ TEST_CASE("every form of selector is parsed and printed unchanged") {
       {"*.attention.qkv::result#3", {"*.attention.qkv", "result", 3}},
       {"result", {"", "result", {}}},
       {"ffn::result", {"ffn", "result", {}}},
-      // "aten::" selects an op named result, not the result of a scope
+      // "aten::" makes this select an op named result, not the result of a scope
       {"aten::result", {"", "aten::result", {}}},
   };
   for (const Row& row : rows) {
@@ -207,7 +207,7 @@ TEST_CASE(
     "a name without an overload means every overload, and a name with an overload means only that "
     "overload") {
   const Trace trace = toy_llama({.layers = 1});
-  // the name matches the residual adds, but not add_.Scalar
+  // matches the residual adds, but not add_.Scalar
   CHECK(num_picked("aten::add", trace) == 2);
   CHECK(num_picked("aten::add.Tensor", trace) == 2);
   CHECK(num_picked("aten::add.Scalar", trace) == 0);
@@ -225,10 +225,10 @@ TEST_CASE("the number after # counts ops separately in each matching scope") {
         Names{"blocks.0.ffn aten::mm", "blocks.1.ffn aten::mm"});
 }
 
-TEST_CASE("a matching scope inside a matching scope belongs to the outer scope") {
+TEST_CASE("ops of nested matching scopes are counted in the outermost of these scopes") {
   const Trace trace = toy_llama({.layers = 2});
-  // The pattern `*` matches blocks.0 and blocks.0.ffn. Matmuls are counted in the outer scope,
-  // where w1 is the fifth.
+  // The pattern `*` matches both blocks.0 and blocks.0.ffn. Matmuls are counted in blocks.0, where
+  // w1 is the fifth.
   CHECK(picked("*::matmul#5", trace) == picked("blocks.*::matmul#5", trace));
 }
 
@@ -246,8 +246,8 @@ TEST_CASE("only a selector without a pattern matches ops outside every scope") {
   CHECK(num_picked("matmul#8", trace) == 1);
 }
 
-// The reference implementation is simpler and slower: it searches the outermost matching scope for
-// each op separately, and counts the ops before it in this scope.
+// The reference implementation is simpler and slower. For each op it finds the outermost matching
+// scope, and counts the earlier matching ops of this scope.
 TEST_CASE("matching agrees with testing every op separately", "[property]") {
   const std::vector<std::string> texts = {
       "matmul",           "matmul#2",          "*.attention::matmul", "*.ffn::matmul#1",

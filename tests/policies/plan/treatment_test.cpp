@@ -23,7 +23,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a kept value takes its own bytes in exactly one memory") {
+TEST_CASE("a kept value takes memory either on the device or on the host") {
   constexpr Bytes kBytes{640};
   for (const StoreTraits& store : kStores) {
     CHECK(store.device_bytes(kBytes) + store.host_bytes(kBytes) == kBytes);

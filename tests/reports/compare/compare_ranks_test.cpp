@@ -18,15 +18,15 @@ using testing::report_of;
 using testing::sample_on_ranks;
 using testing::sample_point;
 
-// Drops the last step, whose loss is not a number.
+// The sample's last step has a loss that is not a number, so it is dropped.
 PointRecord on_ranks(const std::string& policy, std::int64_t recomputed) {
   PointRecord point = sample_on_ranks(policy, recomputed);
   point.steps.pop_back();
   return point;
 }
 
-// A step has 16 collectives in forward, 15 in backward and 1 after it. Recompute issues 8 more.
-// Each collective has 1 MiB.
+// A step has 16 collectives in forward, 15 in backward and 1 after backward. Recompute adds 8. Each
+// collective has 1 MiB.
 TEST_CASE(
     "the table has rows for collectives per step and for their bytes, explained by phase and "
     "kind") {
@@ -48,7 +48,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "the same number of collectives of different kinds is a difference, and fails on counts") {
+    "collectives of different kinds fail the condition 'counts', even if their numbers are equal") {
   PointRecord other = on_ranks("full", 8);
   for (auto* counts : {&other.ranks->collectives, &other.ranks->collective_bytes}) {
     auto& forward = counts->at(at(Phase::kForward));
@@ -78,7 +78,7 @@ TEST_CASE("collectives are compared per step if the numbers of steps differ") {
   CHECK(metric_of(record, Metric::kCollectiveBytes).verdict == CompareVerdict::kSame);
 }
 
-TEST_CASE("the rank with the highest peak is named if it changed") {
+TEST_CASE("a comparison says if another rank has the highest peak") {
   PointRecord other = on_ranks("full", 8);
   std::swap(other.ranks->ranks[0].peak_allocated, other.ranks->ranks[1].peak_allocated);
   other.ranks->worst_rank = 0;
@@ -90,7 +90,7 @@ TEST_CASE("the rank with the highest peak is named if it changed") {
         "0's own peak differs");
 }
 
-TEST_CASE("a different peak of a lower rank is a difference") {
+TEST_CASE("a changed peak is a difference, even on a rank below the highest peak") {
   PointRecord other = on_ranks("full", 8);
   *other.ranks->ranks[0].peak_allocated = *other.ranks->ranks[0].peak_allocated - kMiB;
   const CompareRecord record = compare(on_ranks("full", 8), other);

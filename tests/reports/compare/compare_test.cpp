@@ -28,8 +28,7 @@ TEST_CASE("points that only one report has, and failed points, are listed but ne
   CHECK(record.missing[0].policy == "save_compute");
   REQUIRE(record.extra.size() == 1);
   CHECK(record.extra[0].policy == "skip_nth(2)");
-  CHECK(record.extra[0].identity_differences.empty());  // empty, because the base has no similar
-                                                        // point
+  CHECK(record.extra[0].identity_differences.empty());  // the base has no similar point
   REQUIRE(record.failed.size() == 1);
   CHECK(record.failed[0].policy == "attn_only");
   CHECK(record.failed[0].base_status == PointStatus::kOk);
@@ -62,7 +61,7 @@ TEST_CASE("the JSON of a compare record fits its schema, reads back and equals t
   testing::check_golden("compare/compare.md", render_compare(record, TableFormat::kMarkdown));
 }
 
-TEST_CASE("the error for rows with different metrics than the floors gives the path") {
+TEST_CASE("the error for rows whose metrics do not match the floors contains the path") {
   const Json json = compare_to_json(compare(base_report(), slower_report()));
   const auto refusal = [&](const char* pointer) {
     Json broken = json;

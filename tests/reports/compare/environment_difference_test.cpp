@@ -25,8 +25,8 @@ TEST_CASE("the differing environment settings are named") {
 }
 
 TEST_CASE(
-    "environments differ if a variable that affects bits or bytes differs, or if a clock is known "
-    "on only one side") {
+    "environments differ if a variable that affects bits or bytes differs, or if only one of them "
+    "has a known clock") {
   using Differences = std::vector<NamedDifference>;
   const auto differences = [](const std::function<void(Environment&)>& change) {
     Provenance other = sample_provenance();
@@ -57,16 +57,15 @@ TEST_CASE(
   near.environment.sm_clock_mhz = 1740;
   CHECK(environment_differences(measured, near).empty());
   CHECK(differences([](Environment& environment) {
-          // an idle PCIe link reports such a low generation
+          // as reported by an idle PCIe link
           environment.pcie_current_generation = 1;
           environment.pcie_current_width = 8;
           environment.other_processes = 3;
         }).empty());
 }
 
-// A merged report's own environment holds only the members that its points' environments have in
-// common. A member that differs between the points is unknown in the merged report, so it would
-// seem to differ from every point.
+// If the environments of a merged report's points differ in a member, this member is unknown in the
+// merged report. Compared with that report, every point would seem to differ.
 TEST_CASE("each point of a merged report is compared with its own environment, not the report's") {
   const auto merged = [](const std::string& first, const std::string& second) {
     Report report;

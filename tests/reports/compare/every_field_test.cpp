@@ -1,6 +1,6 @@
-// Checks that no fact of a report changes silently. Changes every value of a report's JSON in turn.
-// Each change must appear in the comparison with the original, or the file must be rejected. Values
-// that may change silently are listed with the reason.
+// Checks that no value of a report can change silently. Changes every value of a report's JSON in
+// turn. Each change must appear in the comparison with the original, or the file must be rejected.
+// Exceptions are listed with a reason.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -19,8 +19,7 @@ namespace {
 using testing::finite_point;
 
 struct Silent {
-  std::string_view path;  // JSON pointer of a value; the entry also covers everything inside the
-                          // value
+  std::string_view path;  // JSON pointer of a value; also covers everything inside this value
   std::string_view reason;
 };
 
@@ -104,13 +103,12 @@ Report trained_report() {
   return report;
 }
 
-// Returns a different value. Where possible, the reader accepts the new value in place of the old
-// one.
+// Returns another value, which the reader accepts if possible.
 Json changed(const Json& value) {
   if (value.is_boolean()) return !value.get<bool>();
   if (value.is_number_integer()) return 3 * value.get<std::int64_t>() + 1;
   if (value.is_number()) return 3 * value.get<double>() + 1;
-  if (!value.is_string()) return 1;  // null, which stands for an unknown value
+  if (!value.is_string()) return 1;  // replaces null, which means unknown
   const auto text = value.get<std::string>();
   for (const auto& [one, other] : {std::pair("on_demand", "whole_region"), std::pair("ok", "crash"),
                                    std::pair("backward", "forward"), std::pair("cpu", "meta")}) {
@@ -120,8 +118,8 @@ Json changed(const Json& value) {
   return text + "1";
 }
 
-// Updates the keys that are computed from a point's identity. Otherwise the reader would reject an
-// edited identity.
+// Recomputes the keys that depend on a point's identity. The reader rejects an identity with other
+// keys.
 void make_keys(Json& report) {
   for (Json& point : report["points"]) {
     for (const char* name : {"model", "plan_sha256", "schedule"}) {
@@ -182,7 +180,7 @@ TEST_CASE("a comparison mentions every value of a report that changed", "[proper
   CHECK(num_changed > 150);
   for (const std::string& path : elements) {
     const Json::json_pointer pointer(path);
-    if (whole[pointer].is_null()) continue;  // a null member and a missing member mean the same
+    if (whole[pointer].is_null()) continue;  // a null member means the same as a missing one
     Json edited = whole;
     Json& parent = edited[pointer.parent_pointer()];
     if (parent.is_array()) {
@@ -195,9 +193,8 @@ TEST_CASE("a comparison mentions every value of a report that changed", "[proper
   }
 }
 
-// Each listed path must still exist. Otherwise the path could hide a field that is added there
-// later.
-TEST_CASE("each listed value whose change is not reported exists and has a reason") {
+// A path that no longer exists could later hide a new field of the same name.
+TEST_CASE("each listed exception exists and has a reason") {
   const Json whole = report_to_json(trained_report());
   for (const Silent& silent : kSilent) {
     CAPTURE(silent.path);

@@ -18,8 +18,8 @@ TEST_CASE("a comparison lists the conditions of --fail-on that its verdicts meet
   CHECK(compare(base_report(), slower_report(), settings).failed_on ==
         std::vector<std::string>{"slower", "peak", "counts", "loss", "missing", "failed"});
   CHECK(compare(base_report(), base_report(), settings).failed_on.empty());
-  // With base and candidate swapped, only the conditions that fail on a change in either direction
-  // still fail.
+  // With base and candidate swapped, the candidate is faster, has lower peaks and has no failed
+  // point.
   CHECK(compare(slower_report(), base_report(), settings).failed_on ==
         std::vector<std::string>{"counts", "loss", "missing"});
 }
@@ -66,14 +66,14 @@ TEST_CASE("a condition on a metric that was not compared does not pass") {
         "slower (step time was measured on neither side for full on_demand)");
   CHECK_THAT(open(FailOn::kSlower, timed_point("full", {100}), timed_point("full", {200})),
              Catch::Contains("only one round on one side"));
-  // A point on a CPU has no kernel records. Its op counts are enough to judge it.
+  // A point on a CPU has no kernel records, but its op counts can be judged.
   bare = full;
   bare.kernels.reset();
   CHECK(open(FailOn::kCounts, bare, bare).empty());
 }
 
-// Rounds of 7 to 48 ms are compared with rounds of 10 ms. The interval of the ratio is therefore
-// too wide to decide.
+// The base's rounds take 10 ms, the candidate's 7 to 48 ms. The interval of the ratio is too wide
+// to decide.
 TEST_CASE("a time does not pass if it is too noisy to decide whether it is slower") {
   CompareSettings settings;
   settings.fail_on = {FailOn::kSlower};
@@ -87,11 +87,9 @@ TEST_CASE("a time does not pass if it is too noisy to decide whether it is slowe
   CHECK_THAT(open({7000, 48000, 18000, 18000}),
              Catch::StartsWith("slower (step time ratio 1.8") &&
                  Catch::EndsWith("] is within noise for full on_demand)"));
-  // The whole interval is above 1, but chance alone gives such a difference too often for a
-  // verdict.
+  // The whole interval is above 1, but chance alone may cause such a difference.
   CHECK_THAT(open({10400, 17000}), Catch::Contains("is within noise"));
-  // The noise is too large to say that the candidate is faster, but the candidate is certainly not
-  // slower.
+  // The candidate may be faster, but it is certainly not slower.
   const PointRecord faster = timed_point("full", {7900, 9100, 8200, 8800});
   CHECK(testing::metric_of(compare(base, faster), Metric::kStepTime).verdict ==
         CompareVerdict::kUnsure);
@@ -125,7 +123,7 @@ TEST_CASE("conditions on a point are undecided if only the base finished the poi
   }
 }
 
-TEST_CASE("a failed point that the base lacks is found, and empty reports decide nothing") {
+TEST_CASE("a failed point of only the candidate is found, and empty reports are undecided") {
   using testing::report_of;
   CompareSettings settings;
   settings.fail_on = {FailOn::kFailed};
@@ -139,7 +137,7 @@ TEST_CASE("a failed point that the base lacks is found, and empty reports decide
         std::vector<std::string>{"missing (the base has no points)",
                                  "failed (the candidate has no points)"});
   CHECK(undecided(compare(base, base, settings)).empty());
-  // Even without a requested condition, a comparison without a common point is undecided.
+  // A comparison without a common point is undecided, even if no condition is requested.
   CHECK(undecided(compare(base, report_of({}))) ==
         std::vector<std::string>{"no point finished in both reports"});
   CHECK(undecided(compare(base, base)).empty());

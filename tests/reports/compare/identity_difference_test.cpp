@@ -12,8 +12,8 @@ using testing::compare;
 using testing::report_of;
 using testing::sample_point;
 
-// The base has seeds 0 and 1. The candidate has seed 1 and a different width, so the base's point
-// with seed 1 is the most similar one.
+// The base has seeds 0 and 1. The candidate has seed 1 and another width, so it is most similar to
+// the base's point with seed 1.
 TEST_CASE("a point without a partner lists its differences from the most similar point") {
   PointRecord zero = sample_point("none");
   zero.identity.seed = 0;

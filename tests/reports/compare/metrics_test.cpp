@@ -27,8 +27,8 @@ CompareVerdict time_verdict(const std::vector<double>& base, const std::vector<d
       .verdict;
 }
 
-// Returns the share of reports in which at least one row is called slower or faster. The medians of
-// rounds vary by 2 %, twice the smallest difference that counts.
+// Returns the share of reports with at least one row that is called slower or faster. `noise` is
+// multiplied by 2 %, twice the smallest difference that counts.
 double reports_with_alarm(int num_reports, int num_rows, double slowdown,
                           const std::function<double(std::mt19937&)>& noise) {
   std::mt19937 bits(5);
@@ -59,13 +59,13 @@ double reports_with_alarm(int num_reports, int num_rows, double slowdown,
 
 }  // namespace
 
-TEST_CASE("times count as different only beyond their noise and the floor") {
+TEST_CASE("times are called different only if they differ by more than the noise and the floor") {
   CHECK(time_verdict(kBase, scaled(1.0)) == CompareVerdict::kSame);
   CHECK(time_verdict(kBase, scaled(1.1)) == CompareVerdict::kSlower);
   CHECK(time_verdict(scaled(1.1), kBase) == CompareVerdict::kFaster);
-  // The difference is 1.5 %, but the rounds of each side vary by 2 %.
+  // The difference is 1.5 %, but the rounds of each report vary by 2 %.
   CHECK(time_verdict({100, 102, 98, 101}, {101.5, 103.5, 99.5, 102.5}) == CompareVerdict::kUnsure);
-  // One round is too few to estimate how much rounds vary.
+  // One round does not show how much rounds vary.
   CHECK(time_verdict({100}, {200}) == CompareVerdict::kUnsure);
   CHECK(time_verdict({}, {200}) == CompareVerdict::kNotMeasured);
 }
@@ -94,8 +94,8 @@ TEST_CASE("a difference below either floor does not count") {
   CHECK(same.rows[0].explanations.empty());
 }
 
-// Compares a report of 1 row with a report of 300 rows that have the same ratio and noise. The
-// p-value of a row is multiplied by the number of rows.
+// One of 300 rows has the ratio and the noise of a report with a single row. Its p-value is
+// multiplied by 300.
 TEST_CASE("more rows require stronger evidence for a difference") {
   const std::vector<double> noisy = {100, 102, 98, 101};
   const std::vector<double> slower = {110, 112, 108, 111};
@@ -112,8 +112,7 @@ TEST_CASE("more rows require stronger evidence for a difference") {
   CHECK(metric_of(record, Metric::kStepTime).interval->at(0) > 1.01);
 }
 
-TEST_CASE("at most one comparison of identical runs in a hundred reports a difference",
-          "[property]") {
+TEST_CASE("at most 1 % of comparisons of identical runs report a difference", "[property]") {
   const auto normal = [](std::mt19937& bits) { return std::normal_distribution<double>()(bits); };
   const auto heavy = [](std::mt19937& bits) {
     return std::student_t_distribution<double>(3)(bits);
@@ -184,8 +183,8 @@ TEST_CASE("losses are compared bitwise, at every step") {
   CHECK(loss.verdict == CompareVerdict::kDifferent);
   CHECK(loss.note == "first differs at step 0");
   CHECK(metric_of(compare(base, base), Metric::kLoss).verdict == CompareVerdict::kSame);
-  // A difference in the gradients, parameters or random generators of the last step does not change
-  // any loss, so these are compared too.
+  // The loss does not show a difference in the gradients, parameters or random generators of the
+  // last step, so these are compared too.
   const auto changed = [&](const std::function<void(StepRecord&)>& change) {
     PointRecord edited = base;
     change(edited.steps[0]);
@@ -206,7 +205,7 @@ TEST_CASE("losses are compared bitwise, at every step") {
   const MetricRecord lost = changed([](StepRecord& step) { step.generator_hash.clear(); });
   CHECK(lost.verdict == CompareVerdict::kUnsure);
   CHECK(lost.note == "equal, but the candidate has no bits of the generator state at step 0");
-  // Both sides have NaN with the same bits.
+  // Both reports have NaN with the same bits.
   const MetricRecord broken = metric_of(compare(sample_point(), sample_point()), Metric::kLoss);
   CHECK(broken.verdict == CompareVerdict::kDifferent);
   CHECK(broken.note == "not finite at step 1");

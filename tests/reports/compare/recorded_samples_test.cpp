@@ -1,7 +1,6 @@
 // Counts false alarms on measured times. All recorded rounds are of the same program. They are
-// assigned at random to two sides of a comparison, so every difference that the comparison finds is
-// a false alarm. The file with the samples says where they come from. statistics_test and
-// compare_test use synthetic noise.
+// assigned at random to the two reports of a comparison, so every difference found is a false
+// alarm.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -19,8 +18,7 @@
 namespace rematch {
 namespace {
 
-// Rounds of the same program that ran one after the other. Only chance decides which arm gets which
-// round.
+// Consecutive rounds of the same program. Chance decides which arm gets which round.
 using Slot = std::array<std::vector<double>, 4>;
 
 struct Recording {
@@ -28,8 +26,7 @@ struct Recording {
   std::vector<Slot> slots;
 };
 
-// The order of the recorded turns is "none", "again", "again", "none". Four turns form a slot,
-// which has two rounds of each arm.
+// Turns were recorded in the order "none", "again", "again", "none". Each four turns form a slot.
 Recording recording_of(const Json& json) {
   Recording recording;
   recording.name = json.at("model").get<std::string>();
@@ -55,7 +52,7 @@ struct Arms {
   Rounds candidate;
 };
 
-// Draws this many slots at random, and assigns the rounds of each slot to arms at random.
+// Draws `num_rounds` slots at random. Assigns the rounds of each slot to the arms at random.
 Arms deal(const Recording& recording, std::size_t num_rounds, std::mt19937& bits) {
   std::vector<std::size_t> order(recording.slots.size());
   std::iota(order.begin(), order.end(), 0);
@@ -81,8 +78,8 @@ bool is_alarm(RatioVerdict verdict) {
   return verdict == RatioVerdict::kFaster || verdict == RatioVerdict::kSlower;
 }
 
-// Returns how often the table of `rematch run` would call the candidate slower or faster. Unless
-// the candidate was slowed down, this is a false alarm.
+// Returns how often `rematch run` calls the candidate slower or faster. With slowdown 1, each time
+// is a false alarm.
 double alarms_of_run(const Recording& recording, std::size_t num_rounds, double slowdown) {
   constexpr int kTrials = 4000;
   std::mt19937 bits(7);
@@ -108,7 +105,7 @@ PointRecord point_of(const std::string& policy, const Rounds& rounds) {
   return point;
 }
 
-// Returns the share of rematch compare's reports that find any difference.
+// Returns the share of comparisons by `rematch compare` that find a difference.
 double alarms_of_compare(const Recording& recording, std::size_t num_rounds, int num_rows,
                          double slowdown) {
   constexpr int kReports = 400;
@@ -137,16 +134,15 @@ double alarms_of_compare(const Recording& recording, std::size_t num_rounds, int
 
 }  // namespace
 
-TEST_CASE(
-    "on recorded samples, the verdict of rematch run calls at most 1 % of equal arms different",
-    "[property]") {
+TEST_CASE("on recorded samples, rematch run calls at most 1 % of equal arms different",
+          "[property]") {
   for (const Recording& recording : recordings()) {
     REQUIRE(recording.slots.size() >= 16);
     for (const std::size_t num_rounds : {4, 8}) {
       CAPTURE(recording.name, num_rounds);
       CHECK(alarms_of_run(recording, num_rounds, 1) <= 0.01);
     }
-    CHECK(alarms_of_run(recording, 8, 3) > 0.5);  // true differences are found too
+    CHECK(alarms_of_run(recording, 8, 3) > 0.5);  // a real slowdown is detected
   }
 }
 

@@ -14,10 +14,10 @@ inline constexpr Bytes kMiB{1 << 20};
 
 inline std::size_t at(Phase phase) { return static_cast<std::size_t>(phase); }
 
-// Sets round medians in microseconds. Both steps of a round are equal.
+// Sets the medians of the rounds, in microseconds. Each round has two equal steps.
 void set_rounds(PointRecord& point, const std::vector<double>& microseconds);
 
-// Drops the sample's last step, whose loss is not a number.
+// A sample_point() without its last step, whose loss is not a number.
 PointRecord finite_point(const std::string& policy = "none");
 PointRecord timed_point(const std::string& policy, const std::vector<double>& microseconds);
 
@@ -34,14 +34,14 @@ inline const std::vector<double> kBase = {10000, 10010, 9990, 10005};
 
 std::vector<double> scaled(double factor);  // kBase times the factor, plus 3 us
 
-// In slower_report(), policy `full` is a tenth slower than in base_report(). All of the additional
-// time is in the attention of recompute, and other ops are recomputed.
+// In slower_report(), policy `full` is a tenth slower than in base_report(), mostly because
+// recomputed attention takes longer. It also recomputes other ops.
 Report slower_report();
 Report base_report();
 
-// Kernels of a step of 10,000 us and of a step of 11,003 us. The second has 800 us more in
-// recompute's attention, 300 us in a new class, and 200 us less in forward's matmuls; during the
-// other 103 us no kernel runs. The first point's totals cover two steps, the second point's four.
+// Two points with kernel records, whose steps take 10,000 us and 11,003 us. The second has 800 us
+// more of recomputed attention, 300 us in a new class, 200 us less of forward matmuls, and 103 us
+// without a kernel. The first has totals of two steps, the second of four.
 std::pair<PointRecord, PointRecord> points_with_kernels();
 
 }  // namespace rematch::testing

@@ -11,9 +11,8 @@ using testing::sample_point;
 using testing::sample_provenance;
 using testing::sample_recomputing;
 
-// A report of a machine that is too noisy to time anything: policy `none`, and four policies with
-// wide intervals of the ratio. In the interval of the last policy, the highest ratio is four times
-// the lowest.
+// A report from a machine that is too noisy for timing: policy `none`, and four policies whose
+// ratios have wide intervals. The last interval spans a factor of four.
 Report noisy_report() {
   Report report{sample_provenance(), {}, {}};
   report.points.push_back(sample_point("none"));
@@ -39,8 +38,8 @@ std::size_t occurrences(const std::string& text, const std::string& words) {
 
 }  // namespace
 
-// From 0.8 to 1.25 is a factor of 1.6, and from 0.4 to 1.64 is a factor of 4.1. An interval that
-// spans more than a factor of 2 could contain the ratio of any policy.
+// An interval that spans more than a factor of 2 could contain the ratio of any policy. The
+// interval from 0.8 to 1.25 spans a factor of 1.6, and the one from 0.4 to 1.64 a factor of 4.1.
 TEST_CASE("a time whose interval is as wide as the effect of any policy is too noisy") {
   CHECK_FALSE(is_too_noisy(std::nullopt));
   CHECK_FALSE(is_too_noisy({{0.8, 1.25}}));

@@ -18,7 +18,8 @@ constexpr const char* kLong =
 
 std::size_t at(Phase phase) { return static_cast<std::size_t>(phase); }
 
-// Activations grow in forward and shrink in backward, where each of `bumps` blocks recomputes.
+// Activations grow in forward and shrink in backward. Backward has `bumps` short rises from
+// recompute.
 MemoryTimeline timeline(int samples, std::int64_t saved, int bumps) {
   MemoryTimeline line;
   for (int sample = 0; sample < samples; ++sample) {
@@ -57,8 +58,7 @@ std::vector<StepRecord> losses(double start, int steps, const std::string& tag) 
   return records;
 }
 
-// Makes a point of a policy whose activations take `less` MiB less than the 55 MiB of policy
-// `none`.
+// Makes a point whose saved activations are `less` MiB smaller than the 55 MiB of policy `none`.
 PointRecord representative_point(const std::string& policy, std::int64_t recomputed,
                                  std::int64_t less, double ratio, Schedule schedule) {
   PointRecord point = policy == "none" ? sample_point(policy, schedule)

@@ -8,13 +8,13 @@
 namespace rematch::testing {
 
 // Contains everything that a page can show: both schedules, a failure, different bits, a loss that
-// is not finite, class times, wrong predictions, long names, and names that contain markup.
+// is not finite, times by class, wrong predictions, long names, and names that contain markup.
 Report representative_report();
 
-// Makes arbitrary figures from the seed for up to 40 points: equal, huge and missing figures.
+// Makes up to 40 points with figures drawn from the seed. Some figures are equal, huge or missing.
 Report random_report(std::uint32_t seed);
 
-// One comparison with this many points, each with what a measured report contains.
+// Makes one comparison of `num_points` complete points.
 Report large_report(int points);
 
 }  // namespace rematch::testing

@@ -6,12 +6,12 @@
 namespace rematch::testing {
 
 // Contains everything that a front's page can show: points that are only predicted, that run as
-// predicted, that are slower or larger than predicted, or that another point beats. Also a run that
-// fails, baselines with the same peak and time, names that are long or contain markup, and a device
-// limit among the points.
+// predicted, that are slower or larger than predicted, or that another point beats, and a run that
+// fails. Also baselines with equal peak and time, long names, names that contain markup, and a
+// device limit between the points.
 FrontRecord representative_front();
 
-// The same front before anything was run.
+// The same front before any point was measured.
 FrontRecord predicted_front();
 
 }  // namespace rematch::testing

@@ -1,4 +1,4 @@
-// Values that the synthetic reports and fronts share.
+// Values shared by the synthetic reports and fronts.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 namespace rematch::testing {
 
 inline constexpr std::int64_t kMiB = std::int64_t{1} << 20;  // bytes
-// A name that must not become markup.
+// A name that must be escaped in markup.
 inline constexpr const char* kHostile = "<script>alert('x')</script>&\"quoted\"";
 
 }  // namespace rematch::testing

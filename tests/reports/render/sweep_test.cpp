@@ -18,9 +18,9 @@ struct Sweep {
 
 using Names = std::vector<std::string>;
 
-// kv_tokens is always twice `tokens`, so it is not an axis of its own. The seed comes last,
-// although it has as many values as the batch.
-TEST_CASE("a sweep's axes are its independent values, the longest first, the seed last") {
+// kv_tokens is always twice `tokens`, so it gets no axis. The seed is the last axis, although it
+// has as many values as the batch.
+TEST_CASE("the axes of a sweep are its independent dimensions, longest first and seed last") {
   const Sweep sweep(representative_sweep());
   REQUIRE(sweep.models.size() == 3);
   const SweepModel& llama = sweep.models[0];
@@ -41,17 +41,16 @@ TEST_CASE("a comparison without points keeps its model and its position") {
   REQUIRE(llama.unmeasured.size() == 1);
   CHECK(shape_words(llama, *llama.unmeasured[0]) == "tokens 32, batch 2, seed 1");
   // The comparison with 64 tokens was measured, and the one with 128 tokens failed. The axis has
-  // both values.
+  // both.
   const SweepModel& wan = sweep.models[1];
   CHECK(wan.axes[0].values == Names{"64", "128"});
   CHECK(sweep.models[2].heading == "moe_small");
   CHECK(sweep.models[2].shapes.empty());
 }
 
-// At 16 tokens, the peak of policy attn_only is 16 * 2 % = 32 % lower than the peak of policy
-// `none`.
+// At 16 tokens, policy attn_only lowers the peak by 16 * 2 % = 32 %.
 TEST_CASE(
-    "ratios of a sweep are relative to policy none, or to policy full if none did not finish") {
+    "ratios of a sweep are relative to policy none, or to full if policy none did not finish") {
   const Sweep sweep(representative_sweep());
   const std::vector<SweepShape>& shapes = sweep.models[0].shapes;
   CHECK(shapes[0].reference->policy == "none");
@@ -62,8 +61,8 @@ TEST_CASE(
   const SweepShape& without_none = shapes.back();
   CHECK(without_none.reference->policy == "full");
   CHECK_FALSE(without_none.cells[0].peak_ratio);
-  // Compared with policy `none`, the peak of policy nth_last(2) is 0.75 and the peak of policy
-  // `full` is 0.3, so their ratio is 2.5.
+  // Relative to policy `none`, the peak is 0.75 for nth_last(2) and 0.3 for `full`, so the ratio of
+  // the two is 2.5.
   CHECK(*without_none.cells[3].peak_ratio == Approx(2.5));
 }
 

@@ -18,7 +18,7 @@ std::vector<std::string> texts(const Axis& axis) {
 
 }  // namespace
 
-TEST_CASE("byte axes have round numbers of MiB, and time axes of milliseconds") {
+TEST_CASE("axes have round numbers of MiB or of milliseconds") {
   const Axis bytes = make_axis(Quantity::kBytes, 0, 38.8 * 1048576, 4);
   CHECK(bytes.unit == "MiB");
   CHECK(texts(bytes) == std::vector<std::string>{"0", "10", "20", "30", "40"});
@@ -27,7 +27,7 @@ TEST_CASE("byte axes have round numbers of MiB, and time axes of milliseconds") 
   CHECK(texts(times) == std::vector<std::string>{"40.2", "40.4", "40.6", "40.8", "41.0", "41.2"});
 }
 
-TEST_CASE("a ratio axis has round numbers around one, or powers for a wide range") {
+TEST_CASE("a ratio axis has round numbers, or powers if its range is wide") {
   CHECK(texts(make_axis(Quantity::kRatio, 0.97, 1.05, 5)) ==
         std::vector<std::string>{"0.96", "0.98", "1.00", "1.02", "1.04", "1.06"});
   CHECK(texts(make_axis(Quantity::kRatio, 0.4, 3, 5)) ==
@@ -70,7 +70,7 @@ TEST_CASE("an interval far outside the others extends the axis only a little") {
   CHECK(range_of(usual, 2).high == 6.2);
   std::vector<Estimate> wide = usual;
   wide[1].interval = {
-      0.1, 25};  // The values differ by 2. An interval extends the range by at most half of this.
+      0.1, 25};  // The values differ by 2, so an interval extends the range by at most 1.
   CHECK(range_of(wide, 2).low == 3);
   CHECK(range_of(wide, 2).high == 7);
   CHECK(range_of({{5, {4, 7}}}, 10).high == 7);  // the interval of a single value is shown in full

@@ -25,10 +25,11 @@ bool is_finite(const Box& box) {
          std::isfinite(box.bottom);
 }
 
-// Returns the part of a text's box that letters fill.
+// Returns the part of a text's box that the letters cover.
 Box core(const Box& box) { return {box.left + 0.5, box.top + 2, box.right - 0.5, box.bottom - 2}; }
 
-// Returns the first layout problem of the picture, or "". `growth` scales the size of text.
+// Returns a description of the picture's first layout problem, or "". `growth` scales the size of
+// text.
 std::string flaw(const Picture& picture, double growth) {
   std::vector<std::pair<Box, std::string>> labels;
   std::vector<Box> strokes;
@@ -110,8 +111,8 @@ TEST_CASE("the charts of a representative report are well formed") {
   }
 }
 
-// Two counted steps took 3 ms of matmul kernels and 0.9 ms of attention: 1.5 and 0.45 ms per step.
-// The times of ops (1.5 ms of matmul in forward) are drawn only if no kernels were recorded.
+// Two counted steps have 3 ms of matmul kernels and 0.9 ms of attention kernels: 1.5 and 0.45 ms
+// per step. Op times are drawn only if no kernels were recorded.
 TEST_CASE(
     "a step's time is drawn by kernel class if kernels were recorded, and by op class otherwise") {
   const auto segment = [](const Rows& chart, const std::string& hint) {
@@ -167,7 +168,7 @@ std::vector<double> numbers_on_axis(const Picture& picture, Anchor anchor) {
   return numbers;
 }
 
-TEST_CASE("an outlying interval of a ratio ends in arrows, above 0") {
+TEST_CASE("an outlying interval of a ratio ends in arrows, and the axis stays above 0") {
   const Picture picture =
       draw(ratios_of({{1.1, {{1.0, 1.2}}}, {1.3, {{1.2, 1.4}}}, {1.2, {{-10.0, 50.0}}}}));
   const std::vector<double> axis = numbers_on_axis(picture, Anchor::kMiddle);
@@ -179,12 +180,12 @@ TEST_CASE("an outlying interval of a ratio ends in arrows, above 0") {
   // An interval of usual length is drawn whole, even if it is the only one.
   CHECK(num_arrows(draw(ratios_of({{1.1, {{1.0, 1.2}}}, {1.3, {{1.1, 1.4}}}}))) == 0);
   CHECK(num_arrows(draw(ratios_of({{1.3, {{1.1, 1.5}}}}))) == 0);
-  // There is no interval, and one count fell to 0.
+  // Without intervals, no arrow is drawn, even for a ratio of 0.
   CHECK(num_arrows(draw(ratios_of({{0.0, std::nullopt}, {1.0, std::nullopt}}))) == 0);
 }
 
-// The medians are 4, 5 and 6 ms. An interval from 0.1 to 25 ms is cut off at the ends of the axis,
-// and drawn with an arrow at each end.
+// The medians are 4, 5 and 6 ms. An interval from 0.1 to 25 ms is cut off at both ends of the axis,
+// with an arrow at each end.
 TEST_CASE("an outlying interval of a step time does not extend the axis") {
   using std::chrono::microseconds;
   Report report{testing::sample_provenance(), {}, {}};
@@ -209,8 +210,8 @@ TEST_CASE("an outlying interval of a step time does not extend the axis") {
   CHECK(flaw(picture) == "");
 }
 
-// Peaks and times are a (100, 10), b (80, 12), c (90, 12). Points a and b form the front, b
-// dominates c, and a twin of b is on the front as well.
+// Points are given as (peak, time). Points a (100, 10), b (80, 12) and b's twin are on the front. c
+// (90, 12) and none (100, 11) are dominated.
 TEST_CASE("the front consists of the points that no other point dominates") {
   Report report{testing::sample_provenance(), {}, {}};
   const auto add = [&report](const char* policy, std::int64_t peak, int step) {
@@ -231,9 +232,9 @@ TEST_CASE("the front consists of the points that no other point dominates") {
   CHECK(on_front == std::vector<bool>{true, true, false, true, false});
 }
 
-// All points have one peak. Their times are 10 ms in [9, 12], 11 ms in [10, 13] and 20 ms in [18,
-// 22].
-TEST_CASE("a point is dominated only beyond the noise of its time") {
+// All points have the same peak. Their times are 10 ms in [9, 12], 11 ms in [10, 13] and 20 ms in
+// [18, 22].
+TEST_CASE("a point is dominated only if it is slower by more than the noise") {
   Report report{testing::sample_provenance(), {}, {}};
   const auto add = [&report](const char* policy, int step, int low, int high) {
     PointRecord point = testing::sample_point(policy);
@@ -288,9 +289,9 @@ TEST_CASE("each name in the picture of a front is complete, even on a narrow scr
   }
 }
 
-// Most points have nearly the same position, so only some names fit next to their markers. For each
-// other point, the marker has a letter and the legend gives the name. If even a letter does not
-// fit, the point shares a neighbour's letter.
+// Most points have nearly the same position, so only some names fit beside their markers. The other
+// markers have a letter, and the legend gives the name for each letter. Points whose letter does
+// not fit share a neighbour's letter.
 TEST_CASE("every point of a front is named beside its marker or in the legend") {
   Plane plane{"crowded"};
   for (int index = 0; index < 12; ++index) {
@@ -327,8 +328,8 @@ TEST_CASE("runs share a loss curve only if the bits of their losses are equal") 
   CHECK(chart.legend.at(1).text == "save_mm");
 }
 
-// Runs of none start at 5.67, 5.7, 5.71 and 5.74.
-TEST_CASE("the band of the loss spans the runs of the reference, without failed runs") {
+// The losses of the runs of `none` start at 5.67, 5.7, 5.71 and 5.74.
+TEST_CASE("the band of losses covers all runs of the reference that did not fail") {
   Report report = representative_report();
   report.repeats.push_back(report.repeats.front());
   report.repeats.back().status = PointStatus::kCrash;
@@ -341,15 +342,15 @@ TEST_CASE("the band of the loss spans the runs of the reference, without failed 
   CHECK(areas[0].corners.front().y == Approx(5.74));
   CHECK(areas[0].corners.back().y == Approx(5.67));
   report.repeats[1].steps[3].loss.reset();
-  // one area before the gap in the curve and one after the gap
+  // one area before the missing loss, and one after it
   CHECK(drawn().panels.at(0).areas.size() == 2);
   report.repeats.clear();
   const auto without = compare_policies(report);
   CHECK(losses(without.front().points).panels.at(0).areas.empty());
 }
 
-// The losses of the reference's repeats differ by only 0.07, while the losses fall from 5.7. The
-// second panel's axis must be fine enough to show this band.
+// Repeated runs of the reference differ by only 0.07, while losses fall from 5.7. The second panel
+// must have a finer axis to show this band.
 TEST_CASE("if losses differ, a second panel shows the difference from the reference") {
   Report report = representative_report();
   const auto drawn = [&report] {
@@ -363,8 +364,7 @@ TEST_CASE("if losses differ, a second panel shows the difference from the refere
   CHECK(extent(bands[1]).height() > 40);
   CHECK(has_label(two, "Loss minus the loss of none's first run"));
 
-  // All losses are bitwise equal, those of the reference's repeats too, so there is no difference
-  // to show.
+  // All losses are now bitwise equal, so there is no difference to show.
   std::erase_if(report.points, [](const PointRecord& point) { return point.policy == "save_mm"; });
   for (RepeatRecord& repeat : report.repeats) repeat.steps = report.points.front().steps;
   CHECK(drawn().panels.size() == 1);
@@ -374,8 +374,8 @@ TEST_CASE("if losses differ, a second panel shows the difference from the refere
   CHECK(drawn().panels.size() == 1);
 }
 
-// Another point has the same policy as the reference but another plan, and its losses are 50
-// higher. If differences were computed from this point, they would be far below 0.
+// Another point has the reference's policy with another plan, and its losses are 50 higher.
+// Differences from this point would be far below 0.
 TEST_CASE(
     "losses are compared with the run that was repeated, even if another run has the same policy") {
   Report report = representative_report();
@@ -421,9 +421,8 @@ TEST_CASE("a label is placed in free space or left out") {
     return label ? std::optional(extent(*label)) : std::nullopt;
   };
   CHECK(place({})->left == 55);
-  // If there is no room to the right of the point, the label is placed to the left. If there is no
-  // room near the point, it is placed further to the right. If there is no room at all, the label
-  // is left out.
+  // The label is placed to the left if there is no room to the right. If there is no room near the
+  // point, the label is moved further right. If there is no room at all, it is left out.
   CHECK(place({{54, 40, 100, 60}})->right == Approx(45));
   CHECK(place({{0, 0, 64, 100}})->left == 65);
   CHECK_FALSE(place({bounds}));
@@ -435,8 +434,7 @@ TEST_CASE("a chart without data says what the report lacks") {
   for (const std::string& name : chart_names()) {
     CAPTURE(name);
     const auto drawn = draw_chart(name, comparisons.front(), report.provenance.environment);
-    if (name == "holders")
-      continue;  // chart "holders" shows the peak that was reached before the failure
+    if (name == "holders") continue;  // this chart shows the peak before the failure
     REQUIRE(std::holds_alternative<Rejected>(drawn));
     CHECK_THAT(std::get<Rejected>(drawn).message, Catch::StartsWith("the report has no "));
   }

@@ -45,8 +45,7 @@ TEST_CASE("a measured point is drawn twice, joined by a thin line") {
   const FrontRecord record = representative_front();
   const Picture picture = drawn(record);
   const std::vector<Marker> marks = markers_with(picture, "point 1");
-  // a marker for the prediction, a marker for the measurement, and a cross because another plan
-  // beats the point
+  // the prediction, the measurement, and a cross because another point beats this point
   REQUIRE(marks.size() == 3);
   CHECK(marks[0].fill == Paint::kSurface);
   CHECK(marks[1].fill == Paint::kBlue);
@@ -85,7 +84,7 @@ TEST_CASE("only points that another measured point beats are crossed out") {
   CHECK_FALSE(says(drawn(predicted_front()), "Beaten by another"));
 }
 
-TEST_CASE("baselines are squares with names, and baselines at the same place share a square") {
+TEST_CASE("baselines are squares with names, and baselines with equal figures share a square") {
   const Picture picture = drawn(predicted_front());
   CHECK(says(picture, "full"));
   CHECK(says(picture, "nth_first(2), first_n(2)"));
@@ -111,7 +110,7 @@ TEST_CASE("the device limit is a line if points are near it, and is stated in wo
   CHECK(limit_lines(drawn(record)) == 1);
 }
 
-TEST_CASE("an interval far wider than all steps ends at the frame, and does not stretch the axis") {
+TEST_CASE("a very wide interval ends at the frame and does not stretch the axis") {
   FrontRecord record = representative_front();
   const double quiet = markers_with(drawn(record), "point 0").at(1).center.y;
   MeasuredFigures& figures = *record.front.points[0].measured;
@@ -164,7 +163,7 @@ TEST_CASE("every point of a searched front has its number beside its marker or i
 }
 
 // The medians are 100 and 104 ms. The interval of the first is 40 to 160 ms.
-TEST_CASE("medians fill the time axis, and an interval beyond it ends in an arrow") {
+TEST_CASE("the time axis is scaled to the medians, and a longer interval ends in an arrow") {
   Plane plane{"noisy"};
   plane.spots.resize(2);
   plane.spots[0].measured = Position{1e9, 100e6};
@@ -177,12 +176,12 @@ TEST_CASE("medians fill the time axis, and an interval beyond it ends in an arro
     if (const auto* marker = std::get_if<Marker>(&shape)) heights.push_back(marker->center.y);
   }
   REQUIRE(heights.size() == 2);
-  // The plot is 300 units high. If the axis covered the whole interval, the markers would be only
-  // 21 units apart.
+  // The plot is 300 units high. With the whole interval on the axis, the markers would be only 21
+  // units apart.
   CHECK(std::abs(heights[0] - heights[1]) > 60);
 }
 
-// Three layers recompute everything, two keep attention, three keep all that autograd saves.
+// Three layers recompute everything, two keep attention, and three keep everything.
 TEST_CASE(
     "a strip shows what each layer of a point saves, with one colour for each set of saved ops") {
   FrontRecord record = predicted_front();
@@ -211,8 +210,8 @@ TEST_CASE("a searched front has only one chart") {
   CHECK(std::holds_alternative<Rejected>(draw_chart("memory", representative_front())));
 }
 
-// In a region of two layers, "+0." and "+1." before a kept op name its layer. The colour depends
-// only on costly ops, so kept casts and norms do not change it.
+// Kept casts and norms do not change a layer's colour, which depends only on costly ops. The
+// prefixes "+0." and "+1." name the layer in a region of two layers.
 TEST_CASE("layers with the same costly ops share a colour, whatever else they keep") {
   FrontRecord record = predicted_front();
   const std::vector<std::string> mixed = {"attention_norm::aten::rsqrt",

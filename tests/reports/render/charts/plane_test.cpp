@@ -47,7 +47,7 @@ TEST_CASE("all panels of fronts have the same axes") {
   const std::vector<Picture> pictures = draw(chart);
   REQUIRE(pictures.size() == 2);
   CHECK(tick_labels(pictures[0]) == tick_labels(pictures[1]));
-  // Both axes include 1, the ratio of the reference.
+  // Both axes include the reference, which has ratio 1.
   const auto labels = tick_labels(pictures[0]);
   CHECK(std::count_if(labels.begin(), labels.end(), [](const std::string& text) {
           return text == "1" || text == "1.0" || text == "1.00";

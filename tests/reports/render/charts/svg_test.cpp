@@ -24,7 +24,7 @@ TEST_CASE("characters that markup forbids become the replacement character") {
   CHECK(escape_markup("a\xff"
                       "b") == replaced);  // a byte that UTF-8 never contains
   CHECK(escape_markup("a\xc3"
-                      // the first byte of a character without its other bytes
+                      // an incomplete UTF-8 character
                       "b") == replaced);
   CHECK(escape_markup("a\xc0\xaf") == "a\xEF\xBF\xBD\xEF\xBF\xBD");  // overlong
 }
@@ -63,8 +63,7 @@ TEST_CASE("strokes, bars and markers must not overlap text, but areas and grid l
   CHECK(covered_by(Rectangle{{0, 0, 4, 4}, Paint::kBlue, ""}).size() == 1);
   CHECK(covered_by(Marker{}).size() == 1);
   CHECK(covered_by(Path{{{0, 0}, {90, 0}}}).size() == 1);
-  // A slanted line is covered by several boxes, because its bounding box contains much that the
-  // line does not cover.
+  // A slanted line is covered by several small boxes, because its bounding box is mostly empty.
   CHECK(covered_by(Path{{{0, 0}, {90, 60}}}).size() == 11);
   CHECK(covered_by(Path{{{0, 0}, {90, 0}}, Paint::kGrid}).empty());
   CHECK(covered_by(Path{{{0, 0}, {9, 0}, {9, 9}}, Paint::kClear, Paint::kBlue}).empty());
@@ -78,7 +77,7 @@ TEST_CASE("text that is too wide is cut with an ellipsis and then fits") {
     CHECK(text_width(cut) <= width);
     CHECK_THAT(cut, Catch::EndsWith("..."));
   }
-  // Characters of several bytes are not cut in two.
+  // A character of several bytes is kept whole.
   CHECK(fit_text("\u00e9\u00e9\u00e9\u00e9", 36) == "\u00e9\u00e9...");
 }
 

@@ -22,7 +22,7 @@ TEST_CASE("adjacent narrow figures form columns, with folded figures last") {
                  "<figure id=\"s1-3\"><h3>d</h3>\n</figure>\n"));
 }
 
-TEST_CASE("links to figures are in the order of the figures, and their names contain no markup") {
+TEST_CASE("links to figures are in the order of the figures, and their texts are escaped") {
   const Part shown{{}, "", "", {{"a", "", ""}, {"<b>", "", ""}}};
   CHECK_THAT(part(shown, "s1"),
              Catch::StartsWith("<p class=\"links\"><a href=\"#s1-0\">a</a>\n<a href=\"#s1-1\">"
@@ -30,7 +30,7 @@ TEST_CASE("links to figures are in the order of the figures, and their names con
   CHECK(part({}, "s1") == "");
 }
 
-// The words are cut after two lines on a phone, but the page contains all of them.
+// A phone shows two lines of the text until the reader unfolds it.
 TEST_CASE("the text of a row is folded if it is longer than a hundred letters") {
   const auto table_of = [](std::size_t num_letters) {
     return grid({{{"name"}}, "", {{{"row"}, std::string(num_letters, 'w'), true}}});
@@ -50,8 +50,8 @@ TEST_CASE("names are broken only after punctuation, and a spread has a plus-minu
                        Catch::Contains(">Known to</th>"));
 }
 
-// Tests a row that wraps. A cell without a value needs no title.
-TEST_CASE("a table that wraps on a telephone repeats the titles beside the values") {
+// A cell without a value has no title.
+TEST_CASE("a table that wraps on a phone repeats its column titles beside the values") {
   const table::Grid table{
       {{"contents"}, {"lowest <peak>"}, {"knee"}}, "", {{{"a", "1 B", "-"}, ""}}};
   const std::string wraps = grid(table, CellTitles::kBesideOnNarrow);

@@ -22,8 +22,7 @@ using testing::representative_report;
 
 std::string page_of(const Report& report) { return render_page({{"sample.json", report}}); }
 
-// Returns elements that are opened but never closed, or closed but never opened; "" if there are
-// none.
+// Returns the tags of unbalanced elements, or "" if all elements are balanced.
 std::string unbalanced(const std::string& page) {
   static const std::regex kTag("<(/?)([a-zA-Z0-9]+)[^>]*?(/?)>");
   std::vector<std::string> open;
@@ -63,7 +62,7 @@ TEST_CASE("the page of a measured front and a predicted front is well formed") {
       {{"front.json", testing::representative_front()}, {"p.json", testing::predicted_front()}});
   testing::keep_page("fronts.html", page);
   CHECK(unbalanced(page) == "");
-  CHECK(count_of(page, "<script") == 1);  // only the page's own script
+  CHECK(count_of(page, "<script") == 1);  // no script except the page's own
   CHECK_THAT(page, Catch::Contains("&lt;script&gt;"));
 }
 
@@ -87,7 +86,7 @@ TEST_CASE("names that contain markup are escaped everywhere") {
              !Catch::Contains("<img") && !Catch::Contains("<b>none") && !Catch::Contains("<aten"));
   CHECK_THAT(page, Catch::Contains("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&amp;&quot;"));
   CHECK(unbalanced(page) == "");
-  // A file name is untrusted text too, and so is every member of an environment.
+  // File names and all members of an environment are untrusted text too.
   Report hostile = report;
   hostile.provenance.environment.cpu_model = "<svg/onload=alert(1)>";
   hostile.points[0].identity.model = "</title><script>";
@@ -134,14 +133,14 @@ TEST_CASE("files on one page have distinct names, with folders if necessary") {
   CHECK(between(page, "<h2>", "</h2>") ==
         std::vector<std::string>{"Compared: c.json", "wan_small on cpu, reports together",
                                  model + "old/a.json", model + "new/a.json", model + "b.json"});
-  // The table of contents has a row for each part, and one for the machines.
+  // The table of contents has a row for each section, and a row for the machines.
   std::vector<std::string> anchors = between(page, "<section id=\"", "\"");
   anchors.emplace_back("made");
   const std::string contents = page.substr(0, page.find("</nav>"));
   CHECK(between(contents, "<td class=\"name\"><a href=\"#", "\"") == anchors);
   CHECK(count_of(page, "<section id=") == 5);
   CHECK_THAT(page, !Catch::Contains("runs/"));
-  // If the page shows one file, the heading contains the file's model but not the file's name.
+  // If the page shows only one file, the heading does not contain the file's name.
   CHECK(between(page_of(report), "<h2>", "</h2>").front() == "wan_small on cpu");
 }
 
@@ -155,7 +154,7 @@ TEST_CASE("every link of a page has a target, and every figure has a link") {
   CHECK((std::set<std::string>(links.begin(), links.end()) == distinct));
 }
 
-TEST_CASE("a page shows the answers, and folds long tables and all other parts") {
+TEST_CASE("a page shows short main tables, and folds long tables and everything else") {
   const std::string page = page_of(representative_report());
   const auto is_folded = [](const std::string& text, const std::string& title) {
     return text.find("<summary><h3>" + title + "</h3>") != std::string::npos;
@@ -251,8 +250,8 @@ TEST_CASE("CSV cells are quoted where necessary, and cannot act as formulas") {
   CHECK_THAT(csv, Catch::Contains(",\"a,\"\"b\"\"\",") && Catch::Contains(",\"'=cmd()\nnext\","));
 }
 
-// Checks that every line has as many cells as the first, and returns the number of lines after the
-// first.
+// Checks that all lines have as many cells as the header. Returns the number of lines after the
+// header.
 int num_csv_rows(const std::string& csv) {
   std::istringstream lines(csv);
   std::string header;
@@ -295,9 +294,8 @@ TEST_CASE("headings, tiles and verdicts are capitalized, and intervals have a pl
   }
 }
 
-// Hypervolume is a figure for experts. It appears only in the text of the folded baselines and in a
-// table there.
-TEST_CASE("hypervolume has no card and no title on a front's page") {
+// Hypervolume is for experts, so it appears only in the folded section of baselines.
+TEST_CASE("hypervolume is not in a tile or a title of a front's page") {
   const std::string page = render_page({}, {}, {{"f.json", testing::representative_front()}});
   for (const char* before : {"<h3>", "<div class=\"tile\"><span>"}) {
     for (const std::string& title : between(page, before, "<")) {
@@ -310,8 +308,8 @@ TEST_CASE("hypervolume has no card and no title on a front's page") {
   CHECK(page.find("Hypervolume 0.25") > baselines);
 }
 
-// One point has the dimension `batch` and another has `experts`. Each dimension gets a column,
-// which is empty for points without the dimension.
+// One point has the dimension `batch`, the other `experts`. Each dimension has a column, which is
+// empty for points without this dimension.
 TEST_CASE("the CSV of a report has columns for every dimension, every setting and the commit") {
   Report report{testing::sample_provenance(), {}, {}};
   for (const char* policy : {"none", "full"}) {
@@ -356,7 +354,7 @@ TEST_CASE(
           Catch::Contains(",timeout,no result after 10 min,"));
 }
 
-// A comparison with one row of two metrics, and with a point that only one report has.
+// A comparison with one row of two metrics, and one point that is in only one of the reports.
 CompareRecord two_metrics_and_an_extra() {
   CompareRecord record;
   record.base.file = "a.json";

@@ -43,7 +43,7 @@ TEST_CASE("a sweep's page lists failed, skipped and missing comparisons, with th
                        Catch::Contains("tokens 32, batch 2, seed 1"));
 }
 
-TEST_CASE("verdicts of a sweep's page are words that need no key") {
+TEST_CASE("verdicts on a sweep's page are understandable without a legend") {
   const std::string page = sweep_page(testing::representative_sweep());
   CHECK_THAT(page, Catch::Contains(">lower peak<") && Catch::Contains("reference: "));
   for (const char* unclear : {">lowers<", ">as full<", ">no saving<", ">at floor<", ">alone<"}) {
@@ -65,9 +65,9 @@ TEST_CASE("every link of a sweep's page has a target, even in folded parts") {
   }
 }
 
-// The reference's ratio to itself is 1, without an interval.
+// The ratio of the reference to itself is 1, without an interval.
 TEST_CASE(
-    "headings of a sweep name the dimensions that differ, and the reference's time is certain") {
+    "headings of a sweep name the dimensions that differ, and the reference's ratio is certain") {
   Report report{testing::sample_provenance(), {}, {}};
   for (const int tokens : {64, 128}) {
     for (const char* policy : {"none", "full"}) {
@@ -84,8 +84,8 @@ TEST_CASE(
   CHECK_THAT(page, !Catch::Contains("1.00 ?"));
 }
 
-// Each of five models has 100 shapes: 10 numbers of tokens and 10 batch sizes. For each batch size
-// there are three heat maps, with a column for each number of tokens.
+// Each of five models has 100 comparisons: 10 numbers of tokens times 10 batch sizes. Each batch
+// size has three heat maps, with a column for each number of tokens.
 TEST_CASE("a page of 500 comparisons opens with an overview and folds each comparison once") {
   const std::string page = sweep_page(testing::large_sweep(500));
   CHECK(page.size() < 6'000'000);
@@ -93,7 +93,7 @@ TEST_CASE("a page of 500 comparisons opens with an overview and folds each compa
   CHECK(all_between(page, "<table class=\"heat\">", "</table>").size() == 5 * 3 * 10);
   CHECK(all_between(page, "<div id=\"m", "\"").size() == 500);
   CHECK(all_between(page, "<svg ", ">").size() == 5 * 24);
-  // Removes folded content. The page must then be short.
+  // Removes folded content, and checks that the rest is short.
   std::string open = page;
   for (int depth = 0; depth < 3; ++depth) {
     std::string rest;
@@ -114,7 +114,7 @@ TEST_CASE("a page of 500 comparisons opens with an overview and folds each compa
   CHECK_THAT(page, Catch::Contains("Shown: 24 of 100 comparisons"));
 }
 
-TEST_CASE("a cell of a heat map is tinted text, and column titles link to the comparisons") {
+TEST_CASE("cells of a heat map are coloured text, and column titles link to the comparisons") {
   const page::HeatMap map{
       "tokens",
       {{"8", "s1"}, {"<16>", ""}},

@@ -23,7 +23,7 @@ TEST_CASE("a change that rounding would hide is printed as a difference with its
   CHECK_THAT(text, Catch::Contains("step time 100 ms to 100 ms (+10.0 us)"));
 }
 
-TEST_CASE("a change that its digits do not show has a direction but no sign") {
+TEST_CASE("a change below 0.1 % is printed with a direction but without a sign") {
   PointRecord base = timed_point("none", {10000, 10001});
   base.memory.emplace().peak_allocated = Bytes{1 << 30};
   PointRecord candidate = base;
@@ -35,7 +35,7 @@ TEST_CASE("a change that its digits do not show has a direction but no sign") {
 }
 
 TEST_CASE(
-    "a comment on a pull request starts with the verdict, and both sides have their commits") {
+    "a comment on a pull request starts with the verdict, and text starts with both commits") {
   CompareRecord record =
       compare(timed_point("full", {10000, 10001}), timed_point("full", {10000, 10001}));
   record.base.file = "base.json";
@@ -53,7 +53,7 @@ TEST_CASE(
   CHECK(markdown.find("Verdict") == markdown.rfind("Verdict"));
 }
 
-// Rounds of 7 to 48 ms are compared with rounds of 10 ms, so the interval of the ratio is very
+// The base's rounds take 10 ms, the candidate's 7 to 48 ms, so the interval of the ratio is very
 // wide.
 TEST_CASE("noise of times is mentioned once below the rows, with advice") {
   const std::vector<double> quiet = {10000, 10001, 10002, 10001};

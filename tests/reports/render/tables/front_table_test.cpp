@@ -24,7 +24,7 @@ std::size_t times(const std::string& text, const std::string& part) {
   return count;
 }
 
-TEST_CASE("a front's first line has the model, dtype, load, device, ranks") {
+TEST_CASE("the first line of a front has the model, dtype, load, device and ranks") {
   FrontRecord record = predicted_front();
   record.dimensions["tokens"] = 8192;
   CHECK(setting_words(record) ==
@@ -43,7 +43,7 @@ TEST_CASE("a front's first line has the model, dtype, load, device, ranks") {
         "ranks: tp=2,fsdp=4");
   CHECK_THAT(text_of(record), !Catch::Contains("estimated"));
   CHECK(communication_words(record).empty());
-  // Steps take from 130 down to 100 ms, of which 30 ms are communication.
+  // Steps take 100 to 130 ms, of which 30 ms are communication.
   for (FrontPoint& point : record.front.points) {
     point.figures.communication = std::chrono::milliseconds(30);
   }
@@ -60,12 +60,12 @@ TEST_CASE("a front's first line has the model, dtype, load, device, ranks") {
 }
 
 // The peaks are 60, 74, 83, 96, 128 and 160 MiB.
-TEST_CASE("the point that fits the device leads, and larger rows say that they exceed its memory") {
+TEST_CASE("the fastest point that fits the device is named, and larger rows exceed its memory") {
   FrontRecord record = predicted_front();
   CHECK(lead_words(record) ==
         "The fastest plan that fits the machine's 148 MiB, point 4: peak 128 MiB, step 104 ms "
         "(+4.0 %): layers 0: recompute all; 1-3: keep all");
-  // These rows are point 5 and the baseline `none`.
+  // the rows of point 5 and of the baseline `none`
   CHECK(times(text_of(record), "exceeds the machine's 148 MiB") == 2);
   record.device_memory = Bytes{70 << 20};
   CHECK(lead_words(record).starts_with(
@@ -81,7 +81,7 @@ TEST_CASE(
     "the table has a column of bounds only if a bound differs from the step without "
     "checkpointing") {
   FrontRecord record = predicted_front();
-  // the column is in the table of points and in the table of baselines
+  // once in the table of points and once in the table of baselines
   CHECK(times(text_of(record), "over bound") == 2);
   for (FrontPoint& point : record.front.points) {
     point.step_time_bound = record.front.reference().step_time;
@@ -91,9 +91,9 @@ TEST_CASE(
         points_grid(record, {0}).columns.size());
 }
 
-// Tensors get 100 of 148 MiB; point 3 takes 96 of them. Points 4 and 5 and the baselines `none`,
-// `nth_first(2)` and `first_n(2)` do not fit.
-TEST_CASE("the device's reserve is stated, and is subtracted before the leading point is chosen") {
+// Tensors may use 100 of 148 MiB. Point 3 fits with 96 MiB. Points 4 and 5 and the baselines
+// `none`, `nth_first(2)` and `first_n(2)` do not fit.
+TEST_CASE("the device's reserve is stated, and is subtracted before a point that fits is chosen") {
   FrontRecord record = predicted_front();
   record.reserve = MemoryReserve{Bytes{8 << 20}, Bytes{16 << 20}, Bytes{24 << 20}, std::nullopt};
   CHECK(lead_words(record).starts_with(
@@ -122,7 +122,7 @@ TEST_CASE("the answer to a budget replaces the sentence about the device's memor
   record.max_slowdown_ratio = 0.2;
   CHECK(lead_words(record).starts_with(
       "The lowest peak for at most 20 % more step time, point 2: peak 83.0 MiB"));
-  // A file may contain the question without the answer, or the answer without the question.
+  // A file may contain a limit without an answer, or an answer without a limit.
   record.max_slowdown_ratio.reset();
   CHECK(lead_words(record).starts_with("The answer, point 2: peak 83.0 MiB"));
   record.max_slowdown_ratio = 0.2;
@@ -130,7 +130,7 @@ TEST_CASE("the answer to a budget replaces the sentence about the device's memor
   CHECK(lead_words(record).empty());
 }
 
-TEST_CASE("each point lists its saves, and the next commands name the leading point") {
+TEST_CASE("each point lists what it saves, and the next commands use the fastest point that fits") {
   const FrontRecord record = predicted_front();
   const std::string text = text_of(record, {"out/front.json", ""});
   for (const FrontPoint& point : record.front.points) {
@@ -147,8 +147,9 @@ TEST_CASE("each point lists its saves, and the next commands name the leading po
   CHECK_THAT(of_own, !Catch::Contains("rematch run"));
 }
 
-// Every step took twice the profile's time plus 100 ms: 360 ms instead of 130 for the lowest peak,
-// 316 for the knee, 308 for point 4 and 300 for keeping everything.
+// Every measured step takes twice its profiled time plus 100 ms. Measured and profiled times: 360
+// and 130 ms for the lowest peak, 316 and 108 ms for the knee, 300 and 100 ms for the plan that
+// keeps everything.
 FrontRecord calibrated_front() {
   FrontRecord record = predicted_front();
   for (const std::size_t index : {0, 3, 5}) {
@@ -193,9 +194,9 @@ TEST_CASE("a calibration far from 1 warns that the profile does not fit the mach
   CHECK(calibration_warning(predicted_front()).empty());
 }
 
-// Predicted times are corrected by a line through three measured times. The times 300, 316 and 360
-// ms are exactly on a line. If the knee takes 350 instead of 316 ms, the line misses it by 6.0 %,
-// while the three times differ by only 20 %.
+// Predicted times are corrected by a line through three measured times. In calibrated_front(), all
+// three are exactly on a line. Here the knee takes 350 instead of 316 ms, so the line misses it by
+// 6.0 %. The three times differ by only 20 %.
 TEST_CASE("a line through noisy points is reported as unreliable") {
   FrontRecord record = calibrated_front();
   record.time_source = ProfileSource::kRoofline;
@@ -221,9 +222,8 @@ TEST_CASE("the next command never runs the plan that keeps everything") {
   CHECK_THAT(text_of(record, {"f.json", ""}), Catch::Contains("rematch run --plan f.json#3 "));
 }
 
-// Here policy `none` has 128 MiB and 104 ms. The plan that holds gathered parameters has 160 MiB
-// and 100 ms. The point with the lowest peak has 60 MiB and 130 ms: 53 % less memory and 25 % more
-// time than `none`.
+// Policy `none` has 128 MiB and 104 ms. The plan that holds gathered parameters has 160 MiB and 100
+// ms. The lowest peak is 60 MiB with 130 ms: 53 % less memory and 25 % more time than `none`.
 TEST_CASE("rows are compared with policy none, even if another plan holds gathered parameters") {
   FrontRecord record = predicted_front();
   record.front.none = record.front.points[4];
@@ -270,7 +270,7 @@ TEST_CASE("the knee of a front is described in one short line") {
   CHECK(knee_words(predicted_front().front) == "The knee, point 3: peak 96.0 MiB, step 108 ms");
 }
 
-TEST_CASE("descriptions of plans are cut between words if all layers would fill a screen") {
+TEST_CASE("a description of a plan that would fill a screen is cut between words") {
   FrontPoint point;
   point.saves = "layers 0-3: keep all";
   CHECK(short_saves(point) == point.saves);

@@ -13,7 +13,7 @@ LoadPlan plan_of(std::int64_t load, double rate) {
   return {load, rate, {}, milliseconds(load), Bytes{load << 30}, load * 10, "layers 0-3: keep all"};
 }
 
-// Batch 2 has the highest throughput; batch 4 is the largest batch that fits.
+// Batch 2 has the highest throughput. Batch 4 is the largest batch that fits.
 LoadsRecord found_loads(int world = 1, int num_batches = 1) {
   LoadsRecord record;
   record.model = "llama3_8b";

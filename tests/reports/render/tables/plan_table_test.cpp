@@ -62,8 +62,8 @@ TEST_CASE("a plan is described op by op with totals", "[golden]") {
   check_golden("none.txt", plan_to_text(plan_of("none", trace), trace, "", kAllColumns));
 }
 
-// A kept value of 100 bytes is reduced to 10 bytes, which backward needs last. Backward first needs
-// another value of 40 bytes.
+// A kept value of 100 bytes is reduced to 10 bytes. Backward first needs another value of 40 bytes,
+// and the 10 bytes last.
 TEST_CASE("the table describes a recompute order other than lazy", "[golden]") {
   testing::TraceBuilder build("reduction", "bool");
   const ValueId x = build.outside({1}, "bool", true);
@@ -92,7 +92,7 @@ TEST_CASE("the table describes a recompute order other than lazy", "[golden]") {
              Catch::Contains("all tensors when backward first needs one of them"));
 }
 
-// A dense DeepSeek layer: wq wkv_a wkv_b attention wo, then w1 w3 w2.
+// Matmuls of a dense DeepSeek layer, in order: wq wkv_a wkv_b attention wo, then w1 w3 w2.
 Trace latent_layer() {
   testing::TraceBuilder build("latent_layer");
   ValueId x = build.outside({8, 8}, "float32", true);
@@ -117,10 +117,10 @@ Trace latent_layer() {
   return build.finish();
 }
 
-// A count by hand easily gives a wrong result: "recompute wq, save wkv_a, recompute wkv_b, save wo"
-// and "recompute w1, save w2, recompute w3". In fact, the policy increments the count before it
-// decides, and the model calls w3 before w2.
-TEST_CASE("a policy that keeps every second matmul gives each matmul its number and parity",
+// Counting by hand easily gives a wrong plan: "recompute wq, save wkv_a, recompute wkv_b, save wo"
+// and "recompute w1, save w2, recompute w3". The policy increments its count before it decides, and
+// the model calls w3 before w2.
+TEST_CASE("if a policy keeps every second matmul, the table numbers the matmuls with their parity",
           "[golden]") {
   const Trace trace = latent_layer();
   const Plan split = plan_of("sac_split(attn: sac_titan, ffn: sac_titan)", trace);

@@ -25,7 +25,7 @@ std::size_t longest_line(const std::string& text) {
   return longest;
 }
 
-// Returns a report with both schedules, a failure, different bits and unreliable times.
+// Returns a report with both schedules, a failed point, different bits and unreliable times.
 Report comparison_report() {
   Report report{sample_provenance(), {}, {}};
   report.points.push_back(sample_point("none"));
@@ -45,7 +45,7 @@ Report comparison_report() {
   return report;
 }
 
-// Optimizer state dominates a model with few tokens, so no policy can lower the peak.
+// The model has few tokens, so optimizer state dominates the peak, and no policy can lower it.
 Report bound_report() {
   Report report{sample_provenance(), {}, {}};
   for (const char* policy : {"none", "full"}) {
@@ -80,10 +80,10 @@ TEST_CASE("the table of a model whose peak no policy can lower equals the approv
   testing::check_golden("render/bound.txt", render_table(bound_report(), TableFormat::kText));
 }
 
-TEST_CASE("a narrow table moves columns into the detail line and loses none", "[golden]") {
+TEST_CASE("a narrow table moves columns into the detail line without dropping any", "[golden]") {
   const std::string text = render_table(comparison_report(), TableFormat::kText, 90);
   testing::check_golden("render/narrow.txt", text);
-  // The command to copy is not wrapped.
+  // The command at the end may be longer, because it is meant to be copied.
   CHECK(longest_line(text.substr(0, text.find("Reproduce with"))) <= 90);
   CHECK_THAT(text, Catch::Contains("95.0 MiB"));
 }
@@ -117,7 +117,7 @@ TEST_CASE("the noise line names the point that is the reference") {
   CHECK_THAT(text(), Catch::Contains("the two timings of full on_demand differ by -10 % to +10 %"));
 }
 
-TEST_CASE("the share of the card's peak rate is beside the step time if known") {
+TEST_CASE("MFU is shown beside the step time if it is known") {
   Report report = comparison_report();
   const auto text = [&report] { return render_table(report, TableFormat::kMarkdown); };
   CHECK(text().find("MFU") == std::string::npos);
@@ -136,7 +136,7 @@ TEST_CASE("the table says if timed steps and counted steps ran different attenti
   CHECK_THAT(text(), Catch::Contains("Times use cudnn attention, which LibTorch chooses"));
 }
 
-TEST_CASE("the peaks of timed steps are beside the peaks of the memory pass") {
+TEST_CASE("the peaks of timed steps are shown beside the peaks of the memory pass") {
   Report report = comparison_report();
   report.points[0].time->peak_allocated = Bytes{100 * kMiB.count};
   report.points[0].time->peak_reserved = Bytes{120 * kMiB.count};
@@ -146,7 +146,7 @@ TEST_CASE("the peaks of timed steps are beside the peaks of the memory pass") {
   CHECK_THAT(render_table(report, TableFormat::kText, 200), !Catch::Contains("timed steps"));
 }
 
-TEST_CASE("the reference of compared bits is named if it is not the requested reference") {
+TEST_CASE("the reference for bits is named if it is not the requested reference") {
   Report report = comparison_report();
   report.points[1].parity->reference = "full";
   report.points[1].parity->reference_reason = "none ended oom";

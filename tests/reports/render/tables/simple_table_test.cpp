@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kScreenColumns = 100;
 
-// The points have peaks of 60, 74, 83, 96, 128 and 160 MiB. Point 4 is the largest point that fits
+// The points have peaks of 60, 74, 83, 96, 128 and 160 MiB. Point 4 has the highest peak that fits
 // into the machine's 148 MiB.
 FrontRecord record_with_simple() {
   FrontRecord record = testing::predicted_front();
