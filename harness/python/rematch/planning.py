@@ -357,13 +357,13 @@ def search(trace: dict[str, Any] | Traces, *, device: str | None = None,
     With `simple`, the front also contains "simple", the best plan of a simple form for schedule "whole_region". The
     regions of a simple plan are whole layers or modules, with one save list for all layers or for each of two groups of
     layers. "simple" is the fastest such plan that fits into the budget. Without a budget, the limit is the device's
-    memory or, if this is unknown, the peak at the front's knee. If no simple plan fits, "simple" is the one with the
-    lowest peak. `more_peak_bytes` and `more_step_time_ns` are its distances from the front.
+    memory if it is known, else the peak at the front's knee. If no simple plan fits, "simple" is the one with the
+    lowest peak. `more_peak_bytes` and `more_step_time_ns` say how much more it needs than plans of the front.
 
     `baselines` are policies to compare with, by default those of `rematch search`. Policies that do not apply to the
     model are skipped. No baseline is better than the answer. `rematch search --trace` gives the same front.
 
-    For several traces, with a list of profiles or one device, returns a list of fronts, all for the same budget.
+    For a list of traces, with one `device` or a list as `profile`, returns a list of fronts for the same budget.
     combine() combines their answers into one plan. Raises PlanError or ValueError for an unknown name or a malformed
     file."""
     if (device is None) == (profile is None):

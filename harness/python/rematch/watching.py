@@ -152,7 +152,7 @@ def check(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoint: 
       - `plain`, `checkpointed`: dicts with `executed_ops`, counts by phase ("forward", "recompute", "backward"), and
         `peak_bytes`, the peak minus the bytes before the step. `peak_bytes` is None without rematch.count_memory().
       - `recompute_differences`: for each region, the first recomputed op that gave different results than in forward;
-        see Checkpoint. Needs one more step, which hashes the results of ops; None without `verify`.
+        see Checkpoint. None without `verify`, which runs one more step and hashes the results of ops.
 
     `blocks` is as for scopes(). The model must have no scopes, and no recording may be open. Raises PlanError if the
     step runs different ops than planned, regardless of the checkpoint's `on_mismatch`."""
