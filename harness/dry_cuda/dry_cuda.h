@@ -48,7 +48,7 @@ uint64_t dry_cuda_synchronizations(void);
 // Returns the simulated time at which all recorded operations have ended.
 uint64_t dry_cuda_clock_ns(void);
 
-// Device memory in use, including that of CUDA contexts, rounded up as the driver does.
+// Device memory in use. Includes the CUDA contexts, and is rounded up as the driver does.
 uint64_t dry_cuda_allocated_bytes(int device);
 uint64_t dry_cuda_peak_bytes(int device);
 

@@ -17,7 +17,7 @@ class DeviceMemory {
  public:
   explicit DeviceMemory(c10::Device device);
 
-  // Bytes alive. On an accelerator, these bytes come from its allocator and include rounding.
+  // Bytes alive. An accelerator's allocator counts rounded sizes.
   MemorySample sample();
   // Most bytes alive since reset_peak().
   Bytes peak();

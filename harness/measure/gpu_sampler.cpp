@@ -29,7 +29,7 @@ std::vector<GpuReading> GpuSampler::stop() {
   return std::exchange(readings_, {});
 }
 
-// Lets the time between two readings grow from kFirstWait to the interval. Catches all exceptions,
+// The time between two readings grows from kFirstWait to the interval. Catches all exceptions,
 // because an exception that leaves the thread would end the process.
 void GpuSampler::sample() {
   try {

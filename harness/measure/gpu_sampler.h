@@ -39,7 +39,7 @@ class GpuSampler {
   void request_stop();
 
   // Waits for the last reading. Returns all readings since start(), at least one. Rethrows an
-  // exception of a reading. Throws std::logic_error if the sampler is not running.
+  // exception that a reading threw. Throws std::logic_error if the sampler is not running.
   std::vector<GpuReading> stop();
 
  private:

@@ -20,7 +20,7 @@ std::vector<std::string> tensor_hashes(const std::vector<at::Tensor>& tensors);
 // Returns the hash of the concatenated bytes of the tensors. Undefined tensors add nothing.
 std::string tensors_hash(const std::vector<at::Tensor>& tensors);
 
-// Returns the hash of the state of the default random generator for the type of `device`.
+// Hashes the state of the default random generator for `device`'s type.
 std::string generator_hash(at::Device device);
 
 // Returns the bits of a float or double as text, such as "0x3f800000" or "0x7ff8000000000000".

@@ -58,8 +58,8 @@ class StepPlace final : private ScopeListener {
   int current_ = 0;
 };
 
-// Marks the optimizer's phase, which LibTorch does not report. The code that runs the optimizer
-// holds the guard. Observers call effective().
+// Marks the optimizer's phase, which LibTorch does not report. Hold this guard while the optimizer
+// runs. Observers call effective().
 class PhaseGuard {
  public:
   explicit PhaseGuard(Phase phase) : previous_(override_of_thread()) {

@@ -24,8 +24,7 @@ void settle_stores(const Policy& policy, const Trace& trace, const TraceIndex& i
 // Returns the bytes of the values that are moved between forward and backward.
 Bytes moved_bytes(const Plan& plan, const Trace& trace);
 
-// Explains why a policy that uses the store moves nothing to it in this model. The text is part of
-// a message.
+// Explains why the policy moves nothing to the store in this model. Returns a part of a message.
 std::string explain_empty_move(const Policy& policy, Store store, const Plan& plan);
 
 }  // namespace rematch

@@ -37,8 +37,8 @@ class OpTreater {
   // torch_remat cannot run only a part, because it skips a saved region as a whole.
   std::optional<Rejected> check_nesting(const std::vector<OpRange>& ranges) const;
 
-  // Returns Rejected if the policy lists ops to keep, or to recompute, and no region has any of
-  // them.
+  // Returns Rejected if the policy lists ops to keep or to recompute, but no region contains any of
+  // these ops.
   std::optional<Rejected> check_matches(const std::vector<OpRange>& ranges) const;
 
  private:

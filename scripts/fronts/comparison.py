@@ -72,7 +72,7 @@ class Row:
 
 @dataclasses.dataclass
 class Offer:
-    """One of PyTorch's options: the bytes that the step adds at its peak, and the ops that it recomputes."""
+    """One of PyTorch's options, with the bytes that the step adds at its peak and the ops that the step recomputes."""
 
     family: str
     name: str

@@ -89,7 +89,7 @@ class Comparison:
 
 
 def comparison_of(document):
-    """Parses the comparison that a model's process printed. Its first point is the step without checkpointing."""
+    """Parses the JSON that a model's process printed. The first point is the step without checkpointing."""
     plain, *points = [Measured(**each) for each in document["points"]]
     return Comparison(document["model"], plain, [each for each in points if each.family == OURS],
                       [each for each in points if each.family != OURS], document["failed"])

@@ -209,7 +209,7 @@ class Span {
     if (dice_.percent(50)) wait_for_one();
   }
 
-  // Waits through a view in some cases. Only after the wait may other ops read the result.
+  // Waits for one result, sometimes through a view. Other ops may read the result only afterwards.
   void wait_for_one() {
     const auto which = static_cast<std::size_t>(dice_.below(static_cast<int>(started_.size())));
     const ValueId result = started_[which];

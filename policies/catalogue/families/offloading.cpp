@@ -52,7 +52,7 @@ Policy sac_and_offload() {
 
 struct ModuleInput {
   std::string_view module;
-  // ops that make the module's input; empty: the module's input is the region's input
+  // ops that make the module's input; if empty, the input is the region's input
   std::vector<Selector> made_by;
 };
 

@@ -24,10 +24,10 @@ void make_key(Json& point);
 
 void set_loss(Json& step, float loss);
 
-// Sets the step times of the rounds, one per round, in microseconds, and their median.
+// Sets the step time of each round, in microseconds, and the median of these times.
 void set_rounds(Json& point, const std::vector<std::int64_t>& microseconds);
 
-// Changes the last digit of `text`, which is the bits of a number, or a hash.
+// `text` is a hash or the bits of a number. Changes its last digit.
 void change_last_digit(Json& text);
 
 }  // namespace rematch::testing

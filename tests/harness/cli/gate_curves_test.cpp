@@ -1,5 +1,5 @@
-// Tests `rematch gate --losses` with a table of edited loss curves. For every row, at least one
-// command must show the edit by its exit code or output.
+// Tests `rematch gate --losses` with a table of edited loss curves. At least one command must show
+// each edit by its exit code or output.
 #include <array>
 #include <cmath>
 #include <limits>

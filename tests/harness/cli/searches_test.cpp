@@ -175,7 +175,7 @@ TEST_CASE("points of a front that exceed the machine's memory do not start") {
 }
 
 // The peak of this step is in the loss: most of it is the logits of 256 tokens and 4096 classes.
-TEST_CASE("a search with the peak in the loss suggests fused ops, with predictions for both") {
+TEST_CASE("if the peak is in the loss, a search suggests fused ops and states both peaks") {
   const std::string model =
       "--model llama_small --layers 1 --dim 32 --heads 2 --kv-heads 1 --ffn 64 --tokens 64 --batch "
       "4 --vocab 4096 --dtype bfloat16 ";

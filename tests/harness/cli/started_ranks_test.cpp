@@ -29,8 +29,8 @@ using std::chrono::seconds;
 using std::chrono::steady_clock;
 
 const std::string kTwoRanks = kTinyLlama + "--parallel fsdp=2 --threads 1 --optimizer adamw ";
-// A long limit, because the machine may be busy. Usually a killed process is noticed within a
-// second, and a rank that hangs within ten seconds.
+// The limit is long, because the machine may be busy. Usually a killed process is noticed within a
+// second, and a hanging rank within ten seconds.
 constexpr seconds kSoon{60};
 
 // Returns a port that was free a moment ago.

@@ -10,7 +10,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-TEST_CASE("the time that compute waits for copies is exposed, and the rest is hidden") {
+TEST_CASE("copy time is exposed while compute waits for the copy, and otherwise hidden") {
   const CopyTimes part{.copying = milliseconds(10), .waiting = milliseconds(4)};
   CHECK(part.exposed() == milliseconds(4));
   CHECK(part.hidden() == milliseconds(6));

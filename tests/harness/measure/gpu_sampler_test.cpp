@@ -1,4 +1,4 @@
-// Tests the GPU sampler with a made-up driver. The test decides how long its GPU is busy.
+// Tests the GPU sampler with a made-up driver. The test decides how long the made-up GPU is busy.
 #include "harness/measure/gpu_sampler.h"
 
 #include <atomic>

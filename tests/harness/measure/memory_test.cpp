@@ -63,7 +63,7 @@ TEST_CASE("the peak includes memory freed between two samples, and can be reset"
   CHECK(peak_cpu_memory().count == before);
 }
 
-TEST_CASE("blocks carry the tag of the thread that made them until they are retagged") {
+TEST_CASE("blocks have the tag that the allocating thread has set, until they are retagged") {
   install_counting_allocators();
   const MemorySample before = current_cpu_memory();
   at::Tensor weight;

@@ -188,8 +188,8 @@ std::optional<BlockSplits> ways_to_run(const Trace& trace, ScopeId block,
   const Schedule schedule = space.schedule;
   BlockSplits ways;
   for (const std::vector<OpRange>& ranges : cuts_of(trace, block)) {
-    // In a region that saves nothing for backward, backward demands nothing, so no offloaded values
-    // are brought back early. The search never uses such a region.
+    // If a region saves nothing for backward, backward demands nothing of it, and nothing brings
+    // its offloaded values back early. The search never uses such a region.
     const bool is_idle = std::any_of(ranges.begin(), ranges.end(),
                                      [&](OpRange range) { return packs_of(trace, range).empty(); });
     if (is_idle && space.offload) continue;
@@ -408,8 +408,8 @@ TEST_CASE("no offloading plan of a small model is better than the plan that the 
   }
 }
 
-// Gives equal times to blocks of equal ops. Returns the plan that the search finds at the lowest
-// peak of all plans.
+// Compares the search with every plan, with equal times for equal blocks. Returns the plan that the
+// search finds at the lowest peak of all plans.
 FrontPoint check_equal_blocks(const Trace& trace, const SearchSpace& space) {
   const Profile profile =
       testing::with_equal_times(trace, testing::made_up_profile(trace, /*seed=*/1));

@@ -468,7 +468,7 @@ TEST_CASE("a search leaves a card's reserve free, and states the reserve") {
   check_usage_error(search + " --reserve 2", "'2' has no unit");
 }
 
-TEST_CASE("a prediction marks the plans that fit a card with its reserve") {
+TEST_CASE("predict marks the plans that fit a card and leave its reserve free") {
   const ScratchFolder scratch;
   const std::string predict =
       "predict --policy none,full --trace " +
@@ -536,7 +536,7 @@ TEST_CASE("times of another card are refused unless allowed") {
   CHECK(rematch("search" + times).code == 0);
 }
 
-TEST_CASE("float32 on a device with bfloat16 gives a hint, only on stderr") {
+TEST_CASE("float32 on a device that supports bfloat16 gives a hint, only on stderr") {
   const ScratchFolder scratch;
   Trace trace = toy_llama({.layers = 2});
   const auto search = [&](const std::string& dtype) {

@@ -170,7 +170,7 @@ TEST_CASE("a front that was never measured is complete without measured figures"
   CHECK_FALSE(record.front.points[0].measured);
 }
 
-TEST_CASE("the holders at each peak of a front sum to the peak") {
+TEST_CASE("at each peak of a front, the bytes of all holders sum to the peak") {
   for (const FrontPoint& point : sample_record().front.points) {
     CHECK(point.figures.holders.total() == point.figures.peak);
   }

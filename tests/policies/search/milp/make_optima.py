@@ -55,7 +55,7 @@ def solver():
 
 
 def add_block(highs, block):
-    """Adds the block's choices. Returns its held bytes and its recompute time, as expressions."""
+    """Adds a block's choices to the program. Returns the block's held bytes and recompute time, as expressions."""
     ops = block["ops"]
     runs = [highs.addVariable(0, 1) for _ in ops]
     saves = [None if op["is_view"] else highs.addBinary() for op in ops]

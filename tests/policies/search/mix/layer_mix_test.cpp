@@ -273,7 +273,7 @@ TEST_CASE("a thinned front states how much time it may lose") {
   CHECK(num_gaps > 0);
 }
 
-TEST_CASE("mixing reports every layer once, in order") {
+TEST_CASE("mix_layers() reports its progress after every layer, in order") {
   const MixProblem problem = random_problem(/*seed=*/1, {6, 2, true, false});
   std::vector<std::pair<int, int>> reported;
   mix_layers(problem, kMaxMixLabels, {.stop = {}, .on_layer = [&](int done, int total) {

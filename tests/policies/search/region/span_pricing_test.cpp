@@ -94,7 +94,7 @@ std::vector<PieceFigures> pieces_of(SpanPricer& pricer, const std::vector<LocalR
   return pieces;
 }
 
-// The costs of a whole step. Bytes do not include those held before the step.
+// The costs of a whole step. Excludes bytes that were held before the step.
 struct Priced {
   Bytes held;
   Bytes peak;  // peak in backward

@@ -22,7 +22,7 @@ Plan plan_for(const Policy& policy, const Trace& trace) {
   return std::get<Plan>(resolve(policy, trace, NoEffect::kAllow));
 }
 
-// Returns a text for each layer that lists its regions and what they keep.
+// Returns for each layer a text that lists the layer's regions and the ops that they keep.
 std::vector<std::string> treatments(const Plan& plan, const Trace& trace) {
   std::vector<std::string> by_layer;
   for (const TracedBlock& block : trace.blocks) {
