@@ -15,8 +15,7 @@
 namespace rematch {
 namespace {
 
-// Maps each functional op that backward formulas run on meta tensors to the in-place op that they
-// run on tensors with data.
+// An op that backward formulas run on meta tensors, and the op that they run on tensors with data.
 struct Names {
   const char* functional;
   const char* in_place;

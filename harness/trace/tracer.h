@@ -1,5 +1,5 @@
-// Records one training step of a model as a Trace: the ops of forward with their values, storages
-// and scopes, the tensors that autograd saves, and the order in which backward unpacks them.
+// Records one training step of a model as a Trace: the ops of forward, the tensors that autograd
+// saves, and the order in which backward unpacks these tensors.
 #pragma once
 
 #include <ATen/core/Tensor.h>

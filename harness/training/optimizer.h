@@ -21,9 +21,9 @@ class Optimizer {
   virtual void step() = 0;
 };
 
-// `parameters` are leaves and must outlive the optimizer. bfloat16 parameters get float32 master
-// weights and moments: the update changes the master weights, and the parameter is a rounded copy
-// of them.
+// `parameters` are leaves and must outlive the optimizer. bfloat16 parameters get float32
+// master weights and moments. The update changes the master weights, and then rounds them into the
+// parameters.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerChoice& choice,
                                           std::vector<at::Tensor> parameters);
 

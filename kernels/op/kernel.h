@@ -26,9 +26,10 @@ inline std::int64_t num_row_blocks(std::int64_t rows) {
 }
 
 // The kernels that take `Arguments`, which are plain pointers and sizes.
-// portable: vectorised for every processor of the architecture.
-// avx2, avx512: null except on x86-64.
-// cuda: returns a cudaError_t, 0 for success. Null in a program that is linked without CUDA.
+// - `portable` runs on every processor of the architecture.
+// - `avx2` and `avx512` are null except on x86-64.
+// - `cuda` returns a cudaError_t, 0 for success. It is null in a program that is linked without
+// CUDA.
 template <typename Arguments>
 struct Kernels {
   void (*portable)(const Arguments&);

@@ -37,13 +37,12 @@ struct Derivative {
   bool reads_first_output = false;
 };
 
-// An op is a struct of static members:
-//   kForward, kBackward   schemas, without the namespace rematch
-//   forward, backward     functions with those schemas, for every device: they allocate
-//                         outputs and call launch() on the device of their tensors
-//   derivative(...)       takes forward's arguments; returns a Derivative whose formula is
-//                         gradients<Op>(...)
-// register_op makes rematch::NAME and rematch::NAME_backward from it.
+// Registers rematch::NAME and rematch::NAME_backward. `Op` is a struct with these static members:
+// - `kForward` and `kBackward` are schemas, without the namespace rematch.
+// - `forward` and `backward` are functions with these schemas, for every device. They allocate
+//   outputs and call launch().
+// - `derivative` has the parameters of `forward` and returns a Derivative whose formula calls
+//   gradients<Op>().
 template <typename Op>
 void register_op(torch::Library& library);
 

@@ -6,18 +6,18 @@
 //    "save": ["attention_forward", "*.ffn::matmul#1"], "early_stop": true}
 //
 // The keys and their values:
-//   blocks: "all", "none", {"nth_first" | "nth_last" | "skip_nth" | "first" | "last": N}, or
-//     {"only" | "except": [layer indices]}
-//   regions: "block", "root", {"segments": N}, or {"scopes": ["attention", "ffn"]}
-//   save, offload, exclude, recompute: lists of selectors
-//   inverse, no_effect_is_intended: true or false
-//   exact_names: true: a fused attention op matches only by its own name
-//   alternate: {"selectors": [...], "exclude": [...], "keep": "odd" | "even",
-//     "exclude_same_shapes": true}
-//   offload_saved: true: all kept results are kept on the host
-//   offload_inputs: true: inputs of regions are kept on the host too
-//   offload_at_least_bytes: smaller tensors stay on the device
-//   split_only_with: a scope; every block without it is one region, even if "regions" splits blocks
+// - blocks: "all", "none", {"nth_first" | "nth_last" | "skip_nth" | "first" | "last": N}, or
+//   {"only" | "except": [layer indices]}
+// - regions: "block", "root", {"segments": N}, or {"scopes": ["attention", "ffn"]}
+// - save, offload, exclude, recompute: lists of selectors
+// - inverse, no_effect_is_intended: true or false
+// - exact_names: if true, a fused attention op matches only by its own name
+// - alternate: {"selectors": [...], "exclude": [...], "keep": "odd" | "even",
+//   "exclude_same_shapes": true}
+// - offload_saved: if true, all kept results are kept on the host
+// - offload_inputs: if true, inputs of regions are kept on the host too
+// - offload_at_least_bytes: a number; smaller tensors stay on the device
+// - split_only_with: a scope; every block without it is one region, even if "regions" splits blocks
 #pragma once
 
 #include <string>

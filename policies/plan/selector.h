@@ -3,16 +3,16 @@
 // such op in the scope.
 //
 // Examples, with what each picks:
-//   attention_forward            every op of this class in the trace
-//   aten::mm                     every op of exactly this name, with any overload
-//   aten::max.default            every op of this name and overload; traces omit `.default`
-//   torch.ops.aten.max.default   the same, as PyTorch writes it; `torch.` and `ops.` are optional
-//   mm, *.attention::mm#2        ATen ops without `aten::`; allowed if no class has that name
-//   *.attention::matmul#2        the second matmul of each scope that matches `*.attention`
-//   blocks.3.ffn::aten::addmm    every addmm in a single scope
-//   *.ffn::result                the results of each matching scope, made by any op
-//   *.ffn::any                   every op of each matching scope
-//   *.attention.qkv::result#3    the third result of each matching scope, in op order
+// - `attention_forward`: every op of this class in the trace
+// - `aten::mm`: every op of exactly this name, with any overload
+// - `aten::max.default`: every op of this name and overload; traces omit `.default`
+// - `torch.ops.aten.max.default`: the same, as PyTorch writes it; `torch.` and `ops.` are optional
+// - `mm`, `*.attention::mm#2`: ATen ops without `aten::`; allowed if no class has that name
+// - `*.attention::matmul#2`: the second matmul of each scope that matches `*.attention`
+// - `blocks.3.ffn::aten::addmm`: every addmm in a single scope
+// - `*.ffn::result`: the results of each matching scope, made by any op
+// - `*.ffn::any`: every op of each matching scope
+// - `*.attention.qkv::result#3`: the third result of each matching scope, in op order
 //
 // A result is an op that makes a new storage, if some forward op outside the scope instance reads
 // that storage, directly or through views. Views and in-place writes are not results.

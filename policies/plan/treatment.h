@@ -89,7 +89,7 @@ struct Treatment {
   static const Treatment kOffload;  // kept on the host
 
   constexpr bool is_kept() const { return kept_in.has_value(); }
-  // Whether the value leaves device memory.
+  // Whether the value is kept outside device memory.
   constexpr bool is_moved() const { return kept_in.has_value() && *kept_in != Store::kDevice; }
   auto operator<=>(const Treatment&) const = default;
 };

@@ -63,10 +63,9 @@ struct TracedOp {
   // Fresh outputs only. If an in-place op returns a value, the value is an input and not an output.
   std::vector<ValueId> outputs;
   std::vector<StorageId> writes;  // storages that the op mutates
-  // Storages that the op may also write to, without effect on its results: running statistics,
-  // writes of a kernel that torch does not see, and writes of an op that replay cannot repeat. In
-  // the last two cases, replay later runs an op that restores the written content: see
-  // is_replay_only().
+  // Storages that the op may also write to, without effect on its results. Examples are running
+  // statistics and writes that torch does not see. For a write that replay cannot repeat, replay
+  // later runs an op that restores the written content: see is_replay_only().
   std::vector<StorageId> overwrites;
   // Values that a region copies when the op runs, because something may overwrite them unnoticed:
   // inputs from outside, and results of `empty` that a kernel filled.

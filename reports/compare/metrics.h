@@ -29,8 +29,8 @@ TimeComparison compare_times(const PointRecord& base, const PointRecord& candida
 // Fills in the verdict from the interval and the corrected p-value.
 void judge_time(MetricRecord& record, const Floor& floor, double false_alarm_ratio);
 
-// True if the verdict on a time is unsure because the candidate may be slower by more than the
-// floor. Always false for metrics other than times.
+// True if the verdict on a time is unsure, and the candidate may be slower by more than the floor.
+// Always false for metrics other than times.
 bool may_be_slower(const MetricRecord& record, const Floor& floor);
 
 // Returns how much each part of a step contributes to a difference, or nullopt if there is no

@@ -6,8 +6,8 @@ or with package rematch, torch.utils.checkpoint or torch_remat.
 package_model.py defines the MODELs and package_arms.py the ARMs. The empty argument makes the order of arguments the
 same as in step_server.py. The server also answers the requests of step_server.py and two more:
 
-    peak 0    returns the peak bytes of a step, minus the bytes held before the step
-    bits 0    returns a digest of the loss and the gradients of a step
+- `peak 0` returns the peak bytes of a step, minus the bytes held before the step.
+- `bits 0` returns a digest of the loss and the gradients of a step.
 
 With --count the server answers only `ops` and `peak`, because counting allocations would distort times. Times are CPU
 time of the process."""

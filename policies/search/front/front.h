@@ -147,10 +147,10 @@ struct Front {
   std::optional<FrontPoint> none;
   // Returns the point that the columns "vs none" compare with.
   const FrontPoint& reference() const { return none ? *none : nothing_recomputed; }
-  // The front's share of the area below a reference point: one byte above the peak of keeping
-  // everything, and one nanosecond above the longest time of all points.
+  // The hypervolume of the front. The reference point is just above the peak of a step that keeps
+  // everything and the longest time of all points.
   double hypervolume = 0;
-  double baseline_hypervolume = 0;  // the same share for all baselines together
+  double baseline_hypervolume = 0;  // hypervolume of all baselines together
   std::string verdict;  // one line that summarizes what checkpointing can do for the model
   std::optional<FrontMeasurement> measurement;
   // false: the search was stopped, and this front consists of the plans found before the stop

@@ -1,5 +1,5 @@
-// Treats plans as points (peak bytes, time) and computes the hypervolume of a front: the share of
-// the area below a reference point that is dominated by the front.
+// Treats plans as points (peak bytes, time). The hypervolume of a front is the share of the area
+// below a reference point that the front dominates.
 #pragma once
 
 #include <algorithm>

@@ -16,9 +16,9 @@ inline constexpr int kMinMeasured = 3;  // the three anchors are always measured
 
 // Note [Which points are run] The first points are the three anchors: both ends of the front and
 // its knee, or the middle if the knee is an end. Calibration uses the anchors, so its error grows
-// with the distance from them. Each further point is the one with the largest product of two
-// numbers: the area that it adds to the hypervolume of the points chosen so far, and the distance
-// of its predicted step time from the nearest chosen point.
+// with the distance from them. Then points are added one by one. The next point has the
+// largest product of two numbers: the area that it adds to the hypervolume, and the distance of its
+// predicted step time from the nearest chosen point.
 inline constexpr const char* kChoiceRule =
     "both ends and the knee; then, one by one, the point with the largest product of the area that "
     "it adds and the distance of its predicted step time from the nearest chosen point";

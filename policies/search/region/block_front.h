@@ -33,8 +33,8 @@ struct BlockPoint {
 struct BlockFront {
   std::vector<BlockPoint> points;  // sorted by saved bytes, then by recompute time
   Bytes transient_bound;           // lower bound of the transient over all save sets
-  // For every save set, there is a point that saves at most the same bytes, is slower by at most
-  // time_gap, and has a transient larger by at most transient_gap. The front is exact if both gaps
+  // For every save set, there is a point that saves no more bytes. It is slower by at most
+  // time_gap, and its transient is larger by at most transient_gap. The front is exact if both gaps
   // are 0.
   std::chrono::nanoseconds time_gap{};
   Bytes transient_gap;

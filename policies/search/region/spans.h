@@ -73,8 +73,8 @@ enum class Offloading : std::uint8_t { kNever, kAllowed };
 SpanMap make_spans(const Trace& trace, const OpTimes& times, Repeats repeats = Repeats::kAreBlocks,
                    Offloading offloading = Offloading::kNever);
 
-// Returns the most bytes that backward has allocated just before it reaches the graph: after the
-// last event of other packs, and before the first event of the graph's packs.
+// Returns the most bytes that backward has allocated at any time between the last event of other
+// packs and the first event of the graph's packs.
 Bytes most_born_before(const Trace& trace, const RegionGraph& graph);
 
 // kAll: all options; kHull: only options on the convex hull

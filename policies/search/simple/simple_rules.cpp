@@ -278,10 +278,10 @@ class RuleMaker {
     rules_.push_back(std::move(figures));
   }
 
-  // Drops rules that are worse than a rule with the same regions. Rules with different regions
-  // cannot be compared well by their figures, so a rule that is worse than such a rule is kept, but
-  // is not combined with other rules. The first two rules, which keep and recompute everything,
-  // always stay.
+  // Drops rules that are worse than a rule with the same regions. The figures do not compare rules
+  // with different regions well. A rule that is worse than a rule with other regions is therefore
+  // kept, but is not combined with other rules. The first two rules, which keep and recompute
+  // everything, always stay.
   void keep_best(std::size_t most_paired) {
     std::vector<std::size_t> paired;
     std::vector<std::size_t> alone;

@@ -53,9 +53,9 @@ bool ends_with_line(const std::string& text, const std::string& line) {
 }
 
 // The simulated folder, as one worker sees it. Checks the worker's operations against these rules:
-// - A worker may create generation N+1 of a claim only if it knows that generation N is over: it
-//   has read the end of N, the text of N has not changed for the stale time, or the process of N
-//   was killed.
+// - A worker may create generation N+1 of a claim only if it knows that generation N has ended.
+//   It knows this if it has read an end line, if the text has not changed for the stale time, or if
+//   the process of N was killed.
 // - Generations are consecutive. Only the creator of a claim writes to it.
 // - A comparison that has a report is not claimed and measured again.
 // - A worker links only complete reports of its own generation. The first linked report is kept.
