@@ -48,8 +48,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// Returns the line at `index`, or "no more collectives" for a rank that has fewer lines than
-// another rank.
+// Returns the line at `index`, or "no more collectives" if there are fewer lines.
 std::string line_or_end(const std::vector<std::string>& lines, std::size_t index) {
   return index < lines.size() ? lines[index] : "no more collectives";
 }

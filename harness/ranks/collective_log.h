@@ -5,9 +5,8 @@
 // Note [Which collectives pair] Backends pair the calls of a group only by their order. If one rank
 // swaps two calls with equal shapes, the values are wrong but no error is raised. So each call is
 // listed with its group, kind, dtype, shape, phase and region, and with the op that made its input.
-// The line also gives the number of ops since that op or, if another collective ran in between, the
-// number of collectives since that op. The lines must be equal on all ranks, except for the row
-// counts of an exchange, which depend on routing.
+// The line also says how long before the call that op ran. The lines must be equal on all ranks,
+// except for the row counts of an exchange, which depend on routing.
 #pragma once
 
 #include <c10/core/StorageImpl.h>
@@ -31,7 +30,7 @@ namespace rematch {
 // Thread-safe: backward may run on a different thread than forward.
 class CollectiveLog final : public OpObserver {
  public:
-  // Counts collectives by the name of their kind, as to_string(CollectiveKind) returns it.
+  // Counts collectives by kind. The keys are the results of to_string(CollectiveKind).
   using Counts = std::array<std::map<std::string, std::int64_t>, kNumPhases>;
   // The bytes of a collective are the bytes of its input or its output on this rank, whichever is
   // larger.

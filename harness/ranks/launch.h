@@ -1,5 +1,5 @@
 // Starts the ranks of a job as child processes, serves the store at which they meet, and reports
-// which rank failed first. This code does not depend on the ranks' work.
+// which rank failed first.
 #pragma once
 
 #include <chrono>
@@ -30,8 +30,8 @@ class Launcher {
   explicit Launcher(int world);
   // Launches one rank of a job whose processes were started from outside: see
   // rank_place_from_environment(). Rank 0's launcher serves the store at the address in `place`,
-  // unless torchrun serves it. All launchers of the job must make the same calls of run(). Throws
-  // RanksError if the store cannot be served or does not answer within `patience`.
+  // unless torchrun serves it. All launchers of the job must call run() the same number of times.
+  // Throws RanksError if the store cannot be served or does not answer within `patience`.
   explicit Launcher(const RankPlace& place,
                     std::chrono::milliseconds patience = std::chrono::minutes(5));
   ~Launcher();

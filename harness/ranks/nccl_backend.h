@@ -1,4 +1,5 @@
-// The NCCL backend. Its own file lets a build without NCCL omit c10d's NCCL header.
+// The NCCL backend. It has a file of its own, so that a build without NCCL can omit c10d's NCCL
+// header.
 #pragma once
 
 #include <c10/util/intrusive_ptr.h>

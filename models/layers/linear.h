@@ -52,9 +52,9 @@ AdaptedLinear make_adapted_linear(Parameters& parameters, const std::string& nam
                                   std::int64_t inputs, std::int64_t outputs, std::int64_t rank,
                                   LinearSplit split = LinearSplit::kWhole);
 
-// Returns x weight^T + 2 (x down^T) up^T for a matrix x. The ops are `t mm`, followed with an
-// adapter by `t mm t mm mul add`, all in a scope `adapted`. The factor 2 is the paper's alpha /
-// rank with alpha = 2 rank.
+// Returns x weight^T + 2 (x down^T) up^T for a matrix x. The ops are `t mm`. An adapter adds `t mm
+// t mm mul add`, and puts all ops into a scope `adapted`. The factor 2 is the paper's alpha / rank
+// with alpha = 2 rank.
 at::Tensor apply_linear(const AdaptedLinear& linear, const at::Tensor& x);
 
 // Returns the fraction of elements that dropout sets to 0; 0 if the option is off.

@@ -15,7 +15,8 @@
 namespace rematch {
 namespace {
 
-// Runs one op per statement. In a nested expression, all temporaries would live until its end.
+// Uses one statement per op, because the temporaries of a nested expression live until the whole
+// expression ends.
 at::Tensor normalise(const at::Tensor& x, double eps) {
   at::Tensor statistic = at::pow(x, 2);
   statistic = at::mean(statistic, /*dim=*/-1, /*keepdim=*/true);

@@ -13,7 +13,7 @@ namespace rematch {
 enum class ReplayExtent : std::uint8_t {
   kPrefix,        // the first demand runs the ops of forward in order, up to an early stop
   kWholeClosure,  // the first demand runs all ops that live slots depend on
-  kLazyClosure,   // each demand runs the ops that it needs, in the order of the demand steps
+  kLazyClosure,   // each demand runs only the ops that it needs
 };
 
 inline ReplayExtent replay_extent(const RegionType& type, Schedule schedule) {

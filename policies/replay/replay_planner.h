@@ -55,7 +55,7 @@ concept ReplayGraph = requires(const Graph& graph, std::int32_t id, void (*visit
 // The state of a planner. Several planners can use the same tables one after another, to save
 // allocations.
 struct ReplayTables {
-  // indexed by value: number of planned reads and of undemanded saved tensors
+  // indexed by value: number of planned reads, plus saved tensors that are not yet demanded
   std::vector<std::int32_t> num_uses;
   std::vector<std::uint8_t> is_there;  // indexed by value
   // indexed by op: whether it still has to run; cleared when the op starts
@@ -76,7 +76,7 @@ struct ReplayTables {
 // 3. Call list_planned(), or list_missing() for one saved tensor. For each op of the list, start()
 //    it, read() its arguments and make() its outputs. The results of read() and make() show which
 //    values to release.
-// 4. read() a saved tensor when backward takes it, or when it drops the tensor without a demand.
+// 4. read() a saved tensor when backward uses the tensor, or drops it unused.
 template <ReplayGraph Graph>
 class ReplayPlanner {
  public:

@@ -14,7 +14,7 @@ def run(tree):
     for line in errors.splitlines():
         if " error: " in line:
             name, number = line.split(":")[:2]
-            first_of_file.setdefault(name, f"{name}:{number}: not as clang-format writes it; "
+            first_of_file.setdefault(name, f"{name}:{number}: not formatted by clang-format; "
                                            "run scripts/check --fix format")
     problems = list(first_of_file.values())
     if status and not problems:

@@ -11,7 +11,7 @@ from checks.tree import problems_of_each
 FLAGS = ["-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Winvalid-pch", "-I."]
 
 # Sets of headers that take most of the compile time. Each set is precompiled once. A header is checked with the first
-# set whose headers it includes completely, so a precompiled set cannot hide a missing include.
+# set that it includes completely, so that no precompiled set hides a missing include.
 COMMON = (
     ("torch/csrc/distributed/c10d/ProcessGroup.hpp",),
     ("ATen/core/dispatch/Dispatcher.h",),

@@ -61,7 +61,7 @@ VERSION_MACRO = re.compile(r"\bTORCH_VERSION_(MAJOR|MINOR|PATCH)\b")
 
 # Forbidden includes: (folder, header, reason).
 FORBIDDEN = [
-    ("", r"torch/(torch|all|extension)\.h", "costs ten seconds a file; use the narrow headers"),
+    ("", r"torch/(torch|all|extension)\.h", "adds ten seconds to the compilation of a file; include narrower headers"),
     ("harness/engine", r"chrono$|time\.h$|ctime$", "the engine does not use a clock"),
     ("harness/profile", r"harness/run/",
      "harness/run includes harness/profile, not the other way round; put shared code into harness/training"),

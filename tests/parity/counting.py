@@ -32,8 +32,8 @@ def compile_library():
 
 
 class Counting:
-    """Replaces the CPU allocator for the rest of the process. Construct the only counter of a process before the first
-    tensor."""
+    """Replaces the CPU allocator for the rest of the process. A process can have only one counter, which must be
+    constructed before the first tensor."""
 
     def __init__(self):
         compile_library()

@@ -22,8 +22,7 @@ class EarlyEnd {
       : record_(record), position_(position), device_(device) {}
 
   void explain(const std::exception_ptr& failure) {
-    // Recompute is no phase of the training step, so the engine is asked whether a recomputed op
-    // threw.
+    // The training step cannot see recompute, so the engine is asked whether a recomputed op threw.
     in_recompute_ = take_recompute_failure();
     try {
       std::rethrow_exception(failure);
@@ -63,7 +62,7 @@ class EarlyEnd {
     record_.memory->peak_allocated = DeviceMemory(device_).peak();
   }
 
-  // Detects failures of allocation that are reported as a general error.
+  // Recognizes out-of-memory errors that have no exception type of their own.
   void is_error(const std::string& what) {
     if (speaks_of_memory(what)) {
       is_out_of_memory("out of memory: " + what, requested_bytes(what));

@@ -1,4 +1,4 @@
-// Turns an exception that ends a pass early into the status and reason of its point.
+// Turns an exception that ends a pass early into the status and reason of the point.
 #pragma once
 
 #include <c10/core/Device.h>

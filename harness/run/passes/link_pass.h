@@ -15,7 +15,7 @@ namespace rematch {
 // The request of the hidden subcommand `point` that measures links. The JSON has no version,
 // because the same build writes and reads it.
 struct LinksRequest {
-  std::map<std::string, std::int64_t> layout;  // a layout as parse_layout() accepts it
+  std::map<std::string, std::int64_t> layout;  // a layout in the syntax of parse_layout()
   std::string device = "cpu";
   int num_steps = 1;  // number of samples per median
 };

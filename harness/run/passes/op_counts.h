@@ -1,4 +1,4 @@
-// Arithmetic on counts by phase and name.
+// Adds, multiplies and compares op counts, by phase and name.
 #pragma once
 
 #include <array>

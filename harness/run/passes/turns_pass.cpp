@@ -16,7 +16,7 @@
 namespace rematch {
 namespace {
 
-// One training that changes its plan from turn to turn.
+// One training whose plan changes from turn to turn.
 class Turns {
  public:
   explicit Turns(const TurnsRequest& request) : request_(request), job_(request.arms.front()) {

@@ -9,8 +9,8 @@ Rounds samples_of(const Arm& arm) { return rounds_of(summarize_rounds(arm.rounds
 
 using Attempt = std::vector<std::optional<TimedRound>>;  // indexed by arm
 
-// Returns nothing if the device was disturbed and the round must be measured again. Then skips the
-// attempt's remaining arms.
+// Returns nothing if the device was disturbed. The round must then be measured again, and the
+// attempt's remaining arms are skipped.
 std::optional<Attempt> measure_round(const std::vector<Arm>& arms, const Turn& turn,
                                      bool may_repeat, const MeasureArm& measure) {
   Attempt attempt(arms.size());

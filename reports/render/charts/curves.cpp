@@ -8,7 +8,7 @@
 namespace rematch::chart {
 namespace {
 
-// Equal losses of several points, bit for bit.
+// Losses that are bitwise equal in several points.
 struct Losses {
   std::vector<std::string> names;  // names of the points
   const std::vector<StepRecord>* steps;
@@ -136,7 +136,7 @@ Panel loss_panel(const std::vector<Losses>& all, const std::optional<Band>& band
       flush();
       continue;
     }
-    // not absent, because the band contains only finite losses
+    // the offset exists, because the band contains only finite losses
     const double from = *offset(step);
     const auto x = static_cast<double>(step);
     area.corners.push_back({x, band->steps[step]->high - from});

@@ -36,8 +36,8 @@ void add_key(std::vector<Key>& legend, const std::vector<Spot>& spots, Holds hol
 }
 
 Spot spot_of(const ComparedPoint& compared) {
-  // Below this distance, only the measured marker of a point is drawn, because it would hide the
-  // predicted marker.
+  // If a point's two markers are closer than this, only the measured marker is drawn, because it
+  // would hide the predicted marker.
   constexpr double kVisible = 0.002;
   const PointRecord& record = *compared.point;
   Spot spot;

@@ -50,7 +50,7 @@ void draw_words(Picture& picture, const Row& row, double top) {
   name.is_bold = row.is_bold;
   name.hint = row.hint;
   double room = std::max(40.0, picture.width - note_width - value_width);
-  do {  // repeats, because bold letters are wider than fit_text() assumes
+  do {  // shortens the name until it fits, because bold letters are wider than fit_text() assumes
     name.text = fit_text(row.name, room);
     room -= kGap;
   } while (extent(name).right > room + kGap && room > kGap);

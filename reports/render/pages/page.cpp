@@ -59,7 +59,7 @@ struct Sources {
   const std::vector<NamedReport>& reports;
   const std::vector<NamedCompare>& compares;
   const std::vector<NamedFront>& fronts;
-  std::map<std::string, std::string> short_names = {};  // the key is the name that the user gave
+  std::map<std::string, std::string> short_names = {};  // the key is the path that the user gave
 
   void find_short_names() {
     std::vector<std::string> paths;
@@ -90,8 +90,8 @@ std::string facts_of(const FrontRecord& record) {
   return facts + ranks_words(record);
 }
 
-// Up to this number, each comparison of a sweep has a part of its own. In a larger sweep, only the
-// overview has their tables.
+// Maximum number of comparisons in a sweep that have parts of their own on the page. In a larger
+// sweep, only the overview shows their tables.
 constexpr std::size_t kMaxParts = 6;
 
 std::string sweep_heading(const SweepModel& model) {

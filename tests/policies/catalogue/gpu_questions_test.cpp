@@ -25,7 +25,7 @@ std::string refusal(const std::string& policies) {
   return rejected == nullptr ? "" : rejected->message;
 }
 
-TEST_CASE("every list of policies in the queue of GPU questions parses") {
+TEST_CASE("all lists of policies in queue.json can be parsed") {
   const std::string text = questions();
   // The second group of this regular expression is the list of policies. It does not match a policy
   // file at the end of the list, because parsing would open the file.

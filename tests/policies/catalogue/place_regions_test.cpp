@@ -83,7 +83,7 @@ TEST_CASE("a layer that the policy does not choose ends a segment") {
 }
 
 // As in a U-Net, layers of two block lists alternate: down 0, middle 0, down 1, down 2.
-TEST_CASE("a segment contains no blocks of two block lists") {
+TEST_CASE("all blocks of a segment are from one block list") {
   testing::TraceBuilder build("unet");
   ValueId x = build.outside({2, 2}, "float32", true);
   for (const auto& [list, index] :

@@ -115,7 +115,7 @@ Trace normed_attention() {
   return builder.finish();
 }
 
-// Returns the names of the ops that backward executes again, in order.
+// Returns the names of the recomputed ops, in order.
 std::vector<std::string> executed_again(const Trace& trace, const Plan& plan, Schedule schedule) {
   std::vector<std::string> names;
   const std::vector<OpRange> ranges = region_ranges(trace, plan);
@@ -140,7 +140,7 @@ TEST_CASE("recompute_modules of heavy modules, such as mlp, makes a region of ea
 }
 
 // Megatron-LM's output-discarding checkpoint recomputes only the module.
-TEST_CASE("a light module, such as layernorm, is executed again without the rest of its block") {
+TEST_CASE("a light module, such as layernorm, is recomputed without the rest of its block") {
   const Trace trace = normed_attention();
   const Plan plan = plan_of("recompute_modules([layernorm])", trace);
   CHECK(first_scopes(plan) == std::vector<std::string>{"blocks.0"});

@@ -86,7 +86,7 @@ TEST_CASE("scopes in a plan are relative to the block") {
   CHECK(resolved("segments(2)", trace).types.size() == 1);
 }
 
-TEST_CASE("every op of a region carries a treatment, a reason and the bytes it allocates") {
+TEST_CASE("every op of a region has a treatment, a reason and the bytes that it allocates") {
   // With tokens 8, dim 16 and float32, a block-wide activation has 8 * 16 * 4 bytes.
   const RegionType type = resolved("save_mm", toy_llama()).types.at(0);
   const PlannedOp& mm = find(type, "aten::mm");

@@ -50,7 +50,7 @@ TEST_CASE("combining shapes with regions at the same scopes does not change thei
   CHECK(combined({traces[0]}, {plans[0]}) == plans[0]);
 }
 
-TEST_CASE("hidden effects of all shapes are combined") {
+TEST_CASE("the combined plan has the hidden effects of all shapes") {
   std::vector<Trace> traces = {toy_llama(), toy_biased()};
   traces[0].hidden = {{{"lib.ops:Rotary", std::vector<int>{1}}}, {}, {"lib::noisy"}};
   traces[1].hidden = {{{"lib.ops:Rotary", std::vector<int>{0}}}, {{"lib::scale", {2}}}, {}};
@@ -65,7 +65,7 @@ TEST_CASE("hidden effects of all shapes are combined") {
 
 // In the first shape's plan, blocks 0 and 1 are one region, and blocks 2 and 3 are another. In the
 // second shape's plan, each block is a region.
-TEST_CASE("regions of different lengths stay unchanged") {
+TEST_CASE("regions stay unchanged if two regions of one shape equal one region of another shape") {
   const std::vector<Trace> traces = {toy_llama(), toy_biased()};
   const std::vector<Plan> plans = {of("segments(2)", traces[0]), of("full", traces[1])};
   CHECK(plans_of_shapes(combined(traces, plans)) == plans);

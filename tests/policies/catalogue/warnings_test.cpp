@@ -105,7 +105,7 @@ TEST_CASE("a supported mode with a known pitfall gives a warning") {
 }
 
 // The first model has no biases, experts or random draws. The second model has biases, experts or
-// random draws. The warning of the system veomni depends on the plan.
+// random draws. The warning about veomni depends on the plan.
 TEST_CASE("a pitfall that cannot apply to the model gives no warning") {
   Trace draws = toy_llama();
   draws.ops[5_op].draws_random = true;

@@ -144,7 +144,7 @@ TEST_CASE("merging one report changes nothing") {
   CHECK(bytes_of(merged({report, report}).report) == bytes_of(report));
 }
 
-TEST_CASE("points that no shard measured are missing") {
+TEST_CASE("points that no shard measured are listed as missing") {
   const MergedReport half = merged({shard(0)});
   REQUIRE(half.missing.size() == 2);
   CHECK(half.missing[0].policy == "full");

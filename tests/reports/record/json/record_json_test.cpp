@@ -199,7 +199,7 @@ TEST_CASE("a report without newer keys is read and keeps its fingerprint") {
   CHECK(read.points[0].memory->holders_by_phase.empty());
 }
 
-TEST_CASE("an older report that calls rounds blocks is read") {
+TEST_CASE("an older report, in which rounds are called blocks, is read") {
   Report report = sample_report();
   report.points[0].time->quality->verdict = "few_rounds";
   report.points[0].time->device_state->round_repeats = 2;
@@ -329,7 +329,7 @@ TEST_CASE("the fingerprint ignores the identity of the card, but not facts that 
   }
 }
 
-TEST_CASE("either every round of times records its start, or no round does") {
+TEST_CASE("a time record has a start for each round, or no starts") {
   Report report = sample_report();
   TimeRecord& time = *report.points[0].time;
   time.starts.assign(time.samples.size(), "a1");
@@ -361,7 +361,7 @@ TEST_CASE("unknown keys of a newer minor version keep their position") {
   CHECK(nlohmann::json(written) == nlohmann::json(json));
 }
 
-TEST_CASE("the error for another kind or version says what this build reads") {
+TEST_CASE("the error for another kind or version says which kind and version this build reads") {
   Json json = report_to_json(sample_report());
   json["schema"] = "rematch.report/2.0";
   CHECK_THAT(error_of(json), Catch::Contains("rematch.report/2.0"));
