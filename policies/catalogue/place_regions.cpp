@@ -124,8 +124,8 @@ std::vector<ScopeBelow> scopes_below(const Trace& trace, const TracedBlock& bloc
 }
 
 // Adds a region for each of the block's inner scopes whose relative path matches a pattern. Skips
-// scopes inside such a scope. If `only_with` is set but
-// matches no inner scope, adds the whole block instead.
+// scopes inside such a scope. If `only_with` is set but matches no inner scope, adds the whole
+// block instead.
 void add_scopes(const Trace& trace, const TracedBlock& block, const RegionChoice& choice,
                 std::vector<PlacedRegion>& regions) {
   const std::vector<ScopeBelow> below = scopes_below(trace, block);

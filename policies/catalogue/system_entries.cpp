@@ -403,7 +403,7 @@ constexpr SystemEntry kEntries[] = {
     {"MaxText", "maxtext:minimal_with_context_and_quantization", "remat_minimal_with_context",
      "keeps what minimal_with_context keeps, and the results of quantization",
      "rematch quantizes nothing, so the mode equals minimal_with_context"},
-    {"MaxText", "maxtext:custom", "", "a treatment for each named tensor",
+    {"MaxText", "maxtext:custom", "", "keeps, offloads or recomputes each named tensor",
      "custom needs a place for each tensor, such as maxtext:custom(out_proj=device)"},
     {"MaxText", "maxtext:custom(T)", "remat_custom({T})",
      "for each named tensor: keep it on the device (device) or on the host (offload), or recompute "
@@ -519,7 +519,7 @@ constexpr TrainingSystem kSystems[] = {
      "github.com/Modalities/modalities"},
     {"axolotl", "axolotl", "the run's YAML", "github.com/axolotl-ai-cloud/axolotl"},
     {"Megatron-LM", "megatron", "the trainer's command line", "github.com/NVIDIA/Megatron-LM"},
-    {"torch_remat", "remat", "two commands, which make the file that the training script calls",
+    {"torch_remat", "remat", "two commands, which write a Python file for the training script",
      "package torch_remat"},
     {"MaxText", "", "the run's YAML", "github.com/AI-Hypercomputer/maxtext"},
     {"DeepSpeed", "", "the pipeline's constructor", "github.com/deepspeedai/DeepSpeed"},
