@@ -189,9 +189,7 @@ std::vector<CatalogueEntry> alternating_policies() {
        "keep costly ops and every second mm and linear, except router gates: the default",
        [] { return sac_titan(); }},
       {"sac_titan_all", "keep costly ops and every mm and linear", sac_titan_all},
-      {"sac_titan_even",
-       "like sac_titan, but keep the even matmuls instead of the odd matmuls, to see how much the "
-       "choice matters",
+      {"sac_titan_even", "like sac_titan, but keep the even matmuls instead of the odd matmuls",
        [] { return sac_titan(Keep::kEven); }},
       {"sac_titan_excluding([SCOPE,...])",
        "like sac_titan, but exclude the mm ops of these scopes, and mm ops of the same shapes, "

@@ -119,7 +119,7 @@ std::vector<CatalogueEntry> offloading_policies() {
       {"offload_saved(POLICY)", "POLICY, but everything that it keeps is kept on the host",
        offload_saved},
       {"sac_and_offload",
-       "sac_titan_all, but kept tensors from 4096 bytes up are on the host: torchtitan's graph "
+       "sac_titan_all, but keep tensors of at least 4096 bytes on the host: torchtitan's graph "
        "trainer",
        sac_and_offload},
       {"offload_modules([MODULE,...])",

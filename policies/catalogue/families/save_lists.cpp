@@ -31,8 +31,7 @@ std::vector<CatalogueEntry> save_list_policies() {
        }},
       // Language models name the scope `attention`, and DiTs `self_attention`.
       {"attn_only_self",
-       "keep fused self attention, recompute cross attention and the rest: FastVideo published 221 "
-       "MB per block for this",
+       "keep fused self attention, recompute cross attention and the rest of each block",
        [] {
          return keeping({in_scope({scope_names::kAttention}, "attention_forward"),
                          in_scope({scope_names::kSelfAttention}, "attention_forward")});
