@@ -53,8 +53,8 @@ bool shares_storage(const Trace& trace, const TracedOp& op) {
   return false;
 }
 
-// Makes plans keep the op's result: lets the op write to an added outside value, which stands for
-// the op's state.
+// Adds a write to a made-up outside value, so that plans keep the op's result and never recompute
+// it.
 void add_state(Trace& trace, TracedOp& op) {
   const StorageId state(trace.storages.size());
   const ValueId value(trace.values.size());

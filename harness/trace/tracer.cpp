@@ -441,7 +441,7 @@ struct TraceSession::Step {
   Tracer tracer;
   OpModeGuard watch{&tracer};
   BackwardThreadsGuard watch_backward{&tracer};
-  BackwardAsWithData as_with_data;  // replaces ops before the tracer sees them
+  BackwardAsWithData as_with_data;  // replaces ops before the tracer records them
   OpModeGuard accumulate{&as_with_data};
   std::optional<SavedTensorGuard> save{std::in_place, &tracer};  // set only during forward
   std::optional<MemoryTagGuard> tag{std::in_place, MemoryTag::kForward};

@@ -145,9 +145,9 @@ std::string inexact_store(const Plan& plan, std::span<const StoreTraits> stores 
 // read or resolved.
 std::optional<std::string> store_problem(const RegionType& type);
 
-// Returns the SHA-256, in hex, of the canonical JSON (RFC 8785) of what the plan does. The JSON
-// leaves out everything that is only for people, such as the policy name and reasons, and the
-// numbering of types. Plans with the same effect on the same trace therefore have the same hash.
+// Returns the SHA-256, in hex, of the plan's canonical JSON (RFC 8785), without members that are
+// only for people and without the numbering of types. Plans with the same effect on the same trace
+// therefore have the same hash.
 std::string plan_sha256(const Plan& plan);
 
 // Formats layer indices for people, in the order given: "0-3, 6, 8-9".

@@ -1,6 +1,6 @@
-// A policy: a small rule that does not depend on a model. It says which blocks the policy governs,
-// how these blocks become regions, and what is kept in the regions. It is pure data with a JSON
-// form. policies/catalogue names the known policies.
+// A policy: a small rule that does not depend on a model. It says which blocks it applies to, how
+// these blocks become regions, and what is kept in the regions. A policy is pure data with a JSON
+// form. policies/catalogue lists the known policies.
 #pragma once
 
 #include <cstdint>
@@ -98,8 +98,8 @@ struct Policy {
   std::vector<Selector> recompute_regions;
   // If true, the last add of each block counts as an additional match of `save_regions`.
   bool save_last_add = false;
-  // If false, the name of a fused attention op that the trace does not have stands for the trace's
-  // own fused attention. If true, names are taken literally.
+  // If false, a selector for a fused attention op that the trace lacks selects the trace's other
+  // fused attention ops. If true, names are taken literally.
   bool exact_names = false;
   CollectiveRule collectives = CollectiveRule::kAsListed;
   // If true, drops gathered parameters after forward and gathers them again in backward. If false,

@@ -49,8 +49,7 @@ std::variant<Selector, Rejected> parse_selector(std::string_view text);
 std::string to_string(const Selector& selector);
 std::vector<std::string> names_of(const std::vector<Selector>& selectors);
 
-// Returns whether `text` matches a pattern in which `*` stands for any run of characters, including
-// no characters.
+// Returns whether `text` matches a pattern in which `*` matches any characters, or none.
 bool matches_pattern(std::string_view pattern, std::string_view text);
 
 // Returns for each op of the trace, in order, whether the selector picks it.

@@ -29,8 +29,8 @@ enum class Store : std::uint8_t {
 
 struct StoreTraits {
   Store store;
-  // The verb for keeping a value in this store: "save", "offload". Used in plans and messages. In a
-  // policy file, it is also the key of the list of ops whose results go to the store.
+  // The verb for keeping a value in this store: "save", "offload". Also the key, in a policy file,
+  // of the list of ops whose results are kept in this store.
   const char* word;
   // Keys in policy files for the members of StoreRule. Null for the device, which needs no
   // StoreRule.
@@ -40,7 +40,7 @@ struct StoreTraits {
   const char* verb;   // for messages: "the plan offloads aten::mm"
   const char* place;  // for messages: "kept on the host"
   char letter;        // letter for tables of ops
-  bool is_exact;      // whether a value comes back with the same bits
+  bool is_exact;      // whether a value that is read back has the same bits
   // Whether the store can hold the results of an op. The op's name has the form of TracedOp::name.
   bool (*can_hold)(std::string_view op_name);
   // Memory that a value of this size takes while it is in the store.

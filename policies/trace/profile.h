@@ -83,8 +83,8 @@ std::optional<Bytes> most_temporary(const Profile& profile);
 inline constexpr std::string_view kTemporariesNotMeasured =
     "a lower bound: excludes memory that kernels allocate for themselves";
 
-// Returns the SHA-256, in hex, of the names of all ops of forward and then of backward, separated
-// by newlines.
+// Returns the SHA-256, in hex, of the names of all ops, separated by newlines. Ops of forward
+// precede ops of backward.
 std::string ops_sha256(const Trace& trace);
 
 // Returns nullopt if the profile belongs to this trace. Otherwise returns one line with the reason

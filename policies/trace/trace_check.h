@@ -1,5 +1,5 @@
-// Checks conditions that every trace must satisfy. Readers check them because a file may come from
-// anywhere, and writers so that they write no broken file.
+// Checks conditions that every trace must satisfy. Readers use these checks because a file may be
+// broken, and writers so that they write only valid files.
 #pragma once
 
 #include <optional>

@@ -31,7 +31,7 @@ struct Side {
 
 using Partners = std::unordered_map<const PointRecord*, const PointRecord*>;
 
-// Pairs points with equal labels and removes them from both lists.
+// Pairs points with equal labels, and removes them from `base` and `candidate`.
 void pair_by(By by, Side& base, Side& candidate, Partners& partner) {
   std::unordered_map<std::string, std::vector<const PointRecord*>> waiting;
   for (auto point = candidate.points.rbegin(); point != candidate.points.rend(); ++point) {

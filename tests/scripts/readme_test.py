@@ -22,7 +22,7 @@ MAX_LINES = 199
 NOT_TYPED = json.loads((ROOT / "tests" / "scripts" / "readme_commands.json").read_text(encoding="utf-8"))
 # Blocks of READMEs that are neither commands nor output.
 PICTURES = {"policies/README.md": ["models -> harness/trace"]}
-OMITTED = "..."  # in a README, stands for any lines of output
+OMITTED = "..."  # in a README, matches any lines of output
 # Compares measured times, so noise may change its verdict.
 MEASURED = "scripts/rematch compare before.json after.json"
 
@@ -150,7 +150,7 @@ def listing(command):
 
 
 def is_shown(shown, printed):
-    """Returns whether the README shows the output. A line `...` of the README stands for any lines."""
+    """Returns whether the README shows the output. A line `...` of the README matches any lines."""
     wanted, lines = shown.splitlines(), printed.splitlines()
     pieces = [list(piece) for is_gap, piece in itertools.groupby(wanted, key=lambda line: line == OMITTED) if not is_gap]
     at = 0

@@ -1,6 +1,5 @@
-// Computes the lower bound that layer_mix.h declares. Uses the same recursion, but replaces every
-// front by its convex hull. A front lies on or above its hull, and prepending the same options to a
-// front and to its hull preserves this relation.
+// Computes the lower bound that layer_mix.h declares. Uses the same recursion as mix_layers(), but
+// replaces every front by its convex hull, which is never above the front.
 #include <algorithm>
 #include <cmath>
 

@@ -22,7 +22,7 @@ struct SimpleMix {
   std::chrono::nanoseconds time{};
   int first_rule = 0;
   int second_rule = 0;
-  int num_first = 0;  // number of modules that the first rule governs
+  int num_first = 0;  // number of modules with the first rule
 };
 
 namespace {
@@ -37,7 +37,7 @@ PlanePoint sums_on_plane(const SimpleMix& mix) { return {mix.peak.count, mix.tim
 
 // Replaces the times of equal layers by their mean, because one rule applies to all of them.
 OpTimes mean_times(const Trace& trace, const OpTimes& times) {
-  // Keyed by the names of the ops of a block.
+  // keyed by the names of a block's ops
   std::map<std::vector<std::string_view>, std::vector<OpId>> starts;
   for (const TracedBlock& block : trace.blocks) {
     const TracedScope& scope = trace.scopes[block.scope];

@@ -20,7 +20,7 @@ using std::chrono::nanoseconds;
 // feed-forward, attention and four projections.
 constexpr std::size_t kMaxSaved = 8;
 
-// A rule: how each layer of a group of layers runs.
+// A rule for layers: which regions a layer has, and which ops it saves.
 struct SimpleRule {
   // false: the layer is not checkpointed, so autograd keeps all its saved tensors
   bool is_checkpointed = false;

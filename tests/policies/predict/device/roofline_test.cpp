@@ -92,7 +92,7 @@ TEST_CASE("a collective takes the time to send its bytes, and its wait takes no 
   CHECK(profile.forward[OpId(gather + 1)].count() == 0);
 }
 
-TEST_CASE("the number of ranks comes from the group's dimension or from shapes") {
+TEST_CASE("the number of ranks is read from the group's dimension or from shapes") {
   Trace trace = communicating();
   const TracedOp& gather =
       trace.ops[OpId(find_op(trace, "_c10d_functional::all_gather_into_tensor"))];
