@@ -25,9 +25,9 @@ struct TypeFacts {
   RegionSimulation whole_region;
   RegionSimulation on_demand;
   Bytes dead;  // bytes of saved results that nothing reads
-  // bytes that such a region moves to the host; the plan's last region moves nothing
+  // bytes that a region of this type moves to the host, unless it is the plan's last region
   Bytes on_host;
-  std::vector<std::string> slots;  // indexed by pack: "aten::mm (op 7, attention)"
+  std::vector<std::string> slots;  // one text for each pack, such as "aten::mm (op 7, attention)"
 };
 
 struct PlanFacts {

@@ -86,7 +86,7 @@ TEST_CASE("reading a report point by point gives the same result as reading it w
     if (is_read_both_ways(mutated)) ++read;
     if (is_read_both_ways(mutate_text(sample.dump(1), seed))) ++read;
   }
-  CHECK(read > 10);  // enough mutated texts are still readable, so that results are compared
+  CHECK(read > 10);  // enough mutated texts must be readable, to compare their results
 }
 
 TEST_CASE("reports with damaged bytes are read, or rejected with a one-line error", "[property]") {

@@ -21,7 +21,7 @@ def recipes():
 
 
 def problems_of(heading, item, root=ROOT):
-    """Lists the problems of an item of a recipe."""
+    """Returns the problems of one item of a recipe."""
     match = ITEM.fullmatch(item)
     if match is None:
         return [f"{item!r} is not of the form: `FILES`: why. See `THING`."]

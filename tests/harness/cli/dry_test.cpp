@@ -177,7 +177,7 @@ TEST_CASE("ranks on dry cards launch the predicted collectives, even with offloa
     const bool offloads = point.at("policy").get<std::string>().starts_with("offload");
     REQUIRE(memory.contains("host") == offloads);
     if (!offloads) continue;
-    // Null, because copies take no time on the dry device.
+    // The times are null, because copies take no time on the dry device.
     CHECK(memory.at("host").at("hidden_time_ns").is_null());
     CHECK(memory.at("host").at("exposed_time_ns").is_null());
   }

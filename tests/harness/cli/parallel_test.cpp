@@ -164,7 +164,7 @@ TEST_CASE("search --world assumes fsdp, and a plan fits on the ranks that an err
     CAPTURE(flags, outcome.err);
     REQUIRE(outcome.code == 0);
     Json front = Json::parse(outcome.out);
-    CHECK(front.erase("reproduce") == 1);  // contains the command line, which differs
+    CHECK(front.erase("reproduce") == 1);  // this field contains the command line, which differs
     return front;
   };
   const Json front = front_of("--world 4");

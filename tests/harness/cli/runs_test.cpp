@@ -102,7 +102,7 @@ TEST_CASE("a run writes its report even without standard streams") {
   CHECK(rematch("validate " + scratch.file("report.json")).code == 0);
 }
 
-TEST_CASE("a run replaces no report of another model") {
+TEST_CASE("a run never replaces a report of another model") {
   const ScratchFolder scratch;
   const std::string file = scratch.file("report.json");
   REQUIRE(rematch("run " + kTinyLlama + "--policy none --steps 1 --rounds 0 -o " + file).code == 0);
@@ -180,7 +180,7 @@ TEST_CASE("a run of a plan file equals the run of its policy") {
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
   const Json report = Json::parse(outcome.out);
-  REQUIRE(report["points"].size() == 2);  // two, because the reference always runs
+  REQUIRE(report["points"].size() == 2);  // the reference always runs, so there are two points
   CHECK(report["points"][0]["policy"] == "none");
   CHECK(report["points"][1]["policy"] == "save_mm");
 

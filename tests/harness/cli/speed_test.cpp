@@ -30,7 +30,7 @@ Report large_report(int num_points, std::uint32_t seed) {
   Report report{sample_provenance(), {}, {}, {}};
   PointRecord point = sample_point("none");
   point.steps.resize(1);  // removes the second step, whose loss is not finite
-  point.kernels.reset();  // as in a report of a run on a CPU
+  point.kernels.reset();  // a run on a CPU launches no kernels
   point.time->device_state.reset();
   for (int index = 0; index < num_points; ++index) {
     point.policy = "layers([" + std::to_string(index) + "])";

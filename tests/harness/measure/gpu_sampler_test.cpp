@@ -107,7 +107,7 @@ TEST_CASE("a stop can be requested during a slow reading") {
   busy_gpu.blocks = true;
   sampler.start();
   while (!busy_gpu.is_blocked) std::this_thread::sleep_for(milliseconds(1));
-  sampler.request_stop();  // must not wait for the driver's answer
+  sampler.request_stop();  // request_stop() must not wait for the driver
   busy_gpu.blocks = false;
   CHECK(sampler.stop().size() == 1);
 }

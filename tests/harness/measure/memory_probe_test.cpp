@@ -179,9 +179,9 @@ TEST_CASE(
   second.backward();
   const MemoryTimeline line = probe.finish_step().timeline.value();
   const std::vector<std::int64_t>& saved = line.bytes.at(Holder::kSavedActivations);
-  const std::size_t num_ops = line.op_index.size() / 2;  // ops of one forward and backward
-  CHECK(saved[3] == 256 + 512);                          // as in a step with one forward pass
-  CHECK(saved[num_ops + 3] == saved[3] + 4);             // the caller still holds the first loss
+  const std::size_t num_ops = line.op_index.size() / 2;  // forward runs twice
+  CHECK(saved[3] == 256 + 512);
+  CHECK(saved[num_ops + 3] == saved[3] + 4);  // the caller still holds the first loss
 }
 
 // A listener that is installed before the probe's listener, and must still be called.

@@ -73,8 +73,7 @@ TEST_CASE("unusable profiles and traces are refused in one line") {
                     "has no blocks, so there is nothing to choose");
 }
 
-TEST_CASE(
-    "PyTorch's planners are baselines, on request and by default; wrong budgets are refused") {
+TEST_CASE("PyTorch's planners are baselines by default or by name; wrong budgets are refused") {
   const ScratchFolder scratch;
   const std::string file = stored(scratch, toy_llama({.layers = 4, .tokens = 64}), "trace.json");
   const std::string search = "search --json --device h100 --trace " + file;
@@ -320,7 +319,7 @@ TEST_CASE("a search prints the best simple plan beside its front, or only that p
                             Catch::Contains("whole_region") && !Catch::Contains("baseline"));
 }
 
-TEST_CASE("a search for a trainer ends with the lines of its configuration") {
+TEST_CASE("a search for a trainer prints the trainer's configuration lines last") {
   const ScratchFolder scratch;
   const std::string search = "search --device h100 --trace " +
                              stored(scratch, toy_llama({.layers = 6, .tokens = 64}), "trace.json");
@@ -413,7 +412,7 @@ TEST_CASE("no row of a search's table is better than the point in the headline")
   CHECK(num_leads == 50);
 }
 
-TEST_CASE("a roofline is compared only with times of the same device") {
+TEST_CASE("measured times are compared with a roofline only if their devices are the same") {
   const ScratchFolder scratch;
   const Trace trace = toy_llama({.layers = 2});
   const std::string file = stored(scratch, trace, "trace.json");

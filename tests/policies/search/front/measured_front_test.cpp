@@ -119,7 +119,7 @@ TEST_CASE("a measured point loses to another only if the difference exceeds the 
   Front front = predicted_front("full");
   run_all(front);
   MeasuredFigures& loser = *front.points[2].measured;
-  // point 1 also has a lower peak
+  // point 2 loses to point 1, which is faster and has a lower peak
   const nanoseconds rival = *front.points[1].measured->step_time;
   loser.step_time = rival + rival / 20;  // 5 % slower than point 1
   weigh_measurement(front, anchors_of(front), std::array<double, 2>{0.98, 1.01});

@@ -240,7 +240,7 @@ TEST_CASE("the front of offloading mixes equals the front of all assignments") {
     const std::vector<BoundCorner> bound = mix_lower_bound(problem);
     for (const auto& [peak, time] : all) CHECK(bound_at(bound, {peak}).count() <= time);
   }
-  CHECK(num_offloading > 20);  // bringing offloaded values back raises the peak
+  CHECK(num_offloading > 20);  // in these mixes, offloaded values raise the peak when they return
 }
 
 TEST_CASE("the bound is below every mix, and ends at the time of the fastest mix") {
