@@ -20,7 +20,7 @@ struct NamedTensor {
   at::Tensor tensor;
 };
 
-// The input of one step. A family's data source and its model agree on the meaning of the tensors.
+// The input of one step. The model family defines the meaning of the tensors.
 struct Batch {
   std::vector<at::Tensor> tensors;
 };
@@ -61,13 +61,13 @@ class Model {
 };
 
 // Makes a model. Parameters are initialised from an integer hash of (parameter name, element
-// index). The values are the same on every device and in the Python code of tests/parity; on meta
-// they have no data. Every parameter gets a gradient from the first step. Allocates only parameters
-// and constants, such as rotary tables.
+// index), so the values are the same on every device and in the Python code of tests/parity. On
+// meta, parameters have no data. Every parameter gets a gradient in the first step. Allocates only
+// parameters and constants, such as rotary tables.
 std::unique_ptr<Model> make_model(const ModelSpec& spec, at::Device device);
 
-// The source of training batches. The source is deterministic: step i gives the same batch on every
-// device, in every process.
+// A deterministic source of training batches: step i gives the same batch on every device and in
+// every process.
 class DataSource {
  public:
   virtual ~DataSource() = default;

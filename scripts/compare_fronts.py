@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compares the search's plans with what PyTorch offers for the same models, by the hypervolumes of their points of peak
-and step time.
+"""Compares the search's plans with PyTorch's own plans for the same models. Each side's plans are points of peak and
+step time; the side with the larger hypervolume is better.
 
     PYTHON scripts/compare_fronts.py [MODEL ...] > table.md
     PYTHON scripts/compare_fronts.py --compiled [--backend aot_eager] [MODEL ...] > table.md

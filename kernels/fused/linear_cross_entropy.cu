@@ -1,4 +1,5 @@
-// One block of threads per token. LibTorch runs the matmuls around these kernels.
+// One block of threads per token. The matmuls are LibTorch's and run before and after these
+// kernels.
 #include "kernels/fused/linear_cross_entropy.h"
 #include "kernels/op/device.cuh"
 

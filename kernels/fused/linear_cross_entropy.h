@@ -11,8 +11,9 @@ namespace rematch::fused {
 // Returns the mean over tokens of logsumexp(x W^T) - (x W^T)[target]. x_TD and weight_VD have one
 // dtype: float32, bfloat16 or float64. target_T is int64 in [0, V). The loss is a float32 scalar,
 // or a float64 scalar for float64 inputs. Logits have x's dtype, and all later values have the
-// loss's dtype. Differentiable once. Throws c10::Error if shapes or dtypes do not fit, and on the
-// CPU if a target is out of range. On CUDA a target out of range makes the loss NaN.
+// loss's dtype. Second derivatives are not supported. Throws c10::Error if shapes or dtypes do not
+// fit, and on the CPU if a target is out of range. On CUDA a target out of range makes the loss
+// NaN.
 at::Tensor linear_cross_entropy(const at::Tensor& x_TD, const at::Tensor& weight_VD,
                                 const at::Tensor& target_T);
 

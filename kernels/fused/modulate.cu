@@ -1,5 +1,5 @@
-// Forward has one block of threads per row. In backward a block takes every num_row_blocks-th row,
-// and each thread keeps the sums of its own columns.
+// Forward has one block of threads per row. In backward, a block processes every num_row_blocks-th
+// row, and each thread sums its own columns.
 #include "kernels/fused/modulate.h"
 #include "kernels/op/device.cuh"
 
@@ -30,8 +30,8 @@ __global__ void rematch_modulate_forward(Modulate op) {
   }
 }
 
-// Each thread makes one access in each row of its block. Blocks that run at the same time access
-// neighbouring rows. Loading up to eight rows at once was not faster on an H100.
+// Each thread loads its columns once per row. Loading up to eight rows at once was not faster on an
+// H100.
 template <typename T, typename U, int kCount>
 __global__ void __launch_bounds__(kThreads, 5)
     rematch_modulate_backward(ModulateBackward op, std::int64_t blocks_in_batch) {

@@ -1,5 +1,5 @@
-// Adaptive modulation as one op on every device: rematch::modulate and rematch::modulate_backward.
-// The op draws no random numbers and saves only x and scale.
+// A fused op for adaptive modulation: rematch::modulate and rematch::modulate_backward. The op
+// draws no random numbers and saves only x and scale.
 #pragma once
 
 #include "kernels/op/kernel.h"
@@ -8,8 +8,8 @@ namespace rematch::fused {
 
 // Returns x_BND * (1 + scale_B1D) + shift_B1D as `dtype`. x, shift and scale have one dtype:
 // float32, bfloat16 or float64. `dtype` is the same dtype, or bfloat16 if x is float32. The result
-// is contiguous and rounded once. Differentiable once. Throws c10::Error if shapes or dtypes do not
-// fit.
+// is contiguous and rounded once. Second derivatives are not supported. Throws c10::Error if shapes
+// or dtypes do not fit.
 at::Tensor modulate(const at::Tensor& x_BND, const at::Tensor& shift_B1D,
                     const at::Tensor& scale_B1D, c10::ScalarType dtype);
 

@@ -1,5 +1,5 @@
-// Forward has one block of threads per row. In backward a block takes every num_row_blocks-th row,
-// and each thread keeps the sums of its own columns.
+// Forward has one block of threads per row. In backward, a block processes every num_row_blocks-th
+// row, and each thread sums its own columns.
 #include "kernels/fused/rms_norm.h"
 #include "kernels/op/device.cuh"
 

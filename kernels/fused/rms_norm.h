@@ -1,5 +1,5 @@
-// RMSNorm as one op on every device: rematch::rms_norm and rematch::rms_norm_backward. The op draws
-// no random numbers and saves only its inputs.
+// A fused op for RMSNorm: rematch::rms_norm and rematch::rms_norm_backward. The op draws no random
+// numbers and saves only its inputs.
 #pragma once
 
 #include "kernels/op/kernel.h"
@@ -7,17 +7,17 @@
 namespace rematch::fused {
 
 // Returns x * rsqrt(mean(x^2, last dim) + eps) * weight. x is [..., D] and weight is [D], of one
-// dtype: float32, bfloat16 or float64. An undefined weight means no weight. A bfloat16 x is rounded
-// once, at the end. The result is contiguous. Differentiable once. Throws c10::Error if shapes or
-// dtypes do not fit.
+// dtype: float32, bfloat16 or float64. An undefined weight is not applied. A bfloat16 result is
+// rounded once. The result is contiguous. Second derivatives are not supported. Throws c10::Error
+// if shapes or dtypes do not fit.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps);
 
 }  // namespace rematch::fused
 
 namespace rematch::kernels {
 
-// `rows` rows of `width` elements. Strides count elements between rows. A null weight means no
-// weight.
+// `rows` rows of `width` elements. Strides count elements between rows. A null weight is not
+// applied.
 struct RmsNorm {
   Element element;
   std::int64_t rows, width, x_stride;

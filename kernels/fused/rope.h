@@ -1,5 +1,5 @@
-// Rotary position embedding as one op on every device: rematch::rope and rematch::rope_backward.
-// The op draws no random numbers and saves only the cosines and sines.
+// A fused op for rotary position embedding: rematch::rope and rematch::rope_backward. The op draws
+// no random numbers and saves only the cosines and sines.
 #pragma once
 
 #include "kernels/op/kernel.h"
@@ -8,7 +8,8 @@ namespace rematch::fused {
 
 // Rotates each pair (2i, 2i+1) of x_BSHD by its token's angle. cosine and sine are float32
 // constants, [S, 1, D / 2]. float32 and bfloat16 are rotated in float32, and float64 in float64.
-// The result is contiguous. Differentiable once. Throws c10::Error if shapes or dtypes do not fit.
+// The result is contiguous. Second derivatives are not supported. Throws c10::Error if shapes or
+// dtypes do not fit.
 at::Tensor rope(const at::Tensor& x_BSHD, const at::Tensor& cosine, const at::Tensor& sine);
 
 }  // namespace rematch::fused

@@ -1,5 +1,5 @@
-// The gate of SwiGLU as one op on every device: rematch::silu_mul and rematch::silu_mul_backward.
-// The op draws no random numbers and saves only its inputs.
+// A fused op for the gate of SwiGLU: rematch::silu_mul and rematch::silu_mul_backward. The op draws
+// no random numbers and saves only its inputs.
 #pragma once
 
 #include "kernels/op/kernel.h"
@@ -7,8 +7,8 @@
 namespace rematch::fused {
 
 // Returns silu(gate) * up. gate and up have one shape and one dtype: float32, bfloat16 or float64.
-// A bfloat16 result is rounded once. The result is contiguous. Differentiable once. Throws
-// c10::Error if shapes or dtypes do not fit.
+// A bfloat16 result is rounded once. The result is contiguous. Second derivatives are not
+// supported. Throws c10::Error if shapes or dtypes do not fit.
 at::Tensor silu_mul(const at::Tensor& gate, const at::Tensor& up);
 
 }  // namespace rematch::fused

@@ -9,7 +9,7 @@
 
 namespace rematch {
 
-// Returns a pair of name and text for each embedded file.
+// Returns the name and the text of each embedded file.
 const std::vector<std::pair<std::string_view, std::string_view>>& embedded_exports();
 
 }  // namespace rematch

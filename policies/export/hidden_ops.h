@@ -1,5 +1,5 @@
-// Finds the parts of a plan that torch.utils.checkpoint cannot repeat, because they hide effects
-// from torch.
+// Finds the regions of a plan that torch.utils.checkpoint cannot recompute, because their ops hide
+// effects from torch.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Pieces of the Python files that this folder writes. Private to policies/export.
+// Helpers for writing Python files. Private to policies/export.
 #pragma once
 
 #include <string>

@@ -104,7 +104,7 @@ class RegionParts {
   }
   std::size_t local(OpId op) const { return static_cast<std::size_t>(op - range_.first); }
 
-  // Finds the outermost scopes whose ops are all saved or skipped.
+  // Finds the outermost submodules whose ops are all saved or skipped.
   Problem find_parts() {
     const ScopeId own = own_scope();
     std::vector<bool> covered(type_.ops.size(), false);

@@ -19,7 +19,7 @@ namespace rematch {
 // How to checkpoint a region. Equal regions share one entry.
 struct TorchRegionKind {
   bool early_stop = true;
-  // true: recompute must begin with the generator state that forward began with
+  // true: recompute must restore the generator state from the start of forward
   bool draws_random = false;
   // names of the ops that a TorchDispatchMode sees; empty if nothing is saved
   std::vector<std::string> ops;

@@ -32,7 +32,8 @@ struct Estimate {
 // The following functions throw std::invalid_argument for an empty list.
 double median(std::vector<double> samples);
 double median_absolute_deviation(
-    const std::vector<double>& samples);  // the plain median of deviations, not scaled by 1.4826
+    // not scaled by 1.4826, unlike an estimate of the standard deviation
+    const std::vector<double>& samples);
 // Returns a quantile. Interpolates linearly between order statistics. `fraction` lies in [0, 1].
 double quantile(std::vector<double> samples, double fraction);
 

@@ -27,8 +27,8 @@ struct MeanDifference {
 // Throws std::invalid_argument unless both lists have at least two values.
 MeanDifference welch_difference(const std::vector<double>& above, const std::vector<double>& below);
 
-// Returns the largest probability of observing this difference or a larger one, if the true
-// difference is at most `margin` in either direction.
+// Returns the largest probability of observing a difference at least this large if the true
+// difference is at most `margin`, in either direction.
 double probability_within(const MeanDifference& difference, double margin);
 
 // Returns p-values with Holm's correction. If every row with an adjusted p-value below some limit

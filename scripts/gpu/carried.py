@@ -1,5 +1,4 @@
-"""Packs the files that a machine with a GPU needs, because that machine has no network, no compiler and no git
-history."""
+"""Packs the files that a machine with a GPU needs. That machine has no network, no compiler and no git history."""
 
 import json
 import shutil

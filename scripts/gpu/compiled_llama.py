@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compiles a Llama of transformers under rematch's plans and under PyTorch's memory budgets. Measures the peak and the
-time of a step for each, and compares losses and gradients with those of torch.compile.
+"""Compiles a Llama from transformers under rematch's plans and under PyTorch's memory budgets. Measures the peak and
+the time of a step for each, and compares losses and gradients with those of torch.compile.
 
     compiled_llama.py -o FILE [--seconds N] [--small]
 

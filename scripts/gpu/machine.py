@@ -1,7 +1,7 @@
 """Locates the programs, and describes the machine that they run on.
 
-A question is an entry of reports/results/gpu/queue.json. It has commands to run, most of them on a GPU, and their
-result is the answer."""
+A question is an entry of reports/results/gpu/queue.json: commands to run, most of them on a GPU. Their result is the
+answer."""
 
 import ctypes
 import json

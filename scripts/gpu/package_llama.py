@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests package rematch on a Llama of transformers with a billion parameters: makes a plan for a budget, checks its
-bits and peak, and times a trainer's steps alternately with and without the plan.
+"""Tests package rematch on a Llama from transformers with a billion parameters. Makes a plan for a budget, checks bits
+and peak, and times training steps alternately with and without the plan.
 
     package_llama.py -o FILE [--small]
 

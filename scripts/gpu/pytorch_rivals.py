@@ -1,5 +1,5 @@
-"""The child process of pytorch_steps.py, which explains rivals and turns. Runs all turns whose results FILE does not
-contain yet.
+"""The child process of pytorch_steps.py; see there for rivals and turns. Runs all turns whose results are not in FILE
+yet.
 
     pytorch_rivals.py FILE DEADLINE
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Times the model of a report in PyTorch, eager and under torch.compile, to compare with our steps.
+"""Times a report's model in PyTorch, eager and under torch.compile, for comparison with rematch's steps.
 
     pytorch_steps.py --beside REPORT -o OUT [--rounds N] [--steps N] [--variants eager,compile] [--seconds LIMIT]
 
-REPORT is a report of `rematch run`. A rival is one variant with one policy. It runs the report's model, rewritten in
-PyTorch op for op (see tests/parity), with the report's shape, dtype, policies, optimizer, attention kernel and
-determinism. All rivals run alternately in one process: in the listed order in even rounds, reversed in odd rounds.
-Every turn of a rival starts from the same parameters. OUT is written before and after every turn.
+REPORT is a report of `rematch run`. A rival is one variant with one policy. A rival runs the report's model, rewritten
+op for op in PyTorch (see tests/parity), with the same shape, dtype, optimizer, attention kernel and determinism
+setting. All rivals run alternately in one process: in the listed order in even rounds, reversed in odd rounds. Every
+turn of a rival starts from the same parameters. OUT is written before and after every turn.
 
 pytorch_rivals.py runs the turns in a child process. If the child crashes or hangs during a rival's turn, this program
 marks that rival as failed and starts a new child for the others. At LIMIT all remaining turns are marked as not run.
@@ -26,7 +26,7 @@ import time
 CHILD = pathlib.Path(__file__).resolve().parent / "pytorch_rivals.py"
 POLICIES = ("none", "full", "attn_only", "save_mm")
 VARIANTS = ("eager", "compile")
-# After some errors, CUDA accepts no more work from a process. The child exits with this code to request a new process.
+# Exit code with which the child requests a new process, because CUDA accepts no more work after some errors.
 RESTART = 75
 # A turn that takes longer is considered hung. Compiling took at most 41 s on two busy cores.
 TURN_SECONDS = 180

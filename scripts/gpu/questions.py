@@ -1,8 +1,8 @@
-"""Reads the questions of reports/results/gpu/queue.json. Decides which are open, and which of them fit into the
-remaining time.
+"""Reads the questions of reports/results/gpu/queue.json. Decides which questions are open, and which open questions fit
+into the remaining time.
 
-A question is an entry of the queue. It has commands to run, most of them on a GPU, and their result is the answer. A
-question is open if it has no valid answer."""
+A question is an entry of the queue: commands to run, most of them on a GPU. Their result is the answer. A question is
+open if it has no valid answer."""
 
 import json
 import re

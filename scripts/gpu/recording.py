@@ -1,5 +1,4 @@
-"""Copies the results of a run on a GPU into the repository. Stores the reports as files, and the answers in the
-queue."""
+"""Copies the results of a GPU run into the repository: reports as files, and answers into queue.json."""
 
 import json
 import re

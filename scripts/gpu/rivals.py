@@ -37,7 +37,7 @@ def rivals_of(report):
 
 
 def measured_of(report, variant, policy):
-    """Returns the step times and the highest peaks of all turns of a rival, or None if the rival was not timed."""
+    """Returns a rival's step times and highest peaks over all turns, or None if the rival was not timed."""
     turns = [turn for turn in turns_of(report) if (turn["variant"], turn["policy"]) == (variant, policy)]
     samples = [sample for turn in turns for sample in turn["samples_ns"]]
     if not samples:

@@ -1,8 +1,8 @@
 """Runs questions within a time limit, and writes the result after each question. Questions that measure times run
 alone; other questions run in parallel.
 
-A question is an entry of reports/results/gpu/queue.json. It has commands to run, most of them on a GPU, and their
-result is the answer."""
+A question is an entry of reports/results/gpu/queue.json: commands to run, most of them on a GPU. Their result is the
+answer."""
 
 import datetime
 import json
@@ -34,8 +34,7 @@ def say(text):
 
 
 def dry_workers(cores):
-    """Returns how many questions run at once on the dry device. All may run in parallel, because no times are measured
-    there."""
+    """Returns how many questions run at once on the dry device, where no times are measured."""
     return max(1, min(MAX_WORKERS, cores))
 
 
@@ -75,7 +74,7 @@ class Run:
         return self.exit_code() if self.statuses or self.machine.dry else self.nothing_ran()
 
     def nothing_ran(self):
-        """Explains why no question runs. Returns exit code 0 if no question is open, and 2 if none fits into the
+        """Prints why no question runs. Returns exit code 0 if no question is open, and 2 if no question fits into the
         time."""
         if not self.asked:
             say("no question is open")

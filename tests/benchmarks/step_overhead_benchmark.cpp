@@ -1,9 +1,8 @@
-// Measures the overhead of checkpointing where the engine's share is largest: a dispatch-bound step
-// (dim 16, 4 tokens, 8 layers). Each row gives the time of forward and backward under a policy,
-// divided by the time without a policy. The overhead is recomputation plus the engine.
-// scripts/gpu/keep_all.json records every block and recomputes nothing, so its row shows the cost
-// of the engine alone. In the last rows, every block runs an op that the plan does not contain.
-// Their times are divided by the time of a step that follows its plan.
+// Measures the overhead of checkpointing in a dispatch-bound step (dim 16, 4 tokens, 8 layers),
+// where the engine's share of the time is largest. Each row gives the time of forward and backward
+// under a policy, divided by the time without a policy. Policy scripts/gpu/keep_all.json recomputes
+// nothing, so its row shows the cost of the engine alone. In the last rows, every block runs an op
+// that is not in the plan, and times are divided by the time of a step that follows its plan.
 #include <benchmark/benchmark.h>
 
 #include <memory>

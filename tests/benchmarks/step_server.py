@@ -1,9 +1,10 @@
-"""The counterpart of step_server.cpp in Python PyTorch: same arguments, requests, answers, models and weights
-(tests/parity). Policies are given without a schedule, because torch.utils.checkpoint has only one.
+"""Does the same as step_server.cpp in Python PyTorch, with the same arguments, requests, answers, models and weights
+(see tests/parity). Policies are given without a schedule, because torch.utils.checkpoint has only one.
 
     step_server.py [--count] MODEL THREADS DIMENSION=VALUE,... POLICY ...
 
-With --count the server answers only `ops`, because counting replaces the allocator and would distort times."""
+With --count the server answers only the request `ops`, because counting replaces the allocator and would distort
+times."""
 
 import json
 import pathlib

@@ -17,8 +17,8 @@ struct OpCase {
   std::string name;
   Function fused;     // the fused op, called with the inputs
   Function composed;  // computes the same function with ATen's ops, for any dtype
-  // The inputs are double. Floating-point inputs are converted to the tested dtype. A gradient is
-  // computed for each input that requires one.
+  // Floating-point inputs are double, and are converted to the tested dtype. A gradient is computed
+  // for each input that requires one.
   Tensors inputs;
   int saved_before;     // number of tensors saved for backward before the kernel runs
   int saved_after = 0;  // number of tensors saved after the kernel runs

@@ -1,4 +1,4 @@
-// Small models with a layout, used by tests.
+// Small models that are distributed over ranks, for tests.
 #pragma once
 
 #include <map>

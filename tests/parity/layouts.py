@@ -188,8 +188,8 @@ def split_block(block, mesh, splits_tokens):
 
 def split(model, layout, policy, mesh):
     if layout == "fsdp=2":
-        # FSDP2 frees a block's gathered weights after forward and gathers them again in backward, unless resharding is
-        # turned off. The weights of embedding and head stay gathered.
+        # FSDP2 frees a block's gathered weights after forward and gathers them again in backward. Policy
+        # no_reshard(none) turns this off. The weights of embedding and head stay gathered.
         for block in model.blocks:
             fully_shard(block, mesh=mesh, reshard_after_forward=policy != "no_reshard(none)")
         for part in (model.embed, model.head):

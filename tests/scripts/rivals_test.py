@@ -1,5 +1,5 @@
 """Tests the comparison with PyTorch's steps, and how pytorch_steps.py handles child processes that finish, crash or
-hang. If there is a Python with torch, small models are run as well."""
+hang. Also runs small models if a Python with torch is found."""
 
 import copy
 import json

@@ -10,7 +10,7 @@ namespace rematch::testing {
 
 struct RandomTraceOptions {
   int layers = 6;
-  int block_types = 2;  // layers of one type differ only in their parameters
+  int block_types = 2;  // blocks of one type differ only in their parameters
   int ops_per_block = 12;
   int ops_outside_blocks = 4;  // number of ops before, between and after blocks
   // If true, the name of an op shows whether the op saves its own result, as in autograd. If false,
@@ -20,8 +20,8 @@ struct RandomTraceOptions {
   bool collectives = false;
 };
 
-// The same seed and options give the same trace. The trace is valid for autograd: no op writes in
-// place to a packed value, or to a value that its own gradient needs.
+// The same seed and options give the same trace. The trace is valid for autograd: no op overwrites
+// a packed value, or a value that the op's own gradient needs.
 Trace random_trace(std::uint32_t seed, const RandomTraceOptions& options = {});
 
 }  // namespace rematch::testing

@@ -2,10 +2,11 @@
 // time.
 //
 // Note [Bytes of a collective] S is the size in bytes of the whole tensor: the result of an
-// all-gather, the input of a reduce-scatter, and either one for other collectives. With n ranks, a
-// ring sends (n - 1) / n of S for an all-gather, a reduce-scatter or an all-to-all. A ring sends
-// twice that amount for an all-reduce, and S for a broadcast. These are the bus bandwidth factors
-// of NCCL's tests (github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md).
+// all-gather, and the input of a reduce-scatter; for other collectives, input and result have equal
+// sizes. With n ranks, a ring sends (n - 1) / n of S for an all-gather, a reduce-scatter or an
+// all-to-all. A ring sends twice that amount for an all-reduce, and S for a broadcast. These are
+// the bus bandwidth factors of NCCL's tests
+// (github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md).
 #pragma once
 
 #include "policies/base/bytes.h"

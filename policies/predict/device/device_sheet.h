@@ -12,7 +12,7 @@
 
 namespace rematch {
 
-// Memory of a card that a process needs in addition to its tensors.
+// Device memory that a process needs in addition to its tensors.
 //
 // Note [Memory reserved on a card]
 // - `context`: memory of the driver and the CUDA context. It is 0.3 to 0.6 GiB, depending on the
@@ -58,8 +58,8 @@ const DeviceSheet* find_device_sheet(std::string_view name);
 // this name.
 const DeviceSheet* sheet_of_card(std::string_view card);
 
-// Returns text to append to an error message: lists the known devices, and names the nearest one if
-// the name looks like a typing mistake.
+// Returns text to append to an error message: the known devices, and a suggestion if the name looks
+// like a typo.
 Rejected unknown_device(std::string_view name);
 
 }  // namespace rematch

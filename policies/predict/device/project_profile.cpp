@@ -123,7 +123,7 @@ double num_elements(const Trace& trace) {
 
 double ratio(double many, double few) { return few > 0 ? many / few : 1; }
 
-// Returns the path of the layer that contains a scope.
+// Returns the path of the layer that contains the scope.
 std::string place_of(const Trace& trace, std::optional<ScopeId> scope) {
   for (; scope; scope = trace.scopes[*scope].parent) {
     const auto is_block = [&](const TracedBlock& block) { return block.scope == scope; };

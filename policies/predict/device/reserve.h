@@ -1,5 +1,5 @@
-// Computes the memory of a card that tensors cannot use. Predicted peaks count only the bytes that
-// tensors request; the driver, libraries and the allocator's fragmentation need memory too.
+// Estimates the device memory that tensors cannot use. Predicted peaks count only tensors, but the
+// driver, libraries and fragmentation in the allocator need memory too.
 #pragma once
 
 #include <optional>

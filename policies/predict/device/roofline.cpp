@@ -77,7 +77,7 @@ bool computes(std::string_view op) {
   return part != CollectivePart::kStart && part != CollectivePart::kWait;
 }
 
-// Returns the times of backward's ops as roofline_profile() defines them.
+// Returns the times of the ops of backward: see roofline_profile().
 std::vector<Profile::Duration> backward_times(const Rates& rates, const Trace& trace,
                                               const IdTable<OpId, Profile::Duration>& forward) {
   struct OfScope {

@@ -41,7 +41,7 @@ Bytes moved_bytes(const Trace& trace, const TracedOp& op);
 // parameters.
 Bytes optimizer_moved_bytes(const Trace& trace);
 
-// Compares a trace's roofline with a measured profile of the same trace.
+// Compares a roofline profile with a measured profile of the same trace.
 struct RooflineError {
   double step_time_ratio = 0;  // measured step time divided by the roofline's step time
   // median over forward ops of measured time divided by roofline time; skips ops without a roofline

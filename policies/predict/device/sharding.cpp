@@ -39,7 +39,7 @@ class ShardedBackward {
   std::optional<ScopeId> at_work_;
   Bytes last_;          // unsharded bytes of all gradients so far
   Bytes before_scope_;  // unsharded bytes of gradients from earlier top-level scopes
-  Bytes shared_out_;    // this rank's share of before_scope_
+  Bytes shared_out_;    // the sharded part of before_scope_ on this rank
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Computes the trace of one rank when parameters, gradients and optimizer state are sharded over
-// ranks, as FSDP does. This is a model of sharding and was never measured. It ignores
-// communication, buffers of collectives and prefetch.
+// ranks, as in FSDP. The model was never compared with measurements. It ignores communication,
+// buffers of collectives and prefetch.
 //
 // Note [What a rank holds] A rank holds 1 / world of each parameter, of its gradient and of its
 // optimizer state, rounded up. While a top-level scope (a block, the embedding, the head) runs

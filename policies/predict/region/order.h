@@ -3,9 +3,9 @@
 //
 // Note [Why lazy order is not always lowest] The closure of a saved tensor is the set of ops that
 // recompute it. Running a closure late can cost memory in three ways:
-// - It may hold a kept source that is larger than the closure's result.
-// - It may hold an intermediate that an earlier demand shares with it.
-// - It may need a large temporary at a time when gradients already exist.
+// - A kept value that the closure reads stays in memory, and may be larger than the result.
+// - An intermediate that an earlier demand computed stays in memory until the closure reads it.
+// - A large temporary of the closure is allocated when gradients already exist.
 //
 // Running a closure early is called sinking. A closure is sunk only if this frees more bytes than
 // its result needs. Sinking avoids the first two costs, but only a simulation shows the third.

@@ -114,8 +114,8 @@ struct RegionGraph {
   int stop = 0;
 };
 
-// Returns the outside storages that the region holds because its ops read them, as ascending ids of
-// the trace.
+// Returns the storages from outside that the region holds because its ops read them, as ascending
+// trace ids.
 std::vector<StorageId> input_storages(const RegionGraph& graph);
 
 // Returns the total bytes of the copies that the region makes.
@@ -137,7 +137,7 @@ std::vector<bool> kept_values(const RegionGraph& graph, const std::vector<Planne
 // Returns kept_values() of a region without saved ops.
 std::vector<bool> kept_if_all_is_recomputed(const RegionGraph& graph);
 
-// Returns the storages of kept_values(), as ascending ids of the trace without duplicates.
+// Returns the storages of kept_values(), as ascending trace ids without duplicates.
 std::vector<StorageId> kept_storages(const RegionGraph& graph, const std::vector<PlannedOp>& ops);
 
 // Returns whether a demand for the saved tensor recomputes it. False for a value from outside,

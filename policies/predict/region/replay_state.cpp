@@ -72,7 +72,7 @@ ReplayState::Running ReplayState::execute(int op_index) {
     const int storage = graph_.values[output].storage;
     if (planner_.is_there(output)) {
       if (!graph_.storages[storage].outside) replaced += graph_.storages[storage].bytes;
-      release_original(storage);  // from here on, the region holds the new instance
+      release_original(storage);  // the region now holds the recomputed instance instead
     } else {
       hold(output);
     }

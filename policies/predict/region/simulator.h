@@ -61,7 +61,7 @@ struct RegionSimulation {
   Bytes peak;  // maximum of `curve`
   // maximum at op boundaries only, where a recomputed op has already released its inputs
   Bytes boundary_peak;
-  Bytes demanded_peak;  // like boundary_peak, but from the first demand on
+  Bytes demanded_peak;  // like boundary_peak, but ignores boundaries before the first demand
   RegionTimeline timeline;
 };
 

@@ -208,7 +208,7 @@ class StepSimulator::Run {
 
   bool counts_copies() const { return facts_.link.has_value() && result_.time.has_value(); }
 
-  // Releases a storage that the region kept in forward, on the device or in a store.
+  // Releases a storage that the region has kept since forward, on the device or in a store.
   void release_kept(const Region& region, int storage) {
     if (region.stash.has_left() && region.stash.contains(storage)) {
       stores_.release(region.stash, storage);
@@ -461,7 +461,7 @@ class StepSimulator::Run {
   std::multimap<OpId, std::pair<Region*, Bytes>> late_copies_;
   IdTable<StorageId, std::int32_t> holders_;  // number of holders of each storage that forward made
   IdTable<StorageId, std::int32_t> held_after_forward_;
-  // For each copy: the op at which it was made, and its bytes.
+  // the op and the bytes of each copy
   std::vector<std::pair<OpId, Bytes>> copied_after_forward_;
   IdTable<PackId, OptionalIndex> region_of_pack_;
   std::size_t next_region_ = 0;

@@ -57,7 +57,7 @@ struct StepPrediction {
   Bytes after_forward;
   // first boundary with the most bytes
   StepBoundary peak;
-  std::array<Bytes, kNumPhases> peak_by_phase;  // 0: no op ran in the phase
+  std::array<Bytes, kNumPhases> peak_by_phase;  // 0 if no op ran in the phase
   HostMemory host;
   std::int64_t recomputed_ops = 0;                 // number of ops, including views
   std::optional<StepTime> time;                    // absent without a profile
@@ -73,7 +73,8 @@ struct StepDetails {
   std::vector<OpId> recomputed;  // in the order of execution
 };
 
-// A region's op range in the trace, and its plan. The type must outlive the call.
+// A region: its op range in the trace, and what a plan does with its ops. `type` must outlive the
+// call.
 struct LocatedRegion {
   OpRange range;
   const RegionType* type = nullptr;

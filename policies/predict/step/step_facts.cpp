@@ -39,7 +39,7 @@ std::vector<DroppedPack> dropped_packs(const Trace& trace) {
   return dropped;
 }
 
-// Returns the op at which the last pack of the region is dropped in forward. Returns nullopt if a
+// Returns the op at which autograd drops the region's last pack in forward. Returns nullopt if a
 // pack lives until backward.
 std::optional<OpId> last_drop(const Trace& trace, const TraceRegion& region) {
   OpId last = region.range.first;

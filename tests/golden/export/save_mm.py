@@ -57,7 +57,7 @@ OTHER_NAMES = {"aten::_reshape_alias": "aten::view", "aten::add_.Tensor": "aten:
 
 
 class Mismatch(RuntimeError):
-    """The model is not the one that the plan was made for."""
+    """The plan was made for another model."""
 
 
 def find_module(model, name):
@@ -78,7 +78,7 @@ def find_module(model, name):
 
 
 def apply(model):
-    """Checkpoints the model's modules as the plan says. Returns a function that removes the checkpointing again."""
+    """Checkpoints the model's modules as planned. Returns a function that undoes this."""
     changes = [change for name in MODULES for change in forwards(name, find_module(model, name))]
     for module, forward in changes:
         module.forward = forward

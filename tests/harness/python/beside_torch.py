@@ -1,5 +1,5 @@
-"""Compares a training step with torch.utils.checkpoint. Under rematch the step must have the same bits as without
-checkpointing, must need no more memory than under torch.utils.checkpoint, and must not leak memory."""
+"""Compares a training step with torch.utils.checkpoint. With rematch, the step must have the same bits as without
+checkpointing, must need no more memory than with torch.utils.checkpoint, and must not leak memory."""
 
 import contextlib
 import gc
@@ -82,8 +82,8 @@ class BesideTorch(unittest.TestCase):
                 torch_layers=None, recomputes=True, prepare=lambda _: None, beyond_bytes=0, kept_ratio=1, num_growth_recordings=NUM_GROWTH_RECORDINGS):
         """Compares a Step of one or several models with torch.utils.checkpoint, under each plan and in both schedules.
 
-        `draws`: whether layers draw random numbers. `leaves`: whether layers leave the plan; None allows both.
-        `torch_runs`: False if torch.utils.checkpoint cannot run the step; memory is then compared with the step without
+        `draws`: whether layers draw random numbers. `leaves`: whether layers run other ops than planned; None
+        allows both. `torch_runs`: False if torch.utils.checkpoint cannot run the step; memory is then compared with the step without
         checkpointing. `torch_layers`: the layers that run under torch.utils.checkpoint; by default all layers.
         `recomputes`: False if no layer of the step is checkpointed. `prepare(checkpoint)` runs before scopes are set.
         `beyond_bytes`: by how many bytes the highest peak exceeds the memory that is allowed; the caller states the
@@ -157,7 +157,7 @@ def is_by_layer(plan):
 
 
 def kept_bytes(recorded, report, kept_ratio=1):
-    """Returns the bytes that all passes of a report keep: the bytes that the plan keeps, and additional bytes."""
+    """Returns the bytes kept by all passes in a report: what the plan keeps, plus what they kept beyond the plan."""
     total = 0
     for row in report:
         ops = recorded.shapes()[row["shape"]]["types"][row["type"]]["ops"]

@@ -262,7 +262,7 @@ def autoencoder():
 
 
 class PackagesTest(BesideTorch):
-    """Tests models of transformers and diffusers."""
+    """Tests models from transformers and diffusers."""
 
     def setUp(self):
         torch.manual_seed(0)

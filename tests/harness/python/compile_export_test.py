@@ -1,5 +1,5 @@
-"""Tests exported joint graphs. Commands of rematch must accept them, compiled models must follow plans made from them,
-and plans for eager models must not be accepted for compiled models."""
+"""Tests exported joint graphs. Commands of rematch must accept these graphs, and compiled models must follow plans made
+from them. A plan for an eager model must be rejected for a compiled model."""
 
 import contextlib
 import copy
@@ -71,7 +71,8 @@ class ExportTest(unittest.TestCase):
             (option,) = made_partitioner.chosen
             self.assertEqual(option.name, point["policy"])
             recomputed.append(option.num_recomputed)
-        self.assertGreater(recomputed[0], recomputed[-1])  # the first point has the lowest peak, the last the shortest step
+        # the first point has the lowest peak, and the last point has the shortest step
+        self.assertGreater(recomputed[0], recomputed[-1])
 
     def test_an_eager_model_refuses_a_plan_of_a_compiled_one_and_the_other_way_round(self):
         model = made()

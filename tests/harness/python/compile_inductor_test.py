@@ -1,5 +1,5 @@
 """Tests models that Inductor compiles for the CPU. Inductor's kernels round differently from eager kernels, so losses
-and gradients are only compared approximately."""
+and gradients are compared with a tolerance."""
 
 import copy
 import json

@@ -86,7 +86,7 @@ class PoliciesTest(unittest.TestCase):
         found = self.compare(Stack(num_layers=NUM_LAYERS))
         matmuls = {policy: watched.recomputed().count("aten::addmm") for policy, watched in found.items()}
         attention = {policy: watched.recomputed().count(ATTENTION) for policy, watched in found.items()}
-        # A layer has four matmuls. Three are recomputed, because backward does not need the result of the last one.
+        # A layer has four matmuls. The last one is not recomputed, because backward does not need its result.
         self.assertEqual(matmuls, {None: 0, "none": 0, "full": 12, "attn_only": 12, "save_mm": 0, "nth_first(2)": 6})
         self.assertEqual(attention, {None: 0, "none": 0, "full": 4, "attn_only": 0, "save_mm": 4, "nth_first(2)": 2})
 

@@ -1,11 +1,11 @@
-"""Measures the peak of compiled steps under budgets, and prints a line of JSON for each budget. Runs in a separate
+"""Measures the peak of compiled steps under budgets, and prints a line of JSON for each budget. Must run in a separate
 process, because torch's profiler sees only allocations of torch's own allocator.
 
     compiled_peaks.py MODEL BACKEND BUDGET...
 
 A budget is a fraction of the peak of the eager step. "torch=0.5" means 0.5 as PyTorch's own activation_memory_budget.
-Inductor's CPU kernels are not compiled, because this takes minutes and they allocate nothing. So bits are only compared
-under aot_eager."""
+Inductor's CPU kernels are not compiled, because compiling takes minutes and the kernels allocate nothing. Bits are
+therefore compared only under aot_eager."""
 
 import contextlib
 import gc

@@ -1,4 +1,5 @@
-"""Tests mixture-of-experts models of transformers. The routing decides which ops run, so each batch runs other ops."""
+"""Tests mixture-of-experts models from transformers. The routing decides which ops run, so each batch runs different
+ops."""
 
 import importlib.util
 import unittest

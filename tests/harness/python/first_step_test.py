@@ -23,7 +23,7 @@ class Counting(Layer):
 
 
 class Warming(Layer):
-    """A layer that runs other ops from the fourth step on."""
+    """A layer that runs different ops from the fourth step on."""
 
     num_calls = 0
 
@@ -107,8 +107,7 @@ class FirstStepTest(BesideTorch):
         torch.manual_seed(0)
 
     def check(self, kind, lengths=(8,) * 5, **options):
-        """Makes one plan before the model's first steps and one after them. Both plans must work in early and in late
-        steps."""
+        """Makes plans before and after the model's first steps. Each plan must work in early and in later steps."""
         names = ("load", "num_calls", "length", "cos", "sin", "mask", "memory")
         self.model = model = Stack(kind, num_layers=2)
 

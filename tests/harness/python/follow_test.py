@@ -1,5 +1,6 @@
-"""Tests steps that run other ops than the step for which the plan was made. Results must be bit-identical to those
-without a plan, there must be exactly one warning, and no memory may leak. The steps run on a GPU if there is one."""
+"""Tests steps whose ops differ from those of the step for which the plan was made. Results must be bit-identical to
+those without a plan, there must be exactly one warning, and no memory may leak. The steps run on a GPU if there is
+one."""
 
 import gc
 import json

@@ -172,7 +172,7 @@ class NamesTest(unittest.TestCase):
 
 class LateTest(unittest.TestCase):
     def test_an_op_and_a_function_that_the_first_step_defines(self):
-        """Tests a layer that imports a library only when it runs."""
+        """Tests a layer that does not import a library until it runs."""
         model, x = Model(num_layers=2), torch.randn(4, 32)
         numbers = []
 

@@ -1,4 +1,4 @@
-"""Tests hooks, parametrizations and adapters that a program adds to modules of layers after the trace was made."""
+"""Tests hooks, parametrizations and adapters that are added to modules inside layers after the trace was made."""
 
 import contextlib
 import unittest

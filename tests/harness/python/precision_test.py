@@ -1,4 +1,4 @@
-"""Tests steps whose precision varies: between the trace and the step, between passes of a step, or between forward and
+"""Tests changes of precision between the trace and the step, between passes of a step, or between forward and
 backward."""
 
 import copy
@@ -37,8 +37,9 @@ def cast_bytes(layers, min_dimensions=1):
 
 
 class CachedCastTest(Case):
-    """Tests autocast's cache of cast weights. A second pass reads the cache, so it runs other ops than the first pass,
-    and its record must hold the cached tensors. torch.utils.checkpoint casts each weight again."""
+    """Tests autocast's cache of cast weights. The second pass of a step reads the cache instead of casting, so its ops
+    differ from those of the first pass, and its record must hold the cached tensors. torch.utils.checkpoint casts each
+    weight again."""
 
     def beyond_bytes(self, parts=None):
         """Returns by how many bytes the peak exceeds the peak with torch.utils.checkpoint. The peak is in the last

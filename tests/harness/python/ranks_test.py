@@ -140,7 +140,7 @@ def compare_on_one_rank(rank, distribute, policy):
     torch.manual_seed(0)
     model = Model()
     x = torch.randn(64, 32) + (0 if distribute in TENSOR_PARALLEL else rank)
-    # Split layers run other ops than the plain model. Replicated and sharded layers run the same ops.
+    # Replicated and sharded layers run the same ops as the plain model, but split layers do not.
     if distribute in TENSOR_PARALLEL:
         model = distribute(model)
         trace = rematch.trace(model, lambda: model(x))
@@ -236,8 +236,8 @@ def compare_steps(model, x, plan, recomputes_collectives):
 
 
 def leave_the_plan_on_one_rank(rank, distribute, policy):
-    """On the last rank, each layer runs an additional op, as if this rank had a padded batch. The collectives of both
-    ranks must still match."""
+    """Each layer runs an additional op on the last rank only, as with a padded batch. The collectives of both ranks
+    must still match."""
     torch.manual_seed(0)
     model = distribute(Model())
     x = torch.randn(64, 32)
@@ -345,8 +345,8 @@ BUFFERS = itertools.cycle([torch.zeros(128) for _ in range(16)])
 
 
 def by_a_sum_of_a_buffer(mine, _):
-    """Reads a buffer before and after it is summed over the ranks. The schema of all_reduce does not say that it writes
-    to the buffer."""
+    """Reads a buffer before and after all_reduce sums it over the ranks. The op's schema does not say that all_reduce
+    writes to the buffer."""
     buffer = next(BUFFERS)
     buffer.copy_(torch.linspace(0, 1, 128))
     before = torch.sin(mine * buffer.clone())

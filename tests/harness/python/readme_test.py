@@ -43,12 +43,12 @@ class ReadmeTest(unittest.TestCase):
 
     def has_versions_of_the_readme(self, *packages):
         """Returns whether the installed packages have the versions in scripts/python.txt. With other versions, models
-        may run other ops."""
+        may run different ops."""
         pins = dict(re.findall(r"^(\w+)==(\S+)$", (ROOT / "scripts" / "python.txt").read_text(encoding="utf-8"), re.MULTILINE))
         return all(importlib.metadata.version(package).split("+")[0] == pins[package] for package in ("torch", *packages))
 
     def done_after(self, program):
-        """Runs the program, and checks that it writes the pages that it renders."""
+        """Runs the program, and checks that it writes its HTML pages."""
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, filter(None, os.environ.get(
             "PYTHONPATH", "").split(os.pathsep))))}
         with tempfile.TemporaryDirectory() as folder:

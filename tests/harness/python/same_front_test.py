@@ -18,7 +18,8 @@ from rematch._step import run_first_step
 ROOT = pathlib.Path(__file__).parents[3]
 BINARY = os.environ.get("REMATCH_BINARY", str(ROOT / "build" / "dev" / "harness" / "cli" / "lite" / "rematch"))
 MODELS = (zoo.llama, zoo.qwen3, zoo.mixtral, zoo.gpt2, zoo.bert, zoo.vit, zoo.wan, zoo.flux, zoo.ltx, zoo.sd3)
-NOT_COMPARED = ("date", "git_commit", "git_dirty", "reproduce")  # fields that say where and when the search ran
+# fields that may differ, because they say where and when the search ran
+NOT_COMPARED = ("date", "git_commit", "git_dirty", "reproduce")
 POINTS = 6
 
 

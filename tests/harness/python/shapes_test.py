@@ -195,7 +195,7 @@ class ShapesTest(unittest.TestCase):
 
 @unittest.skipUnless(importlib.util.find_spec("transformers"), "transformers is not installed")
 class LlamaTest(unittest.TestCase):
-    """Tests Llama, whose attention runs other ops for a padded batch."""
+    """Tests Llama, whose attention runs different ops for a padded batch."""
 
     def setUp(self):
         from transformers import LlamaConfig, LlamaForCausalLM

@@ -165,7 +165,7 @@ class FaultTest(Case):
 
 
 class TwoModelsTest(unittest.TestCase):
-    """Tests two models in one step. Their layers have the same names, but run other ops."""
+    """Tests two models in one step. Their layers have the same names, but run different ops."""
 
     def setUp(self):
         torch.manual_seed(0)

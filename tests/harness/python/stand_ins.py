@@ -311,7 +311,7 @@ def axolotl(config, model, host=None):
 
 
 def apply_activation_checkpointing(model, checkpointing_type, n_layer=1):
-    """Imitates the function of this name in FastVideo. `model` is its transformer."""
+    """Imitates FastVideo's function of the same name. `model` is the transformer."""
     layers = layers_of(model)
     if checkpointing_type == "block_skip":
         layers = layers[::n_layer]
@@ -353,7 +353,7 @@ class CheckpointWithoutOutput(torch.autograd.Function):
     @staticmethod
     def forward(ctx, function, hold, x):
         ctx.hold = hold
-        with torch.enable_grad():  # a norm would use another kernel without grad mode
+        with torch.enable_grad():  # without grad mode, a norm would use another kernel
             output = function(x.detach()).detach()
         hold.update(function=function, x=x.detach(), output=output)
         return hold["output"]

@@ -34,7 +34,7 @@ class FunctionalCallTest(Case):
         self.compare(self.model, train, self.plans, leaves=False)
 
     def test_other_parameters(self):
-        """Calls the model with other parameters than its own. torch.utils.checkpoint cannot run this, because it would
+        """Calls the model with parameters other than its own. torch.utils.checkpoint cannot run this, because it would
         recompute layers with the model's own parameters."""
         others = {name: (1.01 * each).requires_grad_() for name, each in self.values.items()}
 

@@ -15,8 +15,8 @@ from zoo import PACKAGE_OF, albert  # noqa: E402
 POLICIES = ("full", "save_mm", "nth_first(2)", "only_list([1])", "segments(2)")
 POLICIES_OF_ONE_LAYER = ("full", "save_mm")
 SCHEDULES = ("whole_region", "on_demand")
-# Autograd saves a Python number, such as 0.5 in 0.5 * x, as a tensor of 8 bytes. Saved-tensor hooks do not see such
-# tensors, so traces do not contain them.
+# Autograd saves a Python number, such as 0.5 in 0.5 * x, as a tensor of 8 bytes. Saved-tensor hooks do not see this
+# tensor, so traces do not contain it.
 PEAK_TOLERANCE = 1e-4
 NUM_FRONT_POINTS = 5
 

@@ -1,5 +1,5 @@
-"""Writes choices.json beside this file: random inputs to the planners of PyTorch 2.11.0, and the planners' choices.
-tests/policies/planners/choices_test.cpp compares rematch's planners with it. Needs a Python with torch==2.11.0, numpy,
+"""Writes choices.json beside this file: random inputs to the planners of PyTorch 2.11.0, and what these planners chose.
+tests/policies/planners/choices_test.cpp compares rematch's planners with this file. Needs a Python with torch==2.11.0, numpy,
 scipy, pulp and pwlf:
 
     DIR/bin/python tests/parity/planners/make_choices.py

@@ -1,8 +1,8 @@
-"""Writes partitioner_points.json beside this file: the memory and recompute of llama_small when PyTorch 2.11.0's own
-partitioner plans it under several values of activation_memory_budget. As in torch.compile, AOTAutograd runs first, and
-then the min-cut partitioner. The resulting graphs are interpreted, and each input is freed after its last use. Records
-the peak bytes of a step, minus the bytes held before it, and the numbers of recomputed matmuls and attentions. Needs
-the requirements of ../make_golden.py, scipy and networkx:
+"""Writes partitioner_points.json beside this file. Runs llama_small under PyTorch 2.11.0's own partitioner, with
+several values of activation_memory_budget. Records the peak bytes that a step adds, and how many matmuls and attentions
+are recomputed. As in torch.compile, AOTAutograd runs first, and then the min-cut partitioner. The resulting graphs are
+interpreted, and each input is freed after its last use. Needs the requirements of ../make_golden.py, scipy and
+networkx:
 
     DIR/bin/python tests/parity/planners/make_partitioner_points.py"""
 

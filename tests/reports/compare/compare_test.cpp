@@ -74,8 +74,8 @@ TEST_CASE("the error for rows whose metrics do not match the floors contains the
   refusal("/rows/0/metrics");
 }
 
-// The comparison has rows with every verdict, long names, names that contain markup, kernel
-// records, points that only one report has, and two different versions.
+// The comparison has every verdict, long names, names that contain markup, kernel records, points
+// that only one report has, and two versions of LibTorch.
 TEST_CASE(
     "the page of a comparison escapes markup in names, and explains a difference by kernels") {
   Report base = base_report();

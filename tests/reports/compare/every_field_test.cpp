@@ -141,7 +141,8 @@ std::string said_of(const Report& base, const Json& candidate) {
   }
 }
 
-// Collects the JSON pointers of all values, and of all elements that can be removed.
+// Collects the JSON pointers of all values, and of all members and array elements that can be
+// removed.
 void add_paths(const Json& json, const std::string& path, std::vector<std::string>& values,
                std::vector<std::string>& elements) {
   if (!json.is_structured()) return values.push_back(path);

@@ -76,8 +76,9 @@ TEST_CASE("a difference below either floor does not count") {
   CHECK(time_verdict(kBase, scaled(1.1), percent) == CompareVerdict::kSame);
   CompareSettings absolute;
   absolute.floors[Metric::kStepTime] = {
-      0.01, 2e6};  // Differences below 2 ms do not count. The base takes 10 ms, so 1.1 times the
-                   // base is only 1 ms slower.
+      // Differences below 2 ms do not count. The base takes 10 ms, so a factor of 1.1 adds only 1
+      // ms.
+      0.01, 2e6};
   CHECK(time_verdict(kBase, scaled(1.1), absolute) == CompareVerdict::kSame);
   CHECK(time_verdict(kBase, scaled(1.3), absolute) == CompareVerdict::kSlower);
 

@@ -35,7 +35,7 @@ inline const std::vector<double> kBase = {10000, 10010, 9990, 10005};
 std::vector<double> scaled(double factor);  // kBase times the factor, plus 3 us
 
 // In slower_report(), policy `full` is a tenth slower than in base_report(), mostly because
-// recomputed attention takes longer. It also recomputes other ops.
+// recomputed attention takes longer. It also recomputes different ops.
 Report slower_report();
 Report base_report();
 

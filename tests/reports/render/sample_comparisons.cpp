@@ -114,7 +114,7 @@ Report representative_report() {
   different.steps[6].loss_bits = "0x7fc00000";
   points.push_back(different);
   points.push_back(sample_oom("save_compute"));
-  // The losses of three more runs of policy `none` differ by these amounts.
+  // differences of the losses in three repeated runs of policy `none`
   for (const double wrong : {-0.03, 0.01, 0.04}) {
     RepeatRecord repeat{point_key(points.front().identity), "none", PointStatus::kOk, "",
                         losses(5.7 + wrong, 8, "0x")};

@@ -25,7 +25,7 @@ FrontPoint planned(const std::string& policy, const std::string& saves, std::int
   return point;
 }
 
-// Returns the prediction multiplied by `times`, with an uncertainty of 2 %.
+// Returns measured figures: the predicted step time multiplied by `times`, with an interval of 2 %.
 MeasuredFigures ran(const FrontPoint& point, double times, std::int64_t more_bytes = 0) {
   MeasuredFigures figures;
   figures.peak = point.figures.peak + Bytes{more_bytes};

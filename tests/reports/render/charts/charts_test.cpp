@@ -1,5 +1,5 @@
-// Checks properties of every chart for figures of any kind: coordinates are finite and inside the
-// picture, and texts do not overlap.
+// Checks every chart for random figures: coordinates must be finite and inside the picture, and
+// texts must not overlap.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -155,7 +155,8 @@ std::size_t num_arrows(const Picture& picture) {
   return shapes_of<Path>(picture, [](const Path& path) { return path.corners.size() == 3; }).size();
 }
 
-// Labels below a plot are centred on their tick. Labels to the left of a plot end at their tick.
+// Labels below a plot are centred on their ticks. Labels to the left of a plot are right-aligned at
+// their ticks.
 std::vector<double> numbers_on_axis(const Picture& picture, Anchor anchor) {
   std::vector<double> numbers;
   for (const Label& label : shapes_of<Label>(picture, [&](const Label& one) {
