@@ -90,7 +90,7 @@ std::string words(const Trace& trace, OpId op, const OpFate& planned, const OpFa
                                    : " is checkpointed by the mode, but not by the plan");
   }
   if (planned.region != other.region)
-    return place + " is in different regions of the plan and of the mode";
+    return place + " is in different regions in the plan and in the mode";
   const auto does = [](const OpFate& fate) {
     if (fate.skipped) return std::string(" skips");
     if (!fate.treatment.is_kept()) return std::string(" recomputes");

@@ -142,11 +142,12 @@ constexpr std::array kPlaces = {
               "device, and before torch.compile, DDP, FSDP or a trainer wraps it; leave other "
               "gradient checkpointing of the model off:",
               kApplyToModel},
-    CallPlace{"transformers",
-              "Call apply() once, after from_pretrained()\n"
-              "or from_config() and before Trainer takes the model; leave gradient_checkpointing "
-              "off, and use_cache=False:",
-              kApplyToModel},
+    CallPlace{
+        "transformers",
+        "Call apply() once, after from_pretrained()\n"
+        "or from_config() and before the model is passed to Trainer; leave gradient_checkpointing "
+        "off, and use_cache=False:",
+        kApplyToModel},
     CallPlace{"diffusers",
               "In the training script, in place of\n"
               "transformer.enable_gradient_checkpointing() and before accelerator.prepare():",

@@ -24,7 +24,7 @@ void take_slower(LinkCurve& curve, const LinkCurve& other) {
   const bool is_same =
       std::equal(curve.begin(), curve.end(), other.begin(), other.end(),
                  [](const LinkPoint& one, const LinkPoint& two) { return one.bytes == two.bytes; });
-  if (!is_same) throw std::invalid_argument("ranks measured links at different sizes");
+  if (!is_same) throw std::invalid_argument("the ranks measured links at different sizes");
   for (std::size_t i = 0; i < curve.size(); ++i) {
     curve[i].median = std::max(curve[i].median, other[i].median);
   }
@@ -32,7 +32,7 @@ void take_slower(LinkCurve& curve, const LinkCurve& other) {
 
 void take_slower(LinkGroup& group, const LinkGroup& other) {
   if (group.name != other.name || group.collectives.size() != other.collectives.size()) {
-    throw std::invalid_argument("ranks measured links of different groups");
+    throw std::invalid_argument("the ranks measured links of different groups");
   }
   for (auto& [kind, curve] : group.collectives) take_slower(curve, other.collectives.at(kind));
 }
@@ -82,7 +82,7 @@ LinkProfile slowest_of(const std::vector<LinkProfile>& ranks) {
   LinkProfile slowest = ranks.at(0);
   for (const LinkProfile& rank : ranks) {
     if (rank.groups.size() != slowest.groups.size()) {
-      throw std::invalid_argument("ranks measured links of different groups");
+      throw std::invalid_argument("the ranks measured links of different groups");
     }
     for (std::size_t i = 0; i < rank.groups.size(); ++i) {
       take_slower(slowest.groups[i], rank.groups[i]);
@@ -97,7 +97,7 @@ bool has_collectives(const Trace& trace) { return !collectives_in(trace).empty()
 
 std::optional<std::string> links_problem(const LinkProfile& links, const Trace& trace) {
   const auto collectives = collectives_in(trace);
-  if (collectives.empty()) return "the step has no collectives, so measured links change nothing";
+  if (collectives.empty()) return "the step has no collectives, so measured links have no effect";
   for (const auto& [name, kind] : collectives) {
     const std::int64_t num_ranks = ranks_in(trace, name);
     const LinkGroup* group = find_group(links, name);

@@ -110,7 +110,7 @@ class ReplayState {
   Bytes held_originals() const { return held_originals_; }
 
   // originals() returns the local storages held since forward. take_released_originals() returns
-  // the original storages released since its previous call.
+  // the storages from forward that were released since its previous call.
   std::vector<int> originals() const;
   std::vector<int> take_released_originals() { return std::exchange(released_originals_, {}); }
 

@@ -58,7 +58,7 @@ class Model(torch.nn.Module):
 
 class Offloader:
     """Imitates a trainer's offloader: stores each tensor that autograd saves, and gives autograd a number instead. In
-    backward, autograd asks for each tensor once, by its number. The store must be empty then."""
+    backward, autograd asks for each tensor once, by its number. Afterwards, the store must be empty."""
 
     def __init__(self):
         self.held = {}

@@ -71,8 +71,8 @@ class Convolutions(nn.Module):
 
 class InPlaceTest(BesideTorch):
     def check(self, model, step, plans_of, counted=SCHEDULES):
-        """Compares the step with torch.utils.checkpoint, and measured with predicted peaks. Compares the counts of
-        recomputed ops only for the schedules in `counted`."""
+        """Compares the step with torch.utils.checkpoint, and measured peaks with predicted peaks. Compares the counts
+        of recomputed ops only for the schedules in `counted`."""
         def train(around):
             with around():
                 loss = step()

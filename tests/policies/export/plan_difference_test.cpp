@@ -25,7 +25,7 @@ TEST_CASE("the first differing op is reported with its layer") {
   CHECK(difference_of(trace, plan_of("nth_first(2)", trace), full)->first ==
         "blocks.1 is checkpointed by the mode, but not by the plan");
   CHECK(difference_of(trace, full, plan_of("segments(2)", trace))->first ==
-        "blocks.0 is in different regions of the plan and of the mode");
+        "blocks.0 is in different regions in the plan and in the mode");
   const auto kept = difference_of(trace, plan_of("attn_only", trace), full);
   CHECK_THAT(kept->first, Catch::StartsWith("the plan keeps rematch::attention (op ") &&
                               Catch::EndsWith(" of blocks.0); the mode recomputes it"));

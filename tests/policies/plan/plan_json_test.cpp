@@ -134,7 +134,7 @@ TEST_CASE("a plan of one shape has the JSON and the hash of a plan without shape
         "c349aee951717009171426dc6d45c14bb67f8174ddecd283935ded19156b8b49");
 }
 
-TEST_CASE("a plan of several shapes reads back unchanged and fits the schema") {
+TEST_CASE("a plan of several shapes is read back unchanged and fits the schema") {
   const Plan plan = plan_of_two_shapes();
   const Json json = plan_to_json(plan);
   CHECK(json["other_shapes"][0]["layers"].dump() == R"([{"type":0,"layers":"0, 1","regions":2}])");

@@ -9,7 +9,7 @@
 namespace rematch::testing {
 namespace {
 
-TEST_CASE("a random policy reads back unchanged and fits the schema", "[property]") {
+TEST_CASE("a random policy is read back unchanged and fits the schema", "[property]") {
   check_property("policy to JSON and back", [] {
     const Policy policy = *arbitrary_policy();
     const Json json = policy_to_json(policy);
@@ -89,7 +89,7 @@ rc::Gen<HiddenEffects> arbitrary_effects() {
   });
 }
 
-TEST_CASE("a random plan reads back unchanged and fits the schema", "[property]") {
+TEST_CASE("a random plan is read back unchanged and fits the schema", "[property]") {
   check_property("plan to JSON and back", [] {
     Plan plan{*arbitrary_shape(), {}};
     const int num_other_shapes = *rc::gen::inRange(0, 3);

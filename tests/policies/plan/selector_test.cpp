@@ -176,7 +176,7 @@ TEST_CASE("the error for a malformed selector says what to write") {
   }
 }
 
-TEST_CASE("a star in a pattern matches any run of characters") {
+TEST_CASE("a star in a pattern matches any sequence of characters") {
   CHECK(matches_pattern("*", ""));
   CHECK(matches_pattern("*", "a.b"));
   CHECK(matches_pattern("*.attention", "blocks.3.attention"));
@@ -248,7 +248,7 @@ TEST_CASE("only a selector without a pattern matches ops outside every scope") {
 
 // The reference implementation is simpler and slower. For each op it finds the outermost matching
 // scope, and counts the earlier matching ops of this scope.
-TEST_CASE("matching agrees with testing every op separately", "[property]") {
+TEST_CASE("matching gives the same ops as testing each op separately", "[property]") {
   const std::vector<std::string> texts = {
       "matmul",           "matmul#2",          "*.attention::matmul", "*.ffn::matmul#1",
       "blocks.*::copy#1", "*core::aten::mm#2", "aten::add#3",         "blocks.1*::elementwise#2"};

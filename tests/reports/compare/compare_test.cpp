@@ -48,7 +48,7 @@ TEST_CASE("a policy that resolves to a different plan is still the same policy")
   CHECK(compare(sample_point("full"), larger).rows.empty());
 }
 
-TEST_CASE("the JSON of a compare record fits its schema, reads back and equals the approved file",
+TEST_CASE("the JSON of a compare record fits its schema, is readable and equals the approved file",
           "[golden]") {
   CompareSettings settings;
   settings.fail_on = {FailOn::kSlower, FailOn::kLoss};

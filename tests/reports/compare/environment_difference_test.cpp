@@ -13,7 +13,7 @@ using testing::base_report;
 using testing::compare;
 using testing::sample_provenance;
 
-TEST_CASE("the differing environment settings are named") {
+TEST_CASE("a comparison of environments names the settings that differ") {
   Report other = base_report();
   other.provenance.environment.libtorch_version = "2.12.0";
   other.provenance.environment.hostname = "elsewhere";

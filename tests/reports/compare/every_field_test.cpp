@@ -155,7 +155,7 @@ void add_paths(const Json& json, const std::string& path, std::vector<std::strin
 
 }  // namespace
 
-TEST_CASE("a comparison mentions every value of a report that changed", "[property]") {
+TEST_CASE("a comparison mentions every changed value of a report", "[property]") {
   const Report base = trained_report();
   const Json whole = report_to_json(base);
   const std::string equal = said_of(base, whole);

@@ -14,7 +14,7 @@ using testing::sample_point;
 
 // The base has seeds 0 and 1. The candidate has seed 1 and another width, so it is most similar to
 // the base's point with seed 1.
-TEST_CASE("a point without a partner lists its differences from the most similar point") {
+TEST_CASE("a point that only one report has lists its differences from the most similar point") {
   PointRecord zero = sample_point("none");
   zero.identity.seed = 0;
   PointRecord one = zero;

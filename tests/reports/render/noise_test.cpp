@@ -73,7 +73,7 @@ TEST_CASE("excessive noise is described in words, not as a percentage") {
   CHECK(text.find("1.64") == std::string::npos);
 }
 
-TEST_CASE("tables contain words instead of names of enumerators") {
+TEST_CASE("tables contain plain words instead of enumerator names") {
   const std::string text = render_table(noisy_report(), TableFormat::kText, 1000);
   for (const char* name : {"few_rounds", "saved_activations", "recompute_transient"}) {
     CHECK(text.find(name) == std::string::npos);

@@ -38,9 +38,9 @@ TEST_CASE("a measured collective takes the time of its slowest rank") {
   CHECK(gather[1].median == nanoseconds(20'000));
   CHECK(slowest.to_host == one.to_host);
   two.to_device.pop_back();
-  CHECK_THROWS_WITH(slowest_of({one, two}), "ranks measured links at different sizes");
+  CHECK_THROWS_WITH(slowest_of({one, two}), "the ranks measured links at different sizes");
   two.groups.clear();
-  CHECK_THROWS_WITH(slowest_of({one, two}), "ranks measured links of different groups");
+  CHECK_THROWS_WITH(slowest_of({one, two}), "the ranks measured links of different groups");
 }
 
 // Builds two ranks that gather [256] to [512] floats, 2 KiB. Backward runs a reduce-scatter of as

@@ -80,7 +80,7 @@ TEST_CASE("axes of counts have no fractions") {
   CHECK(texts(make_axis(Quantity::kCount, 0, 2, 8)) == std::vector<std::string>{"0", "1", "2"});
 }
 
-TEST_CASE("a range with equal or infinite ends still gives an axis") {
+TEST_CASE("a range with equal or infinite ends gives a valid axis") {
   for (const double value : {0.0, 5.0, 1e12, -3.0, std::nan("")}) {
     for (const Quantity quantity :
          {Quantity::kBytes, Quantity::kDuration, Quantity::kCount, Quantity::kNumber}) {

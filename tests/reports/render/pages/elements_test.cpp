@@ -40,7 +40,7 @@ TEST_CASE("the text of a row is folded if it is longer than a hundred letters") 
   CHECK_THAT(table_of(100), !Catch::Contains("<details"));
 }
 
-TEST_CASE("names are broken only after punctuation, and a spread has a plus-minus sign") {
+TEST_CASE("names are wrapped only after punctuation, and a spread has a plus-minus sign") {
   const std::string name = "a_policy(first=1,second)";
   const std::string text = grid(
       {{{"name"}, {"known to"}}, "", {{{name, "+- 1.0 %"}, ""}, {{name + "_and_more", "1"}, ""}}});
@@ -61,7 +61,7 @@ TEST_CASE("a table that wraps on a phone repeats its column titles beside the va
   CHECK_THAT(grid(table), !Catch::Contains("data-title") && !Catch::Contains("wraps"));
 }
 
-TEST_CASE("no line breaks between a number and its unit") {
+TEST_CASE("a number and its unit stay on one line") {
   CHECK(prose("a peak of 20 MiB, 32 % lower (105 ms)") ==
         "a peak of 20&nbsp;MiB, 32&nbsp;% lower (105&nbsp;ms)");
   CHECK_THAT(part({{{"peak", "68.0 MiB", "-32 %"}}, "", "", {}}, "s1"),

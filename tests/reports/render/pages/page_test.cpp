@@ -168,7 +168,7 @@ TEST_CASE("a page shows short main tables, and folds long tables and everything 
   CHECK(is_folded(page, "Executed matmul ops"));
 }
 
-TEST_CASE("the title of a page names the question that the page answers") {
+TEST_CASE("the title of a page says what the page answers") {
   CHECK(between(page_of(representative_report()), "<h1>", "</h1>").front() ==
         "Which activations to keep");
   const std::string compared = render_page({}, {{"c.json", CompareRecord{}}});
@@ -213,7 +213,7 @@ TEST_CASE(
   CHECK_THAT(page, Catch::Contains("of 1000 points, chosen by the area that they add"));
 }
 
-TEST_CASE("the page of a front has its simple plan, its commands, and whole plans behind folds") {
+TEST_CASE("the page of a front has its simple plan, its commands, and folded whole plans") {
   FrontRecord record = testing::predicted_front();
   record.simple = SimplePoint{record.front.points[4], Bytes{8 << 20}, {}};
   record.simple->point.saves = "layers 0-7: keep attention.core::attention" + std::string(30, ',') +
@@ -400,8 +400,7 @@ TEST_CASE(
           Catch::Contains(",extra,\"seed 0 in the base, 1 in the candidate\""));
 }
 
-TEST_CASE(
-    "the page of a comparison draws differences, and lists everything else in a line and a table") {
+TEST_CASE("the page of a comparison has charts of differences, and lists everything else") {
   const std::string page = render_page({}, {{"c.json", two_metrics_and_an_extra()}});
   CHECK_THAT(page, Catch::Contains("The same in every row: peak allocated.") &&
                        !Catch::Contains("<h3>Peak allocated, candidate over base") &&

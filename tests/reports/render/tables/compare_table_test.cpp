@@ -55,7 +55,7 @@ TEST_CASE(
 
 // The base's rounds take 10 ms, the candidate's 7 to 48 ms, so the interval of the ratio is very
 // wide.
-TEST_CASE("noise of times is mentioned once below the rows, with advice") {
+TEST_CASE("noise in times is mentioned once below the rows, with advice") {
   const std::vector<double> quiet = {10000, 10001, 10002, 10001};
   const CompareRecord noisy =
       compare(timed_point("full", quiet), timed_point("full", {7000, 48000, 18000, 18000}));

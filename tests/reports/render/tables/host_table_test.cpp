@@ -47,7 +47,7 @@ TEST_CASE("a report whose plans keep nothing on the host has no host table") {
   CHECK_THAT(render_table(report, TableFormat::kText, 100), !Catch::Contains("Host peak"));
 }
 
-TEST_CASE("the host memory of a report reads back unchanged") {
+TEST_CASE("the host memory of a report is read back unchanged") {
   Report report = report_with_host();
   report.points[1].memory->host->exposed_time = std::chrono::nanoseconds(5);
   const Report again = report_from_json(Json::parse(report_to_json(report).dump()));

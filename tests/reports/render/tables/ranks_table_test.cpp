@@ -56,7 +56,7 @@ TEST_CASE("a report without ranks has no table of ranks") {
   CHECK_THAT(render_table(report, TableFormat::kText, 100), !Catch::Contains("Collectives"));
 }
 
-TEST_CASE("the figures of ranks read back unchanged") {
+TEST_CASE("the figures of ranks are read back unchanged") {
   const Report report = report_on_ranks();
   const Report again = report_from_json(Json::parse(report_to_json(report).dump()));
   CHECK(again.points.at(1).ranks == report.points[1].ranks);

@@ -167,7 +167,7 @@ TEST_CASE("points of different models are compared separately") {
              Catch::Contains("nothing to compare with: this report has no point of policy none"));
 }
 
-TEST_CASE("a pipe in a reason does not end a markdown cell") {
+TEST_CASE("a pipe character in a reason does not end a markdown cell") {
   Report report{sample_provenance(), {sample_oom("full")}, {}};
   report.points[0].reason = "a|b";
   CHECK_THAT(render_table(report, TableFormat::kMarkdown), Catch::Contains("a\\|b"));
