@@ -37,11 +37,13 @@ struct TorchRegions {
   std::vector<TorchRegion> regions;  // one region per module
 };
 
-// Returns the regions of the plan. Returns Rejected, with the region's name, for a region that
-// torch cannot run: one that is not a whole module, is recomputed on demand, offloads, writes to a
-// tensor from outside, has hidden effects, or draws random numbers after a draw whose result is
-// kept. `schedule` is the schedule that the plan was made for. Throws std::invalid_argument if the
-// plan was made for another model.
+// Returns the regions of the plan. Returns Rejected, with the region's name, if torch cannot run a
+// region, because the region
+// - is not a whole module, is recomputed on demand, or offloads,
+// - writes to a tensor from outside, or has hidden effects, or
+// - draws random numbers after a draw whose result is kept.
+// `schedule` is the schedule that the plan was made for. Throws std::invalid_argument if the plan
+// was made for another model.
 std::variant<TorchRegions, Rejected> torch_regions(const Trace& trace, const Plan& plan,
                                                    Schedule schedule);
 

@@ -22,15 +22,14 @@ namespace rematch {
 
 // The link between a device and the host's memory: bytes per second in each direction.
 //
-// Note [What hides a copy] Copies run in parallel with compute, on their own stream. A region's
-// values must be on the host when the next region of the plan ends. The copy to the device starts
-// when backward of that next region starts, and must be complete when backward reaches the region
-// (Note [Lifetime of stored values], policies/plan/treatment.h). In a searched plan, that next
-// region is at least one block. The model therefore assumes that compute hides a copy to the host
-// for as long as forward of the fastest block takes, and a copy to the device for as long as
-// backward of that block takes. The step waits for the rest of the copy. The model ignores
-// recompute, which would hide more, regions inside a block, which would hide less, and the memory
-// bandwidth that copies use.
+// Note [What hides a copy] Copies run in parallel with compute, on their own stream. Let N be the
+// region after region R. R's values must be on the host when forward of N ends. The copy to the
+// device starts when backward of N starts, and must be complete when backward reaches R (Note
+// [Lifetime of stored values], policies/plan/treatment.h). In a searched plan, N is at least one
+// block. The model therefore assumes that forward of the fastest block hides a copy to the host,
+// and that backward of that block hides a copy to the device. The step waits for the rest of the
+// copy. Recompute would hide more, and regions inside a block would hide less; the model ignores
+// both. It also ignores the memory bandwidth that copies use.
 struct HostLink {
   double to_host_bytes_per_second = 0;
   double to_device_bytes_per_second = 0;

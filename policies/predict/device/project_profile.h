@@ -1,6 +1,5 @@
-// Estimates a profile of a model with many layers from a measured profile of the same model with
-// few layers, for models that do not fit on this machine. Bytes come from the large model's own
-// trace.
+// Estimates the profile of a model that does not fit on this machine, from a measured profile of
+// the same model with fewer layers. Bytes come from the large model's own trace.
 #pragma once
 
 #include <variant>

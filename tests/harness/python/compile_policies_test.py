@@ -68,8 +68,8 @@ class PoliciesTest(unittest.TestCase):
         torch.manual_seed(0)
 
     def compare(self, model, call=run_x, policies=POLICIES, **keywords):
-        """Requires that each policy gives the same bits as PyTorch's partitioner, both with the values that the policy
-        saves for Inductor and with those for aot_eager. Returns the backends by policy."""
+        """Requires that each policy gives the same bits as PyTorch's partitioner. A policy saves different values for
+        Inductor and for aot_eager, so both choices are tested. Returns the backends by policy."""
         found = {}
         expected = None
         for policy, planned_for in ((None, None), *itertools.product(policies, ("inductor", "aot_eager"))):

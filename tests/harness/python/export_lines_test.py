@@ -106,8 +106,8 @@ class ExportedLinesTest(unittest.TestCase):
 
     def check_offloading(self, target, model_and_step, modes, apply, not_counted=(), wanted=".*"):
         """`modes` maps a mode to three values: the same policy without offloading, the number of layers that offload
-        tensors, and the bytes per layer that are offloaded although another module keeps them on the device. A plan
-        does not offload the last layer, because backward starts there. Trainers other than Megatron offload it too."""
+        tensors, and bytes per layer that are offloaded and also kept on the device by another module. A plan does not
+        offload the last layer, because backward starts there. Trainers other than Megatron offload it too."""
         host = stand_ins.Host()
 
         def apply_and_count(lines, model):

@@ -112,8 +112,8 @@ class InPlaceTest(BesideTorch):
             self.assertGreater(len(points), 3)
             return {point["policy"]: point["plan"] for point in points if point["plan"]["regions"]}
 
-        # Under whole_region, one op more than predicted is recomputed if a region ends with a kept batch norm, so
-        # counts are compared only for on_demand.
+        # Counts are compared only for on_demand. Under whole_region, a region that ends with a kept batch norm
+        # recomputes one op more than predicted.
         self.check(model, lambda: functional.cross_entropy(model(x), classes), plans_of, counted=("on_demand",))
 
 

@@ -1,5 +1,5 @@
-"""Tests transformers with unusual batches: with padding, with a single row or with a single token. A plan made for an
-ordinary batch must work for unusual batches, and a plan made for an unusual batch must work for ordinary ones."""
+"""Tests models from transformers with unusual batches: with padding, with a single row or with a single token. A plan
+made for an ordinary batch must work for unusual batches, and vice versa."""
 
 import importlib.util
 import unittest

@@ -37,8 +37,8 @@ def cast_bytes(layers, min_dimensions=1):
 
 
 class CachedCastTest(Case):
-    """Tests autocast's cache of cast weights. The second pass of a step reads the cache instead of casting, so its ops
-    differ from those of the first pass, and its record must hold the cached tensors. torch.utils.checkpoint casts each
+    """Tests autocast's cache of cast weights. The second pass of a step reads the cache instead of casting, so the ops
+    of the two passes differ. The second pass's record must hold the cached tensors. torch.utils.checkpoint casts each
     weight again."""
 
     def beyond_bytes(self, parts=None):
