@@ -201,8 +201,8 @@ class CompileTest(unittest.TestCase):
         step = lambda: model(batch())  # noqa: E731
         for arguments, keywords, error, message in (
                 ((step,), {"budget": "1GiB", "backend": "eager"}, ValueError, "backend is 'eager'"),
-                ((step,), {"budget": "1GiB", "policy": "full"}, ValueError, "one of budget"),
-                ((), {}, ValueError, "one of budget"),
+                ((step,), {"budget": "1GiB", "policy": "full"}, ValueError, "either budget"),
+                ((), {}, ValueError, "either budget"),
                 ((), {"budget": "1GiB"}, ValueError, "needs step="),
                 ((step,), {"budget": "much"}, ValueError, "not a size"),
                 ((step,), {"budget": "1GiB", "device": "abacus"}, ValueError, "device is 'abacus'; known are cpu, h100"),
