@@ -23,16 +23,18 @@ struct CompareFlags : RecordFlags {
     app.add_option("candidate", candidate, "Report to judge");
     app.add_option("--metric", metrics,
                    "Metrics to compare, separated by commas (default: all; see below)");
-    app.add_option("--threshold", thresholds,
-                   "Largest difference that is ignored: 2%, or for one metric: "
-                   "step_time=2%+200us, peak_allocated=1MiB; a difference must exceed both floors "
-                   "(default: 1% for step_time, 0 for the other metrics)");
+    app.add_option(
+        "--threshold", thresholds,
+        "Largest difference that is ignored: 2%, or for one metric: step_time=2%+200us, "
+        "peak_allocated=1MiB. With 2%+200us, differences of at most 2% and differences of at most "
+        "200us are ignored (default: 1% for step_time, 0 for the other metrics)");
     app.add_option(
         "--false-alarms", false_alarms,
         "Probability that a comparison of two equal reports calls any row faster or slower");
-    app.add_option("--fail-on", fail_on,
-                   "Exit with 3 if any of these is found: slower, peak, counts, loss, missing, "
-                   "failed; with 4 if that cannot be decided (default: none of them)");
+    app.add_option(
+        "--fail-on", fail_on,
+        "Findings for which the command exits with 3: slower, peak, counts, loss, missing, failed. "
+        "It exits with 4 if a finding cannot be decided (default: no findings)");
     app.add_flag("--allow-mixed", allow_mixed,
                  "Compare reports of different environments; the verdict names the differences");
     add_record_flags(app, schema_name(kCompareSchema));
@@ -185,7 +187,7 @@ ExitCode run(const CompareFlags& flags) {
 void add_compare(CLI::App& app, Action& action) {
   add_command<CompareFlags>(
       app, action, "compare",
-      "Compares two reports: time with noise, and bytes, counts and losses exactly", run,
+      "Compares two reports: step times statistically; bytes, counts and losses exactly", run,
       "Metrics:\n" + table::format_line(joined(metric_names()), TableFormat::kText, 100) +
           "Examples:\n"
           "  rematch compare base.json candidate.json\n"

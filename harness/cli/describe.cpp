@@ -21,7 +21,7 @@ struct DescribeFlags {
     app.add_option("policy", policy, "Policy: a name from rematch list, or a JSON file");
     app.add_option("--plan", plan_file, "Plan file, or a point of a front such as front.json#3");
     app.add_option("--trace", trace, "Stored trace; the policy is then the only argument");
-    app.add_flag("--kept", kept, "Print only the kept ops, by kind of layer, and totals");
+    app.add_flag("--kept", kept, "Print only the kept ops of each kind of layer, and the totals");
     app.add_flag("--json", json, "Print JSON instead of the table");
   }
   ModelFlags model;
@@ -102,7 +102,7 @@ ExitCode run(const DescribeFlags& flags) {
 void add_describe(CLI::App& app, Action& action) {
   add_command<DescribeFlags>(
       app, action, "describe",
-      "What a policy does to each layer and op of a model, why, and its bytes", run,
+      "Shows what a policy does to each layer and op of a model, the reasons, and the bytes", run,
       "Examples:\n"
       "  rematch describe llama_small 'nth_first(2)'\n"
       "  rematch describe deepseek_v3_16b titan:selective --dtype bf16 --kept\n"

@@ -24,12 +24,12 @@ constexpr const char* kRemat = "remat";
 struct ExportFlags : OutputFlags {
   explicit ExportFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
     app.add_option("plan", plan, "Plan file, or a point of a front such as front.json#3");
-    app.add_option(
-        "--to", target,
-        "What will run the plan. torch: writes a Python file. remat: writes a Python file that "
-        "needs torch_remat. transformers, diffusers, torchtitan, torchtune, fastvideo, modalities, "
-        "axolotl or megatron: writes lines of the trainer's configuration if one of its modes "
-        "equals the plan, else the Python file for torch, which says where to call it");
+    app.add_option("--to", target,
+                   "What will run the plan. torch: writes a Python file. remat: writes a Python "
+                   "file that needs torch_remat. transformers, diffusers, torchtitan, torchtune, "
+                   "fastvideo, modalities, axolotl or megatron: writes lines of the trainer's "
+                   "configuration if one of its modes equals the plan; otherwise writes the Python "
+                   "file for torch, whose first lines say where to call apply()");
     app.add_option("--trace", trace, "Stored trace of the plan's model");
     add_output_flags(app, "File to write (default: stdout)");
   }
@@ -112,7 +112,8 @@ Exported for_system(const ExportFlags& flags, const Trace& trace, const Plan& pl
     throw UsageError(why + "; a Python file cannot run this plan either: " + rejected->message);
   }
   Exported exported = as_file(flags, *place, trace, plan, std::get<TorchRegions>(regions));
-  exported.hints = {why + "; wrote a Python file instead; its first lines say where to call it"};
+  exported.hints = {why +
+                    "; wrote a Python file instead; its first lines say where to call apply()"};
   return exported;
 }
 
@@ -156,8 +157,7 @@ ExitCode run(const ExportFlags& flags) {
 void add_export(CLI::App& app, Action& action) {
   add_command<ExportFlags>(
       app, action, "export",
-      "A plan for a trainer without rematch: a Python file, or lines "
-      "of the trainer's configuration",
+      "Exports a plan to a trainer: as a Python file, or as lines of the trainer's configuration",
       run,
       "Examples:\n"
       "  rematch search --trace model.trace.json --device h100 --for torch -o front.json\n"

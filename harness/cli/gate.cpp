@@ -170,7 +170,7 @@ std::vector<std::string> require_policies(const std::string& flag,
     for (const std::string& text : parse_list(list)) {
       const std::string name = known.contains(text) ? text : canonical_policy(text);
       if (!known.contains(name)) {
-        throw UsageError(flag + " '" + text + "' is in no point of the report" +
+        throw UsageError(flag + " '" + text + "' does not occur in the report" +
                          did_you_mean(text, std::vector<std::string>(known.begin(), known.end())));
       }
       policies.push_back(name);

@@ -86,7 +86,7 @@ void require_window(const GateSettings& settings, const std::string& who_has,
   const std::string steps = std::to_string(num_steps);
   if (!settings.window_steps || *settings.window_steps <= static_cast<int>(num_steps)) return;
   throw UsageError("--window " + std::to_string(*settings.window_steps) + " is out of range; " +
-                   who_has + " " + steps + " steps, so allowed is 1 to " + steps);
+                   who_has + " " + steps + " steps; allowed: 1 to " + steps);
 }
 
 std::variant<GateRecord, NoCommonSteps> gate_curve_files(const CurveFlags& flags,

@@ -26,7 +26,7 @@ struct PlanFlags : OutputFlags {
 };
 
 ExitCode run(const PlanFlags& flags) {
-  if (flags.policy.empty()) throw UsageError("no policy given; rematch list shows them");
+  if (flags.policy.empty()) throw UsageError("no policy given; rematch list shows the policies");
   std::vector<std::string> inputs = policy_files(flags.policy);
   inputs.push_back(flags.trace);
   const OutputFile output(flags.request({file_kind::kPlan}, std::move(inputs)));

@@ -30,7 +30,8 @@ void require_consistent(const PredictFlags& flags) {
   }
   if (!flags.links_file.empty()) {
     if (flags.device.empty() || !flags.profile_file.empty()) {
-      throw UsageError("--links replaces the link of a data sheet; give it with --device h100");
+      throw UsageError(
+          "--links replaces the link times of a data sheet; use --links with --device h100");
     }
     require_links(flags.links_file, flags.device);
   }
@@ -137,7 +138,7 @@ ExitCode predict(const PredictFlags& flags) {
   if (profile && setting.world > 1) {
     throw UsageError(
         "with --trace, --world counts no communication, so step times cannot be predicted; leave "
-        "out the times or --world, or give --model");
+        "out --world, give --model instead of --trace, or predict without times");
   }
   std::vector<RefusedPolicy> refused;
   const std::vector<GivenPlan> plans = plans_for(flags, traced.trace, std::move(files), refused);
@@ -155,7 +156,7 @@ ExitCode predict(const PredictFlags& flags) {
 void add_predict(CLI::App& app, Action& action) {
   add_command<PredictFlags>(
       app, action, "predict",
-      "Predicts the peak memory of a step, what holds it, and the executed ops", predict,
+      "Predicts a step's peak memory, what the peak contains, and the executed ops", predict,
       "Examples:\n"
       "  rematch predict --model llama3_8b --policy none,full,attn_only --schedule both\n"
       "  rematch predict --model llama3_8b --dtype bfloat16 --policy none,full --world 8 "

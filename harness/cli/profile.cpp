@@ -41,9 +41,9 @@ struct ProfileFlags : KernelFlags, OutputFlags {
     app.add_option("--optimizer", optimizer, "adamw, adamw(learning_rate=3e-4) or none");
     add_threads(app, num_threads);
     app.add_flag("--links", links,
-                 "Measure links instead of a model's ops: collectives between the ranks of "
-                 "--parallel and copies to the host, over a range of sizes, for --links of predict "
-                 "and search");
+                 "Measure links instead of a model's ops: times collectives between the ranks of "
+                 "--parallel and copies to the host, for a range of sizes. predict --links and "
+                 "search --links read the file");
     app.add_option("--against", measured_file,
                    "Measured profile of the same trace, to which the roofline is compared");
     add_force(app, force);
@@ -191,7 +191,8 @@ ExitCode profile(const ProfileFlags& flags) {
 void add_profile(CLI::App& app, Action& action) {
   add_command<ProfileFlags>(
       app, action, "profile",
-      "Gives every op of a model's trace a time: measured here, or from a data sheet", profile,
+      "Gives the time of each op in a model's trace, measured here or computed from a data sheet",
+      profile,
       "Examples:\n"
       "  rematch profile --model llama_small --steps 20 -o llama.profile.json\n"
       "  rematch profile --model llama3_1b --tokens 256 --measure-layers 3 -o 1b.profile.json\n"

@@ -116,7 +116,7 @@ chart::Picture draw_report(const NamedReport& source, const std::string& chart) 
   const std::vector<PolicyComparison> comparisons = compare_policies(report);
   if (comparisons.size() != 1) {
     throw UsageError(source.name + " has " + std::to_string(comparisons.size()) +
-                     " models or shapes; --svg needs a report with only one");
+                     " models or shapes; --svg needs a report of one model and one shape");
   }
   return require(chart::draw_chart(chart, comparisons.front(), report.provenance.environment));
 }
@@ -164,8 +164,8 @@ ExitCode run(const RenderFlags& flags) {
 
 void add_render(CLI::App& app, Action& action) {
   add_command<RenderFlags>(
-      app, action, "render", "Reports as one HTML page with charts, or as SVG, markdown or CSV",
-      run,
+      app, action, "render",
+      "Renders reports as one HTML page with charts, or as SVG, Markdown or CSV", run,
       "The page is one file: it loads nothing, needs no script, and follows the reader's light or\n"
       "dark color scheme. For a sweep it shows each policy against the axes, and what failed and "
       "why.\n"

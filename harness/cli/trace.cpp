@@ -45,7 +45,8 @@ ExitCode run(const TraceFlags& flags) {
 void add_trace(CLI::App& app, Action& action) {
   add_command<TraceFlags>(
       app, action, "trace",
-      "Records what one step of a model does: ops, values, bytes, what backward demands", run,
+      "Records what one step of a model does: its ops, values and bytes, and what backward needs",
+      run,
       "Examples:\n"
       "  rematch trace --model llama3_8b --tokens 4096 -o llama.trace.json\n"
       "  rematch trace --check recorded_here.json recorded_there.json    # exit code 3: they "

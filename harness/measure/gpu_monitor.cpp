@@ -263,8 +263,8 @@ std::optional<std::string> shared_gpu_warning(const Environment& environment) {
   if (others == 0) return std::nullopt;
   return std::to_string(others) +
          (others == 1 ? " other process computes" : " other processes compute") +
-         " on the GPU: times will be marked shared_device, and less memory is free; end them, or "
-         "choose another GPU with CUDA_VISIBLE_DEVICES";
+         " on the GPU: times will be marked shared_device, and less memory is free; end the other "
+         "processes, or choose another GPU with CUDA_VISIBLE_DEVICES";
 }
 
 DeviceStateRecord summarize_readings(const std::vector<GpuReading>& readings) {

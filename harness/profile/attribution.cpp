@@ -161,7 +161,8 @@ class Attribution {
     }
   }
 
-  // Returns whether a neighbouring call encloses the launch, or lies inside it, and has a kernel.
+  // Returns whether a neighbouring call has a kernel, and either encloses the launch or lies inside
+  // the launch.
   // `launches` must be sorted.
   bool is_one_with_neighbour(const std::vector<LaunchCall>& launches, std::size_t index) const {
     const auto contains = [](const LaunchCall& outer, const LaunchCall& inner) {

@@ -24,10 +24,10 @@ class NotedGloo final : public NotedBackend<c10d::ProcessGroupGloo> {
       work->wait();
     } catch (const std::exception& error) {
       notes().lost_others();
-      throw RanksError(std::string(collective) + " of group '" + group_ + "' failed on its rank " +
-                       std::to_string(getRank()) + " of " + std::to_string(getSize()) +
-                       ": another rank has ended, hangs, or runs a different collective (" +
-                       error.what() + ")");
+      throw RanksError(
+          std::string(collective) + " of group '" + group_ + "' failed on the group's rank " +
+          std::to_string(getRank()) + " of " + std::to_string(getSize()) +
+          ": another rank has ended, hangs, or runs a different collective (" + error.what() + ")");
     }
     // Gloo's thread still holds the tensors for a short time after the collective is complete.
     while (work.use_count() > 1) std::this_thread::yield();

@@ -29,7 +29,7 @@ auto progress_of(const RankState& state) {
 
 std::string describe_progress(const RankState& state) {
   if (!state.was_started) return "was never started";
-  if (!state.note.joined) return "has not joined the others";
+  if (!state.note.joined) return "has not joined the other ranks";
   return "has begun step " + std::to_string(state.note.step) + " and issued " +
          std::to_string(state.note.calls) + " collectives";
 }

@@ -52,7 +52,7 @@ std::string why_open(const JobArray& array, int id) {
   const std::int64_t span = std::int64_t{array.count - 1} * array.step;
   const int offset = id - array.first;
   if (array.last - array.first != span || offset < 0 || offset > span || offset % array.step != 0) {
-    return "of " + std::to_string(array.count) + " tasks is not evenly numbered";
+    return "of " + std::to_string(array.count) + " tasks has unevenly spaced task numbers";
   }
   return "";
 }
@@ -68,10 +68,8 @@ std::variant<Shard, Rejected> parse_shard(std::string_view text) {
   }
   std::string message = "'";
   message.append(text).append(
-      "' is not a shard; give INDEX/COUNT with the index from 0 and below the count, such as 0/4; "
-      "in "
-      "a "
-      "task of a Slurm job array, --shard slurm takes that task's share");
+      "' is not a shard; give INDEX/COUNT with 0 <= INDEX < COUNT, such as 0/4; in a task of a "
+      "Slurm job array, --shard slurm runs the share of that task");
   return Rejected{std::move(message)};
 }
 
@@ -80,8 +78,7 @@ std::variant<Shard, Rejected> shard_of_slurm(const Variable& variable) {
   if (task == nullptr) {
     return Rejected{
         "--shard slurm requires a task of a job array, but SLURM_ARRAY_TASK_ID is not set; start "
-        "it "
-        "with sbatch --array, give --shard INDEX/COUNT, or omit --shard to run everything"};
+        "the run with sbatch --array, give --shard INDEX/COUNT, or omit --shard to run everything"};
   }
   const std::optional<JobArray> array = job_array(variable);
   const std::optional<int> id = number_in(task);

@@ -187,7 +187,8 @@ class Expansion {
     if (!is_new &&
         (common.schedule != comparison.schedule || common.num_repeats != comparison.num_repeats)) {
       field.fail(describe(common.spec.preset, values) + " is requested in " + common.path +
-                 " with another schedule or other repetitions; give both groups the same");
+                 " with another schedule or other repetitions; give both groups the same schedule "
+                 "and repetitions");
     }
     for (const std::string& policy : policies) {
       const bool is_there = std::find(common.policies.begin(), common.policies.end(), policy) !=

@@ -116,12 +116,11 @@ struct AttentionOp {
     TORCH_CHECK(q.dim() == 4 && k.dim() == 4 && v.dim() == 4,
                 "rematch::attention: q, k and v must be [batch, heads, tokens, head_dim], found ",
                 q.sizes(), ", ", k.sizes(), ", ", v.sizes());
-    TORCH_CHECK(
-        k.sizes() == v.sizes() && q.size(0) == k.size(0) && q.size(3) == k.size(3) &&
-            k.size(1) > 0 && q.size(1) % k.size(1) == 0,
-        "rematch::attention: k and v must have the same shape, q's batch and head_dim, and a "
-        "number of heads that divides q's; found ",
-        q.sizes(), ", ", k.sizes(), ", ", v.sizes());
+    TORCH_CHECK(k.sizes() == v.sizes() && q.size(0) == k.size(0) && q.size(3) == k.size(3) &&
+                    k.size(1) > 0 && q.size(1) % k.size(1) == 0,
+                "rematch::attention: k and v must have the same shape, q's batch and head_dim, and "
+                "a head count that divides q's head count; found ",
+                q.sizes(), ", ", k.sizes(), ", ", v.sizes());
     TORCH_CHECK(q.scalar_type() == k.scalar_type() && q.scalar_type() == v.scalar_type(),
                 "rematch::attention: q, k and v must have the same dtype, found ", q.scalar_type(),
                 ", ", k.scalar_type(), ", ", v.scalar_type());

@@ -21,7 +21,7 @@ const Family& dit_family() {
         video_preset(size_1_3b, 20, 30, 52)},
        {{"wan_14b", "Wan 2.1 T2V 14B: 40 layers, dim 5120, video 77x480x832"},
         video_preset(size_14b, 20, 30, 52)},
-       {{"wan_small", "small Wan 2.1 on moving shapes: 8 layers, dim 96, 2 x 128 tokens"},
+       {{"wan_small", "small Wan 2.1 on synthetic videos: 8 layers, dim 96, 2 x 128 tokens"},
         video_preset(small, 2, 8, 8)}},
       settle_video,
       VideoLayout{.patch_extent = 2,

@@ -45,12 +45,13 @@ inline constexpr DimensionEntry kHeads = {"heads", "attention heads; must divide
 inline constexpr DimensionEntry kFfn = {"ffn", "hidden width of the feed-forward", 1, kMaxWidth};
 inline constexpr DimensionEntry kVocab = {
     "vocab", "output classes; at least 256, because the data is bytes", 256, kMaxTokens};
-inline constexpr DimensionEntry kSequences = {"batch", "sequences a step", 1, kMaxCount};
-inline constexpr DimensionEntry kTokens = {"tokens", "tokens a sequence", 1, kMaxTokens};
+inline constexpr DimensionEntry kSequences = {"batch", "sequences per step", 1, kMaxCount};
+inline constexpr DimensionEntry kTokens = {"tokens", "tokens per sequence", 1, kMaxTokens};
 inline constexpr DimensionEntry kExperts = {"experts", "routed experts of an MoE layer", 1,
                                             kMaxCount};
-inline constexpr DimensionEntry kTopK = {"top_k", "experts per token; at most experts", 1,
-                                         kMaxCount};
+inline constexpr DimensionEntry kTopK = {
+    "top_k", "number of experts that process each token; at most the number of experts", 1,
+    kMaxCount};
 inline constexpr DimensionEntry kExpertFfn = {
     "expert_ffn", "hidden width of a routed expert; a multiple of 8", 8, kMaxWidth};
 inline constexpr DimensionEntry kSharedFfn = {

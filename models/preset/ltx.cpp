@@ -14,7 +14,7 @@ const Family& ltx_family() {
       video_dimension_entries(),
       {{{"ltx", "LTX-Video 2B: 28 layers, dim 2048, video 81x512x768"},
         video_preset(full, 11, 16, 24)},
-       {{"ltx_small", "small LTX-Video on moving shapes: 8 layers, dim 96, 2 x 128 tokens"},
+       {{"ltx_small", "small LTX-Video on synthetic videos: 8 layers, dim 96, 2 x 128 tokens"},
         video_preset(small, 2, 8, 8)}},
       settle_video,
       VideoLayout{.patch_extent = 1,

@@ -42,7 +42,7 @@ preset::Checked settle_tokens(ModelSpec& spec, const preset::Dimensions& given) 
   if (given.contains("tokens") && product != dimensions.at("tokens")) {
     return Rejected{"tokens " + std::to_string(dimensions.at("tokens")) +
                     " is not frames x height x width = " + std::to_string(product) +
-                    "; give one of the two"};
+                    "; give only tokens, or only frames, height and width"};
   }
   dimensions["tokens"] = product;
   return std::nullopt;
@@ -102,7 +102,7 @@ Checked settle_video(ModelSpec& spec, const Dimensions& given) {
   if (Checked rejected = require_rotary_heads(spec)) return rejected;
   if (spec.at("freq_dim") % 2 == 0) return std::nullopt;
   return Rejected{"freq_dim " + std::to_string(spec.at("freq_dim")) +
-                  " is odd; it holds pairs of cosine and sine"};
+                  " is odd; the embedding holds pairs of cosine and sine"};
 }
 
 }  // namespace preset

@@ -45,7 +45,7 @@ void write_string(std::string& out, const std::string& text) {
 // Uses an exponent for integers of more than 21 digits and for fractions below 1e-6.
 void write_double(std::string& out, double number) {
   if (!std::isfinite(number)) {
-    throw std::invalid_argument("a number that is not finite has no JSON form; write null");
+    throw std::invalid_argument("JSON cannot hold a number that is not finite; write null");
   }
   if (number == 0) {  // -0 also equals 0, and RFC 8785 writes it as 0
     out += '0';
@@ -157,7 +157,7 @@ void write_value(std::string& out, const Json& json) {
     case Json::value_t::discarded:
       break;
   }
-  throw std::invalid_argument("a binary or discarded value has no JSON form");
+  throw std::invalid_argument("JSON cannot hold a binary or discarded value");
 }
 
 }  // namespace

@@ -62,8 +62,8 @@ struct RefusedPolicy {
 // entries.
 std::variant<std::vector<Policy>, Rejected> parse_policies(std::string_view text);
 
-// Like the function above, but adds modes of other systems that have no equivalent policy to
-// `refused`, instead of returning Rejected.
+// Like the function above, but accepts modes of other systems that have no equivalent policy. Adds
+// these modes to `refused`.
 std::variant<std::vector<Policy>, Rejected> parse_policies(std::string_view text,
                                                            std::vector<RefusedPolicy>& refused);
 

@@ -98,7 +98,7 @@ int lock_of(const std::string& file) {
   const bool is_taken = errno == EADDRINUSE;
   close(lock);
   if (!is_taken) return -1;
-  throw UsageError("another rematch is writing " + in_quotes(file) +
+  throw UsageError("another rematch process is writing " + in_quotes(file) +
                    "; wait until it has ended, or choose another name");
 }
 

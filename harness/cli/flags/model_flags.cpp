@@ -16,7 +16,7 @@
 namespace rematch {
 namespace {
 
-// The dimension that --ops fused sets to 1.
+// `--ops fused` sets this dimension to 1.
 constexpr std::string_view kFusedOpsOption = "fused_ops";
 
 std::string flag_of(std::string_view dimension) {
@@ -74,7 +74,7 @@ ModelFlags::ModelFlags(CLI::App& app, Name name) {
                  "eager: norms, modulation, rotary embedding, SwiGLU and loss as ATen ops; fused: "
                  "one op each");
   app.add_option("--video", video_,
-                 "Video of a DiT in pixels, frames x height x width, such as 77x480x832");
+                 "Size of a DiT's video: frames x height x width in pixels, such as 77x480x832");
   app.add_option_function<std::string>(
       "--parallel",
       [this](const std::string& text) {
@@ -189,7 +189,7 @@ ModelSpec ModelFlags::spec() const {
                      " is a range; only rematch search --maximize tries several values");
   }
   std::map<std::string, std::int64_t> overrides = sharded_dimensions();
-  if (model_.empty()) throw UsageError("no model given; rematch list shows them");
+  if (model_.empty()) throw UsageError("no model given; rematch list shows the models");
   if (ops_ != "eager" && ops_ != "fused") {
     throw UsageError("unknown ops '" + ops_ + "'; allowed: eager, fused");
   }
@@ -232,7 +232,7 @@ ModelSpec ModelFlags::spec_with(const std::string& dimension, std::int64_t value
 ModelSpec ModelFlags::spec_with_layers(std::int64_t layers) const {
   const std::int64_t all = spec().dimensions.at("layers");
   if (layers >= all) {
-    throw UsageError("--measure-layers " + std::to_string(layers) + " is not fewer than the " +
+    throw UsageError("--measure-layers " + std::to_string(layers) + " must be fewer than the " +
                      std::to_string(all) + " layers of " + model_ + "; leave it out");
   }
   return spec_with("layers", layers);

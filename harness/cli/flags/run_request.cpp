@@ -76,8 +76,8 @@ std::optional<int> pretended_rank_of(const RunFlags& flags, int world) {
 void require_consistent(const RunRequest& request) {
   if (request.in_process && !request.pretended_rank && world_size(request.model) > 1) {
     throw UsageError(
-        "--in-process times the points of one rank; leave it out, or measure one rank with "
-        "--pretend-rank");
+        "--in-process can time the points of a single rank only; leave it out, or measure one rank "
+        "with --pretend-rank");
   }
   if (!request.times_only) return;
   if (request.rounds.most == 0) {

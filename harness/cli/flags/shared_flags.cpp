@@ -68,14 +68,14 @@ void PolicyFlags::add_policy_flags(CLI::App& app) {
 }
 
 void MeasureFlags::add_measure_flags(CLI::App& app, const std::string& when) {
-  app.add_option("--steps", num_steps, after(when, "Number of steps of every pass and round"))
+  app.add_option("--steps", num_steps, after(when, "Number of steps in each pass and round"))
       ->check(CLI::Range(1, kMaxSteps));
   app.add_option("--rounds", rounds,
                  after(when,
                        "Number of rounds of timed steps: N, or MIN:MAX to stop once --precision is "
                        "reached; 0: no times. A round starts one child process for each point"));
   app.add_option("--timed-steps", num_timed_steps,
-                 after(when, "Number of timed steps of a round (default: --steps)"))
+                 after(when, "Number of timed steps in each round (default: --steps)"))
       ->check(CLI::Range(1, kMaxSteps));
   app.add_flag(
       "--in-process", in_process,
@@ -84,7 +84,7 @@ void MeasureFlags::add_measure_flags(CLI::App& app, const std::string& when) {
             "process, as a control. Faster if starting a process takes longer than a step"));
   app.add_option(
       "--precision", precision,
-      after(when, "Stop once every ratio is known to within this: half the width of its interval"));
+      after(when, "Stop once half the width of every ratio's confidence interval is at most this"));
   app.add_option("--seed", seed, after(when, "Seed of data and random number generators"))
       ->check(CLI::Range(0, kMaxSteps));
   add_threads(app, num_threads);
@@ -108,7 +108,7 @@ void KernelFlags::add_kernel_flags(CLI::App& app, const std::string& when) {
                        "Attention backend: flash, cudnn, efficient or math (default: the first "
                        "that supports device and dtype; for times on CUDA, LibTorch's choice)"));
   app.add_flag("--deterministic-times", deterministic_times,
-               after(when, "Time deterministic kernels on CUDA instead of the fastest"));
+               after(when, "Time CUDA's deterministic kernels instead of its fastest kernels"));
 }
 
 std::vector<std::string> flags_of(const CLI::App& command) {
@@ -127,16 +127,16 @@ void add_threads(CLI::App& app, int& num_threads) {
 }
 
 void add_any_card(CLI::App& app, bool& any_card) {
-  app.add_flag("--any-card", any_card,
-               "Use the times of --profile even if they were measured on a different card than the "
-               "plan is for");
+  app.add_flag(
+      "--any-card", any_card,
+      "Use the times of --profile even if they were measured on a card other than the plan's");
 }
 
 void add_reserve(CLI::App& app, std::string& reserve) {
   app.add_option(
       "--reserve", reserve,
-      "Memory of the card to reserve for driver and CUDA context, NCCL and fragmentation, "
-      "such as 2GiB, or 0B to give tensors all memory (default: depends on the card)");
+      "Memory of the card to reserve for the driver, the CUDA context, NCCL and fragmentation, "
+      "such as 2GiB; 0B gives tensors all memory (default: depends on the card)");
 }
 
 std::optional<Bytes> parse_reserve(const std::string& text) {
@@ -153,7 +153,7 @@ Bytes memory_less_reserve(Bytes memory, Bytes reserve) {
 }
 
 void add_force(CLI::App& app, bool& force) {
-  app.add_flag("--force", force, "Run even if the predicted memory exceeds the machine's");
+  app.add_flag("--force", force, "Run even if the predicted memory exceeds this machine's memory");
 }
 
 RunFlags::RunFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
@@ -201,9 +201,9 @@ RunFlags::RunFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
       "File for the CUDA allocator's snapshot over one step of one policy, for "
       "pytorch.org/memory_viz. With several ranks, x.pickle becomes one file per rank, such as "
       "x.rank-0-of-2.pickle");
-  add_output_flags(
-      app,
-      "Report to write; points are stored in a folder beside it, and a rerun resumes from them");
+  add_output_flags(app,
+                   "Report to write. Finished points are stored in a folder beside the report, and "
+                   "a rerun resumes from these points");
   app.add_flag("--json", json, "Print the report instead of the table");
 }
 
@@ -225,8 +225,8 @@ PredictFlags::PredictFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) 
                  "Also predict how long steps take, from the card's data sheet: h100, h200, "
                  "l40s, a100 or b200");
   app.add_option("--links", links_file,
-                 "With --device: times of collectives from rematch profile --links, in place of "
-                 "the data sheet's link");
+                 "With --device: file from rematch profile --links. Its times of collectives "
+                 "replace the data sheet's times");
   app.add_option("--profile", profile_file,
                  "Also predict how long steps take, from a profile's times. With --round-512 and a "
                  "profile of a GPU, also predict the memory that kernels allocate internally");
@@ -273,8 +273,8 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
       "than the fastest, such as 5%");
   app.add_option(
       "--maximize", maximize,
-      "tokens_per_second: find the batch size or token count with the most tokens per second "
-      "within --budget, or else within the device's memory, and the largest that fits. "
+      "tokens_per_second: find the batch size or token count that processes the most tokens per "
+      "second, and the largest one that fits. The limit is --budget, else the device's memory. "
       "Give the range to search: --batch 1:64 or --tokens 1024:16384");
   app.add_option(
          "--points", num_points,
@@ -286,38 +286,39 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
                  "planners: pytorch_dp(0.5), pytorch_ilp(0.5), sac_ilp(0.8) (default: known "
                  "policies and these planners)")
       ->check([](const std::string& list) {
-        return std::string(list.empty() ? "the list is empty; name policies, or leave the flag out "
-                                          "for the known ones"
-                                        : "");
+        return std::string(
+            list.empty()
+                ? "the list is empty; name policies, or leave the flag out for the known policies"
+                : "");
       });
   app.add_flag("--simple", simple,
-               "Print only the best plan of a simple form: whole blocks or modules, one save list "
-               "for all layers or two groups of layers; rematch export writes it for a trainer");
+               "Print only the best simple plan, which rematch export can write for a trainer. A "
+               "simple plan recomputes whole blocks or whole modules. All layers share one save "
+               "list, or each of two groups of layers has its own");
   app.add_flag(
       "--hull", hull,
       "Use only the options of each block that lie on the block's convex hull. The search is "
       "faster and finds fewer plans");
-  app.add_option("--links", links_file,
-                 "From rematch profile --links: with --device h100 the times of collectives, with "
-                 "--offload the rates of copies, in place of the data sheet's link");
+  app.add_option(
+      "--links", links_file,
+      "File from rematch profile --links. With --device h100, its times of collectives replace the "
+      "data sheet's times. With --offload, its rates of copies replace the data sheet's rates");
   app.add_flag(
       "--offload", offload,
       "Also search plans that copy region inputs and kept values to the host until backward; "
       "step times include the copies that compute does not hide");
-  app.add_option(
-      "--link-rate", link_rate,
-      "With --offload: rate of copies in each direction, such as 50GB/s (default: as --links "
-      "measured, else PCIe by the device's data sheet)");
-  app.add_option(
-         "--measure", num_measured,
-         "Number of points of the front to run as rematch run does, in addition to the baselines. "
-         "The ends and the knee run first and calibrate the step times")
+  app.add_option("--link-rate", link_rate,
+                 "With --offload: rate of copies in each direction, such as 50GB/s (default: the "
+                 "rates in --links, else the PCIe rate in the device's data sheet)");
+  app.add_option("--measure", num_measured,
+                 "Number of points of the front to run and measure, in addition to the baselines. "
+                 "The ends and the knee run first and calibrate the step times")
       ->default_str("")
       ->check(CLI::Range(kMinMeasured, kMaxPoints));
   add_measure_flags(app, "With --measure: ");
   app.add_flag("--fail-behind-baselines", fail_behind_baselines,
-               "Exit with 3 if a baseline has more hypervolume than the front, either predicted or "
-               "measured by more than the A/A interval");
+               "Exit with 3 if a baseline's predicted hypervolume exceeds the front's, or if its "
+               "measured hypervolume exceeds the front's by more than the A/A interval");
   add_output_flags(app, "Front to write");
   app.add_flag("--json", json, "Print the front instead of the table");
 }

@@ -146,7 +146,7 @@ void require_measurable(const SearchFlags& flags) {
   }
   if (flags.device.starts_with("cuda")) {
     throw UsageError(
-        "--measure --device cuda would share the GPU with the profile's own process; give "
+        "--measure --device cuda would share the GPU with the process that times the ops; give "
         "--profile FILE from rematch profile --device cuda");
   }
   const ModelSpec spec = flags.model.spec();

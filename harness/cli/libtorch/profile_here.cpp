@@ -20,7 +20,7 @@ void require_measured_device(const std::string& device, const std::string& comma
   require(usable_device(device));
   if (!computes_values(device)) {
     throw UsageError(command +
-                     ": the dry device has no times; profile --device h100 computes them "
+                     ": the dry device has no times; rematch profile --device h100 computes times "
                      "from the card's data sheet");
   }
 }

@@ -53,7 +53,8 @@ std::optional<RankPlace> place_among_commands(int world) {
       "this is rank " + std::to_string(place->rank) + " of " + std::to_string(place->world) +
       " according to its environment (WORLD_SIZE or SLURM_NTASKS), but --parallel has " +
       std::to_string(world) + " ranks; start " + std::to_string(world) +
-      " processes, or one process without torchrun or srun, which starts all ranks itself");
+      " processes, or start one process without torchrun and srun, so that it starts all ranks "
+      "itself");
 }
 
 ExitCode work_on_ranks(const std::optional<RankPlace>& place, const WorkOnRanks& work) {

@@ -106,8 +106,8 @@ Provenance provenance_of(const RunFlags& flags, const RunSettings& settings) {
 // Rejects --times-only on a device whose times are meaningless.
 void require_times(const RunRequest& request) {
   if (!request.times_only || names_cuda(request.device) || computes_values(request.device)) return;
-  throw UsageError("--times-only needs a device that has times; device is " + request.device +
-                   ", allowed: cpu and cuda");
+  throw UsageError("--times-only needs a device that can measure times; device is " +
+                   request.device + ", allowed: cpu and cuda");
 }
 
 // Uses --threads, or else LibTorch's default number of threads divided by the number of ranks on

@@ -230,7 +230,7 @@ void require_times(const SearchFlags& flags) {
   }
   if (!flags.profile_file.empty() && is_measured_device(flags.device)) {
     throw UsageError("--profile already contains the times that --device " + flags.device +
-                     " would measure; give one of them");
+                     " would measure; give only one of the two flags");
   }
   if (flags.profile_file.empty() && flags.any_card) {
     throw UsageError("--any-card requires --profile FILE");
@@ -432,8 +432,8 @@ void add_search(CLI::App& app, Action& action, const std::vector<std::string>& c
       "  rematch search --model llama3_8b --dtype bfloat16 --device h100 --world 8 \\\n"
       "      --maximize tokens_per_second --batch 1:64 --budget 70GiB\n"
       "  rematch run --model wan_small --plan front.json#3\n"
-      "Ctrl-C prints and writes the best front so far, marked as not complete; runs of --measure\n"
-      "that have ended are kept beside the front of -o; rerun the command to resume.");
+      "Ctrl-C prints and writes the best front so far, marked as incomplete. Finished runs\n"
+      "of --measure are kept in a folder beside the file of -o; rerun the command to resume.");
   flags->command = command;
 }
 

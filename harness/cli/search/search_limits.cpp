@@ -44,8 +44,8 @@ void require_one_budget(const SearchFlags& flags) {
   }
   if (!first.empty() && !flags.max_slowdown.empty()) {
     throw UsageError(first +
-                     " asks for the fastest plan, but --max-slowdown for the lowest peak; give "
-                     "one of them");
+                     " asks for the fastest plan, but --max-slowdown asks for the lowest peak; "
+                     "give only one of the two flags");
   }
   if (!flags.maximize.empty() && !first.empty() && flags.budget.empty()) {
     throw UsageError("--maximize takes --budget, not " + first +
@@ -133,8 +133,8 @@ void require_link_flags(const SearchFlags& flags) {
   const bool is_sheet = flags.profile_file.empty() && find_device_sheet(flags.device) != nullptr;
   if (!is_sheet && !flags.offload) {
     throw UsageError(
-        "--links replaces the link of a data sheet, but these times are measured; give it with "
-        "--device h100, or with --offload for the rates of copies");
+        "--links replaces the link times of a data sheet, but these times are measured; use "
+        "--links with --device h100, or with --offload for the rates of copies");
   }
   require_links(flags.links_file, is_sheet ? flags.device : "");
 }

@@ -47,8 +47,9 @@ Claims claims_of(const ComparisonPlan& plan, SweepFolder& folder) {
 }
 
 void add_sweep(CLI::App& app, Action& action) {
-  CLI::App* sweep = app.add_subcommand(
-      "sweep", "Many comparisons on one machine or a cluster: plan, then any number of workers");
+  CLI::App* sweep = app.add_subcommand("sweep",
+                                       "Runs many comparisons on one machine or a cluster: make a "
+                                       "plan, then start any number of workers");
   sweep->callback([&action, sweep] {
     if (!sweep->get_subcommands().empty()) return;
     action = []() -> ExitCode {

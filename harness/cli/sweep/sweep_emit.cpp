@@ -167,7 +167,8 @@ ExitCode emit(const SweepEmitFlags& flags) {
 
 void add_sweep_emit(CLI::App& sweep, Action& action) {
   add_command<SweepEmitFlags>(
-      sweep, action, "emit", "A script that starts workers: a Slurm job array, or local", emit,
+      sweep, action, "emit",
+      "Writes a script that starts workers: as a Slurm job array, or on this machine", emit,
       "Examples:\n"
       "  rematch sweep emit results/wan --engine slurm --workers 16 --gres gpu:h100:1 --time "
       "45min \\\n"

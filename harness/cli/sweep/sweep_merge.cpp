@@ -126,7 +126,8 @@ ExitCode merge(const SweepMergeFlags& flags) {
 
 void add_sweep_merge(CLI::App& sweep, Action& action) {
   add_command<SweepMergeFlags>(
-      sweep, action, "merge", "All reports of a sweep as one, in the plan's order", merge,
+      sweep, action, "merge", "Merges all reports of a sweep into one report, in the plan's order",
+      merge,
       "Example: rematch sweep merge results/wan -o wan.json\n"
       "It can run at any time, even while workers run; missing comparisons are listed.\n"
       "Exit codes: 0 complete and ok, 5 comparisons are missing or points failed, 6 mixed "

@@ -202,7 +202,7 @@ ExitCode make_plan(const SweepPlanFlags& flags) {
 
 void add_sweep_plan(CLI::App& sweep, Action& action) {
   add_command<SweepPlanFlags>(
-      sweep, action, "plan", "Expands a sweep file into comparisons, in a folder for workers",
+      sweep, action, "plan", "Expands a sweep file into a folder of comparisons for the workers",
       make_plan,
       "Examples:\n"
       "  rematch sweep plan sweep.json results/wan\n"

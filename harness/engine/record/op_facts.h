@@ -26,8 +26,8 @@ struct OpFacts {
   std::vector<ArgumentKind> arguments;
   std::size_t num_returns = 0;
   std::vector<std::uint16_t> written;       // positions of the tensor arguments that the op mutates
-  std::vector<std::uint16_t> side_written;  // positions of side arguments: Note [Side writes]
-  std::vector<std::uint16_t> silently_written;  // side arguments that a trace discovered
+  std::vector<std::uint16_t> side_written;  // positions of arguments: Note [Side writes]
+  std::vector<std::uint16_t> silently_written;  // the same; found by a trace
   OptionalIndex side_if;  // a bool argument; side writes happen only if the argument is true
   bool side_feeds_results = false;
   bool mutates = false;           // the schema is mutable

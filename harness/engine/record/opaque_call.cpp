@@ -137,8 +137,8 @@ void OpaqueCall::end(const std::string& name, const std::vector<at::Tensor>& arg
     const at::Tensor base = base_of(view);
     if (!base.defined()) {
       throw Refused("opaque call " + name + " returns " + describe_tensor(view) +
-                    ", a view of a tensor that is neither its argument nor another result; "
-                    "return a copy, or pass the tensor as an argument");
+                    ", a view of a tensor that is neither an argument of the call nor another "
+                    "result; return a copy, or pass the tensor as an argument");
     }
     state->recorder->append_view(base, view);
   }

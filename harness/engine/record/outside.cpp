@@ -62,7 +62,7 @@ const char* change_of(const OutsideTensor& then, const at::Tensor& held, Outside
   if (is_exchanged(then, held)) return "given different data (set_data, x.data = y)";
   if (version_of(held) != then.version) return kChangedInPlace;
   if (check == OutsideCheck::kHashes && hash_of(held) != then.hash) {
-    return "written to without a change of its version (through .data or a raw pointer)";
+    return "written to without a new version number (through .data or a raw pointer)";
   }
   return nullptr;
 }

@@ -296,7 +296,7 @@ class Recorder {
 
   // The functions below serve opaque_call.h.
   bool is_replayed() const { return use_ == RecordUse::kReplay; }
-  // Call this before a kernel that is not recorded writes to the tensor.
+  // Call this before an unrecorded kernel writes to the tensor.
   void note_write_ahead(const at::Tensor& tensor);
   // Returns the results of an opaque call that are new to the record. `fresh` are in memory that
   // the call allocated. `views` are views of `fresh` tensors and of the region's values.

@@ -118,9 +118,8 @@ std::int32_t Recorder::value_of(const at::Tensor& tensor) {
   if (!value.op.has_value() || !value.saved) return add_outside(tensor);
   throw Refused("region " + *region_ + ": " + describe_tensor(tensor) + ", a result of " +
                 record_->ops[*value.op].facts->name +
-                ", was given different data (set_data, x.data = y, set_) after autograd saved it, "
-                "which cannot be "
-                "recomputed; use copy_, or a separate tensor");
+                ", was given different data (set_data, x.data = y, set_) after autograd saved the "
+                "tensor. A recompute cannot repeat this change; use copy_, or a separate tensor");
 }
 
 // Parameters, gathered tensors and wrapped numbers are held directly. All other tensors are held

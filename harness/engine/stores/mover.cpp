@@ -53,8 +53,10 @@ std::unique_ptr<Mover> make_mover(c10::Device device) {
   if (device.is_cpu()) return std::make_unique<CpuMover>();
   if (device.is_meta()) return std::make_unique<MetaMover>();
   if (device.is_cuda() && make_cuda_mover != nullptr) return make_cuda_mover(device);
-  throw Refused("the plan offloads, and this build cannot move tensors between " + device.str() +
-                " and the host; build with preset cuda, or save what the plan offloads");
+  throw Refused("the plan offloads tensors, but this build cannot move tensors between " +
+                device.str() +
+                " and the host; build with preset cuda, or use a plan that keeps these tensors on "
+                "the device");
 }
 
 }  // namespace rematch

@@ -125,7 +125,7 @@ def _say_which_layers(model: torch.nn.Module) -> None:
     if not passed_over:
         return
     names = ", ".join(f"{name} ({len(modules)})" for name, modules in taken.items())
-    say(f"the layers are {names}; other lists: {listed(list(passed_over))}. To choose others, name them: "
+    say(f"the layers are {names}; other lists: {listed(list(passed_over))}. To choose other lists, name the blocks: "
         "blocks={name: list(model.get_submodule(name).children()) for name in ['" + next(iter(passed_over)) + "']}")
 
 
@@ -200,7 +200,7 @@ def _run_once(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoi
     peak = "" if risen is None else (f", bytes rose by {size_text(risen)} (predicted "
                                      f"{size_text(predicted['peak_bytes'] - predicted['before_bytes'])})")
     bits = "equal" if found["bits_equal"] else "not compared, as the step is not repeatable"
-    say(f"{name}ran it once: bits {bits}, {recomputed} ops recomputed{peak}")
+    say(f"{name}ran the plan once: bits {bits}, {recomputed} ops recomputed{peak}")
 
 
 def _cause_of(found: dict[str, Any]) -> str:

@@ -225,7 +225,7 @@ class SearchedCheckpoint(Checkpoint):
 def require_checkpoint(checkpoint: object) -> None:
     """Raises TypeError unless the argument is an initialized Checkpoint."""
     if not isinstance(checkpoint, Checkpoint):
-        raise TypeError(f"a rematch.Checkpoint is needed, this is a {type(checkpoint).__name__}; make one from a plan: "
+        raise TypeError(f"a rematch.Checkpoint is needed, but this is a {type(checkpoint).__name__}; make one from a plan: "
                         "rematch.Checkpoint(plan)")
     if checkpoint.handle is None:
         raise TypeError(f"this {type(checkpoint).__name__} was not initialized; call super().__init__(plan) in its __init__")
@@ -388,10 +388,10 @@ def search(trace: dict[str, Any] | Traces, *, device: str | None = None,
 
 def _link_request(offload: bool, link_rate: str | int | None, links: Links | None, device: str | None) -> dict[str, Any]:
     if link_rate is not None and (links is not None or not offload):
-        raise ValueError("link_rate is the rate of offloaded copies; give it with offload=True, and without links")
+        raise ValueError("link_rate=... sets the rate of offloaded copies; use it with offload=True and without links=...")
     if links is not None and device is None and not offload:
-        raise ValueError("links has no effect on measured times; give it with device='h100', or with offload=True for the "
-                         "rates of copies")
+        raise ValueError("links=... has no effect on measured times; use it with device='h100', or with offload=True for "
+                         "the rates of copies")
     request: dict[str, Any] = {"offload": offload}
     if link_rate is not None:
         is_text = isinstance(link_rate, str)

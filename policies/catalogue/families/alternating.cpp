@@ -189,11 +189,12 @@ std::vector<CatalogueEntry> alternating_policies() {
        "keep costly ops and every second mm and linear, except router gates: the default",
        [] { return sac_titan(); }},
       {"sac_titan_all", "keep costly ops and every mm and linear", sac_titan_all},
-      {"sac_titan_even", "like sac_titan, but keep the even matmuls instead of the odd matmuls",
+      {"sac_titan_even",
+       "like sac_titan, but keep the even-numbered matmuls instead of the odd-numbered matmuls",
        [] { return sac_titan(Keep::kEven); }},
       {"sac_titan_excluding([SCOPE,...])",
-       "like sac_titan, but exclude the mm ops of these scopes, and mm ops of the same shapes, "
-       "instead of router gates",
+       "like sac_titan, but instead of router gates, exclude the mm ops of these scopes and all mm "
+       "ops of the same shapes",
        sac_titan_excluding},
       {"sac_titan_2024",
        "keep attention, reduce-scatter and every second mm: torchtitan's first list, copied by "

@@ -28,8 +28,8 @@ std::variant<Policy, Rejected> policy_within(const std::string& name,
   auto parsed = parse_policy(words.front());
   if (auto* policy = std::get_if<Policy>(&parsed)) {
     if (policy->name.ends_with(".json")) {
-      return Rejected{name + " takes a policy by name, and " + in_quotes(policy->name) +
-                      " is a file; write " + file_keys + " in it"};
+      return Rejected{name + " takes the name of a policy, but " + in_quotes(policy->name) +
+                      " is a file; write " + file_keys + " in that file"};
     }
     policy->name = name + "(" + policy->name + ")";
     policy->no_effect_is_intended = true;

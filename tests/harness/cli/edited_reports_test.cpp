@@ -354,7 +354,7 @@ const std::vector<Row> kPointRows = {
      "4444 402 0444430",
      {{"T0", "the report lacks this point of the reference"},
       {"peak", "full on_demand is not in the candidate"},
-      {"expect", "is in no point of the report"}}},
+      {"expect", "does not occur in the report"}}},
     {"no points",
      [](Json& report) { report["points"] = Json::array(); },
      "4444 442 4444434",

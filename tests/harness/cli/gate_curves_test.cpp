@@ -270,7 +270,7 @@ TEST_CASE("flags that do not apply to loss curves are rejected with exit code 2"
           "--reference cannot be used with");
   refuses("--losses C1 --reference-losses nowhere.csv", "cannot read 'nowhere.csv'");
   refuses("--losses C1 --reference-losses N0 --margin 1", "require --loss equivalence");
-  refuses("--losses C1 --reference-losses N0 --loss equivalence --window 9", "allowed is 1 to 8");
+  refuses("--losses C1 --reference-losses N0 --loss equivalence --window 9", "allowed: 1 to 8");
   refuses("--losses C1 --reference-losses N0 --step-column stp", "no column 'stp'");
 }
 

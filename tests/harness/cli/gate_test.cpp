@@ -78,12 +78,12 @@ TEST_CASE("gate rejects unusable inputs in one line with exit code 2") {
   refuses("--expect attention_forward=-1", "not of the form NAME=COUNT");
   refuses("--expect attention=1", "did you mean");
   refuses("--policy fulll --expect matmul=1",
-          "--policy 'fulll' is in no point of the report; did you mean 'full'");
+          "--policy 'fulll' does not occur in the report; did you mean 'full'");
   refuses("--policy none,nobody --expect matmul=1", "known: full, none");
   refuses("--reference-policy nne --loss bitwise " + against, "did you mean 'none'");
   refuses("--margin 0.1 --max-peak-bytes 1GiB", "require --loss equivalence");
   refuses("--loss equivalence --window 0 " + against, "--window");
-  refuses("--loss equivalence --window 3 " + against, "allowed is 1 to 2");
+  refuses("--loss equivalence --window 3 " + against, "allowed: 1 to 2");
   refuses("--max-peak-bytes 1GiB --json --markdown", "not both");
 }
 

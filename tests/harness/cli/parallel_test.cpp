@@ -253,7 +253,7 @@ TEST_CASE("links that cannot be measured or used are refused") {
   check_usage_error("profile --links --model llama_small --parallel tp=2", "leave out --model");
   check_usage_error("profile --links --trace x.json", "leave out --trace");
   check_usage_error("predict " + kSplitLlama + "--parallel tp=2 --policy none --links " + file,
-                    "give it with --device h100");
+                    "use --links with --device h100");
   const std::string on_sheet = kSplitLlama + "--device h100 --links " + file + " ";
   check_usage_error("search " + on_sheet + "--offload --link-rate 5GB/s", "--link-rate");
   check_usage_error("search " + kSplitLlama + "--device cpu --links " + file,

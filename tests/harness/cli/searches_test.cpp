@@ -108,7 +108,7 @@ TEST_CASE("a profile measured on a few layers is valid for the whole model") {
   CHECK(rematch("validate " + profile).code == 0);
   CHECK(rematch("search " + six_layers + "--points 2 --profile " + profile).code == 0);
   check_usage_error("profile " + six_layers + "--measure-layers 6",
-                    "is not fewer than the 6 layers");
+                    "must be fewer than the 6 layers");
   check_usage_error("profile " + six_layers + "--measure-layers 0",
                     "--measure-layers must be 1 to");
   check_usage_error("profile " + six_layers + "--measure-layers 2 --device h100",

@@ -116,7 +116,7 @@ TEST_CASE("a plan that no mode of axolotl expresses is exported to a Python file
   CHECK_THAT(outcome.err,
              Catch::Contains("no mode of axolotl is equivalent to the plan; the nearest "
                              "is axolotl(gradient_checkpointing=true)") &&
-                 Catch::Contains("its first lines say where to call it"));
+                 Catch::Contains("its first lines say where to call apply()"));
   CHECK_THAT(text_of(file), Catch::Contains("--to axolotl") &&
                                 Catch::Contains("            mine.apply(model)\n") &&
                                 Catch::Contains("\"blocks.3\": 0,"));

@@ -56,7 +56,7 @@ TEST_CASE("help gives the range and the default of a flag") {
   help = std::regex_replace(help, std::regex("\\s+"), " ");  // joins wrapped lines
   for (const char* words :
        {"on_demand or whole_region (default: on_demand)", "or none (default: adamw)",
-        "points that match baselines are printed too (2 to 10000; default: 16)",
+        "points that match baselines, are printed in addition (2 to 10000; default: 16)",
         "(1 to 4096; default: LibTorch's choice, shared among ranks)", "--points N",
         "Dimensions (default: the preset's):"}) {
     CHECK_THAT(help, Catch::Contains(words));
@@ -220,14 +220,15 @@ TEST_CASE("unknown and misspelled policies are refused") {
 TEST_CASE("search and profile reject unusable inputs in one line") {
   const std::string model = " --model llama_small ";
   check_usage_error("search" + model, "a search needs times");
-  check_usage_error("search" + model + "--device cpu --profile p.json", "give one of them");
+  check_usage_error("search" + model + "--device cpu --profile p.json",
+                    "give only one of the two flags");
   check_usage_error("search" + model + "--device h100 --attention math", "--device cpu or cuda");
   check_usage_error("profile" + model + "--device h100 --attention math", "is a data sheet");
   check_usage_error("profile --links --parallel tp=2 --deterministic-times", "leave out");
   check_usage_error("search" + model + "--device h100 --budget 24G", "'24G' is not a size");
   check_usage_error("search" + model + "--device h100 --max-slowdown -5%", "is not a percentage");
   check_usage_error("search" + model + "--device h100 --budget 1GiB --max-slowdown 5%",
-                    "give one of them");
+                    "give only one of the two flags");
   check_usage_error("search" + model + "--device h100 --schedule both", "takes one schedule");
   check_usage_error("search" + model + "--device h100 --optimizer adamax", "did you mean 'adamw'?");
   check_usage_error("search --trace /nonexistent.json --device h100", "/nonexistent.json");

@@ -42,7 +42,7 @@ TEST_CASE("a change of content is detected by its hash even if a parameter moves
                    kNewMemory(network, hidden);
                    network.parameters[0].mutable_data_ptr<float>()[0] += 1.0F;
                  }},
-                "without a change of its version", OutsideCheck::kHashes);
+                "without a new version number", OutsideCheck::kHashes);
 }
 
 // Writes to a parameter without raising its version.

@@ -249,7 +249,7 @@ class SimpleTest(Case):
         with contextlib.redirect_stderr(io.StringIO()) as words:
             checkpoint = rematch.auto(self.model, self.step, budget="1200KiB", device="h100", optimizer="none", simple=True)
         self.assertEqual((checkpoint.plan, checkpoint.schedule), (front["simple"]["plan"], "whole_region"))
-        self.assertIn("ran it once: bits equal", words.getvalue())
+        self.assertIn("ran the plan once: bits equal", words.getvalue())
         self.assertIn(front["simple"]["saves"], words.getvalue())
         lowest = self.search(trace, budget=1)["simple"]["predicted_peak_allocated_bytes"]
         words = f"no simple plan fits into .*; the smallest peak is {lowest / 2**10:.2f} KiB"
@@ -291,7 +291,7 @@ class AutoTest(Case):
                 self.assertEqual(found["checkpointed"]["executed_ops"]["recompute"], predicted["recomputed_ops"])
                 self.assertLess(found["checkpointed"]["peak_bytes"], found["plain"]["peak_bytes"])
                 self.assertIn("based on measured times (cpu); chosen for", words)
-                self.assertIn(f"ran it once: bits equal, {predicted['recomputed_ops']} ops recomputed", words)
+                self.assertIn(f"ran the plan once: bits equal, {predicted['recomputed_ops']} ops recomputed", words)
                 self.assertIn("| with the plan |", str(found))
 
     def test_a_model_that_creates_state_in_its_first_step(self):
@@ -302,7 +302,7 @@ class AutoTest(Case):
                 trace = rematch.trace(other, lambda other=other: other(self.x))
                 budget = int(0.9 * rematch.predict(trace, rematch.resolve(trace, "none"))["peak_bytes"])
                 checkpoint, words = self.auto(budget)
-                self.assertIn("ran it once: bits equal", words)
+                self.assertIn("ran the plan once: bits equal", words)
                 self.assertTrue(rematch.check(self.model, self.step, checkpoint)["bits_equal"])
 
     def test_times_of_a_data_sheet(self):

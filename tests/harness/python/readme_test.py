@@ -69,7 +69,7 @@ class ReadmeTest(unittest.TestCase):
         planned = re.search(r"^\| with the plan \| (\d+)/[1-9]\d*/(\d+) \| .* \| equal \|$", done.stdout, re.MULTILINE)
         self.assertTrue(without and planned, done.stdout)
         self.assertEqual(without.groups(), planned.groups())
-        self.assertIn("ran it once: bits equal", done.stderr)
+        self.assertIn("ran the plan once: bits equal", done.stderr)
         *before, last = shown.splitlines()
         if self.has_versions_of_the_readme(package):
             self.assertIn("\n".join([*before, ""]), done.stdout)
@@ -84,7 +84,7 @@ class ReadmeTest(unittest.TestCase):
         ((program, shown),) = [each for each in programs() if "transformers.Trainer" in each[0]]
         done = self.done_after(program)
         for step in (1, 2):
-            self.assertIn(f"step {step} of 2: ran it once: bits equal", done.stderr)
+            self.assertIn(f"step {step} of 2: ran the plan once: bits equal", done.stderr)
         self.assertNotIn("left its plan", done.stderr)
         self.assertEqual(len(re.findall("'eval_loss'", done.stdout + done.stderr)), 2)
         row = re.compile(r"^\| (\d) \| \d+ \| (\d+) \| (\d+) \|", re.MULTILINE)

@@ -177,7 +177,7 @@ class ShapesTest(unittest.TestCase):
             checkpoint = rematch.auto(model, steps_of(model), budget=budget, device="h100")
         self.assertEqual(len(checkpoint.fronts), 2)
         for number in (1, 2):
-            for line in ("plans worth having", "predicted: peak", "ran it once: bits equal"):
+            for line in ("plans worth having", "predicted: peak", "ran the plan once: bits equal"):
                 self.assertRegex(said.getvalue(), f"step {number} of 2: .*{line}")
         self.assertRegex(said.getvalue(), "one plan for all steps, predicted peaks: .*, ")
         for each in rematch.predict(traces, checkpoint.plan, optimizer="adamw"):

@@ -496,8 +496,8 @@ class RefusalTest(Case):
 
     def test_other_objects_than_checkpoints_are_refused(self):
         self.assert_refused(lambda: rematch.check(self.model, self.step, self.plan),
-                            "a rematch.Checkpoint is needed, this is a dict", TypeError)
-        with self.assertRaisesRegex(TypeError, "a rematch.Checkpoint is needed, this is a dict"), rematch.recording(self.plan):
+                            "a rematch.Checkpoint is needed, but this is a dict", TypeError)
+        with self.assertRaisesRegex(TypeError, "a rematch.Checkpoint is needed, but this is a dict"), rematch.recording(self.plan):
             pass
         for trace in (None, [None, None]):
             with self.assertRaisesRegex(TypeError, "rematch.resolve got None for a trace"):

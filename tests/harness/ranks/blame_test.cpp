@@ -83,8 +83,9 @@ TEST_CASE("ranks that end without an error are not blamed") {
 TEST_CASE("a rank that never joined is behind all other ranks") {
   std::vector<RankState> ranks = running_ranks(3);
   ranks[1].note = {};
-  CHECK_THAT(blame_of_delay(ranks)->message,
-             Catch::StartsWith("rank 1 is behind: it has not joined the others, rank 0 has begun"));
+  CHECK_THAT(
+      blame_of_delay(ranks)->message,
+      Catch::StartsWith("rank 1 is behind: it has not joined the other ranks, rank 0 has begun"));
   ranks[2].was_started = false;
   CHECK_THAT(blame_of_delay(ranks)->message,
              Catch::StartsWith("rank 2 is behind: it was never started"));

@@ -148,7 +148,7 @@ TEST_CASE("rank: rank 2 never joins", "[.rank]") {
 
 TEST_CASE("a rank that never joins is named at the time limit") {
   const LaunchResult result = run_until_told(3, "rank: rank 2 never joins",
-                                             "rank 2 is behind: it has not joined the others");
+                                             "rank 2 is behind: it has not joined the other ranks");
   CHECK(result.culprit == 2);
 }
 

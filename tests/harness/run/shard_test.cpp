@@ -103,9 +103,9 @@ TEST_CASE("a Slurm job array with gaps does not determine its shards") {
   // In --array=0,1,5, the second task could be shard 1 of 3. But the third task has number 5, and
   // there is no shard 5 of 3.
   for (const char* id : {"0", "1", "5"}) {
-    CHECK_THAT(
-        slurm_refusal({{"ID", id}, {"COUNT", "3"}, {"MIN", "0"}, {"MAX", "5"}}),
-        Catch::Contains(of_task(id)) && Catch::Contains("of 3 tasks is not evenly numbered"));
+    CHECK_THAT(slurm_refusal({{"ID", id}, {"COUNT", "3"}, {"MIN", "0"}, {"MAX", "5"}}),
+               Catch::Contains(of_task(id)) &&
+                   Catch::Contains("of 3 tasks has unevenly spaced task numbers"));
   }
   CHECK(slurm_refusal({{"ID", "4"}, {"COUNT", "3"}, {"MIN", "0"}, {"MAX", "2"}}) != "");
   CHECK(slurm_refusal({{"ID", "1"}, {"COUNT", "3"}, {"MIN", "0"}, {"MAX", "4"}, {"STEP", "2"}}) !=

@@ -170,9 +170,9 @@ TEST_CASE("attention's log-sum-exp has the same layout on meta as on the CPU") {
 
 TEST_CASE("the error for mismatched shapes names the argument") {
   const at::Tensor q = at::randn({1, 4, 8, 16});
-  CHECK_THROWS_WITH(
-      attention(q, at::randn({1, 3, 8, 16}), at::randn({1, 3, 8, 16}), true),
-      Catch::Contains("number of heads that divides q's") && Catch::Contains("[1, 4, 8, 16]"));
+  CHECK_THROWS_WITH(attention(q, at::randn({1, 3, 8, 16}), at::randn({1, 3, 8, 16}), true),
+                    Catch::Contains("head count that divides q's head count") &&
+                        Catch::Contains("[1, 4, 8, 16]"));
   CHECK_THROWS_WITH(attention(q, at::randn({4, 8, 16}), at::randn({4, 8, 16}), true),
                     Catch::Contains("[batch, heads, tokens, head_dim]"));
   CHECK_THROWS_WITH(attention(q, q.to(at::kDouble), q, true), Catch::Contains("the same dtype"));

@@ -134,7 +134,8 @@ TEST_CASE("a video's grid is computed from its tokens, or its tokens from its gr
 
 TEST_CASE("tokens that contradict the grid are rejected") {
   CHECK(reject("wan_small", {{"tokens", 100}, {"frames", 3}}) ==
-        "tokens 100 is not frames x height x width = 192; give one of the two");
+        "tokens 100 is not frames x height x width = 192; give only tokens, or only frames, height "
+        "and width");
   CHECK(accept("wan_small", {{"tokens", 192}, {"frames", 3}}).at("tokens") == 192);
 }
 

@@ -123,8 +123,8 @@ class _Run:
         return size if any(self._joint.bytes_of(root) == size and root not in self._not_donated for root in dying) else 0
 
     def _last_uses(self) -> dict[fx.Node, int]:
-        """For each node that allocates memory, returns the index of the last node that reads it. The inputs of a value
-        inside a kernel stay alive until that kernel runs."""
+        """For each node that allocates memory, returns the index of the last node that reads it. A kernel may
+        compute values for which it allocates no memory. The inputs of such a value stay alive until the kernel runs."""
         root_of = self._joint.root
         read_by: dict[fx.Node, set[fx.Node]] = {}  # maps each value inside a kernel to the nodes that allocate its
                                                    # inputs

@@ -110,7 +110,7 @@ TEST_CASE("a second command with the same -o file is refused while the first com
                       search + files.trace + "; }",
                   binary() + search + pipe + " >/dev/null 2>&1 & ");
   CHECK(second.code == 2);
-  CHECK_THAT(second.err, Catch::StartsWith("rematch: another rematch is writing '"));
+  CHECK_THAT(second.err, Catch::StartsWith("rematch: another rematch process is writing '"));
   std::ofstream(pipe) << text_of(files.trace);
   // The first search now ends, so another search may write the file again.
   const Outcome third =

@@ -223,7 +223,7 @@ TEST_CASE("two budgets, a budget without a unit and an unknown optimizer are ref
   check_usage_error(search + " --free -1GiB", "'-1GiB' is not a size");
   check_usage_error(search + " --activation-budget 1GiB --budget 2GiB",
                     "give --budget or --activation-budget, not both");
-  check_usage_error(search + " --free 1GiB --max-slowdown 5%", "give one of them");
+  check_usage_error(search + " --free 1GiB --max-slowdown 5%", "give only one of the two flags");
   check_usage_error(search + " --maximize tokens_per_second --batch 1:2 --free 1GiB",
                     "--maximize takes --budget, not --free");
   check_usage_error(search + " --optimizer adamw8bi", "did you mean 'adamw8bit'");
