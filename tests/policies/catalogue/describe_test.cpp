@@ -41,7 +41,7 @@ TEST_CASE("the first line of a description gives the indices of checkpointed and
         "full, 1 layer: checkpoints 0, keeps none");
 }
 
-TEST_CASE("the policy in the README chooses the layers that the README states") {
+TEST_CASE("the policy in the README chooses the layers that the README lists") {
   std::ifstream file(testing::in_tree("README.md"));
   const std::string readme{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   const std::string fence = "```json\n";
@@ -54,7 +54,7 @@ TEST_CASE("the policy in the README chooses the layers that the README states") 
         "mine, 4 layers: checkpoints 0 2, keeps 1 3");
 }
 
-TEST_CASE("a description lists a layer with two regions once") {
+TEST_CASE("a layer with two regions occurs only once in a description") {
   const Trace trace = testing::toy_llama({.layers = 4});
   Policy parts = std::get<Policy>(parse_policy("nth_last(2)"));
   parts.regions = {RegionChoice::Kind::kScopes, 0, {"attention", "ffn"}};
@@ -92,7 +92,7 @@ TEST_CASE("the JSON of a plan has its layers, ops and totals", "[golden]") {
                                            json["held_bytes"]["outside_regions"].get<int>());
 }
 
-TEST_CASE("describing a plan of another model is rejected") {
+TEST_CASE("describe_json() rejects a plan of another model") {
   const Plan plan = plan_of("full", testing::toy_llama({.layers = 4}));
   CHECK_THROWS_AS(describe_json(plan, testing::toy_llama({.layers = 3})), std::invalid_argument);
 }

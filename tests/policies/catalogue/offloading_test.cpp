@@ -72,7 +72,7 @@ TEST_CASE("everything that a policy keeps can be offloaded, except for dead save
 }
 
 // 8 x 16 floats are 512 bytes, and 8 x 32 floats are 1024.
-TEST_CASE("results below the minimum size of an offload stay on the device") {
+TEST_CASE("results smaller than the minimum offload size stay on the device") {
   Policy rule = policy_of("offload_saved(save_mm)");
   rule.moved_to[Store::kHost].at_least = Bytes{1024};
   const RegionType type = std::get<Plan>(resolve(rule, toy_llama())).types.at(0);

@@ -23,7 +23,7 @@ std::string message_of(std::string_view text) {
 
 Policy parsed(std::string_view text) { return std::get<Policy>(parse_policy(text)); }
 
-TEST_CASE("a policy is printed back in its canonical spelling") {
+TEST_CASE("a parsed policy has a canonical name") {
   CHECK(name_of("none") == "none");
   CHECK(name_of(" full ") == "full");
   CHECK(name_of("full()") == "full");
@@ -120,7 +120,7 @@ TEST_CASE("the catalogue lists the named policies") {
                                  "remat_titan(save=[PATTERN,...],recompute=[PATTERN,...])"});
 }
 
-TEST_CASE("only a policy that asks for no effect, such as nth_last(1), may have no effect") {
+TEST_CASE("a policy may equal full or none only if its arguments ask for that, as in nth_last(1)") {
   for (const char* text : {"none", "full", "nth_last(1)", "nth_first(1)", "skip_nth(1)",
                            "segments(1)", "skip_list([])", "only_list([])"}) {
     CAPTURE(text);

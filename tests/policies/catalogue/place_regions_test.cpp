@@ -99,7 +99,7 @@ TEST_CASE("all blocks of a segment are from one block list") {
 }
 
 // Layers 0 and 1 run twice. A region ends when its last scope closes for the first time.
-TEST_CASE("a segment contains each layer once") {
+TEST_CASE("a layer that runs twice occurs once in each segment") {
   testing::TraceBuilder build("looped");
   ValueId x = build.outside({2, 2}, "float32", true);
   for (int run = 0; run < 4; ++run) {

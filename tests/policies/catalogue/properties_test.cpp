@@ -145,7 +145,7 @@ TEST_CASE("any text gives a one-line error, or a policy whose name parses to the
   });
 }
 
-TEST_CASE("the canonical name of any catalogue call parses to the same policy", "[property]") {
+TEST_CASE("the canonical name of any catalogue policy parses to the same policy", "[property]") {
   check_property("canonical names", [] {
     const std::string name =
         *rc::gen::element<std::string>("nth_last", "nth_first", "skip_nth", "first_n", "last_n",

@@ -129,7 +129,7 @@ std::vector<std::string> executed_again(const Trace& trace, const Plan& plan, Sc
   return names;
 }
 
-TEST_CASE("recompute_modules of heavy modules, such as mlp, makes a region of each module") {
+TEST_CASE("recompute_modules makes a region for each heavy module, such as mlp") {
   CHECK(first_scopes(plan_of("recompute_modules([mlp])", toy_llama({.layers = 1}))) ==
         std::vector<std::string>{"blocks.0.ffn"});
   CHECK_THAT(rejection_of("recompute_modules([mpl])"), Catch::Contains("did you mean 'mlp'"));
@@ -140,7 +140,9 @@ TEST_CASE("recompute_modules of heavy modules, such as mlp, makes a region of ea
 }
 
 // Megatron-LM's output-discarding checkpoint recomputes only the module.
-TEST_CASE("a light module, such as layernorm, is recomputed without the rest of its block") {
+TEST_CASE(
+    "recompute_modules recomputes a light module, such as layernorm, without the rest of its "
+    "block") {
   const Trace trace = normed_attention();
   const Plan plan = plan_of("recompute_modules([layernorm])", trace);
   CHECK(first_scopes(plan) == std::vector<std::string>{"blocks.0"});
@@ -200,7 +202,7 @@ TEST_CASE("the error for missing modules lists the model's modules") {
         "recompute_modules([moe_act]): normed has no moe_act" + has);
 }
 
-TEST_CASE("full_except keeps random draws, and the ops that its selectors name") {
+TEST_CASE("full_except keeps random draws and the ops that its selectors match") {
   const Trace toy = toy_llama();
   const Plan plan = plan_of("full_except(*.ffn::aten::mm#1,attention_forward)", toy);
   CHECK(decisions(plan.types.at(0), kMm) == "rrrrSrr");
@@ -208,7 +210,7 @@ TEST_CASE("full_except keeps random draws, and the ops that its selectors name")
   CHECK_THAT(rejection_of("full_except(attention_forwrd)"), Catch::Contains("attention_forward"));
 }
 
-TEST_CASE("self attention is kept, cross attention is not") {
+TEST_CASE("self-attention is kept, but cross-attention is not") {
   TraceBuilder builder("two_attentions");
   ValueId x = builder.outside({8, 8}, "float32", /*needs_grad=*/true);
   {

@@ -106,7 +106,7 @@ TEST_CASE("the last add of a block may be a saved region") {
 
 // The last add reads the matmul's result through a view outside the saved region. The add and the
 // view are not recomputed, so no result of the region is kept.
-TEST_CASE("a view does not keep the result of a saved region") {
+TEST_CASE("a result of a saved region is not kept if only a view reads the result") {
   TraceBuilder builder("view_behind_region");
   const ValueId x = builder.outside({8, 8}, "float32", /*needs_grad=*/true);
   {
@@ -144,7 +144,7 @@ TEST_CASE("a saved region may be a single op") {
 // the value, and both results of the attention op. It also keeps the output projection, which the
 // residual add reads. pow is not kept, because backward does not read it. mean is not kept, because
 // it is written in place.
-TEST_CASE("if attention of a Llama is saved, only the feed-forward is recomputed") {
+TEST_CASE("if the attention of a Llama is saved, only the feed-forward is recomputed") {
   const Trace trace = toy_llama();
   const Plan plan = plan_of("remat(save=[attention])", trace);
   CHECK(executed_again(trace, plan, Schedule::kWholeRegion) ==
@@ -158,9 +158,9 @@ TEST_CASE("if attention of a Llama is saved, only the feed-forward is recomputed
   CHECK(plan_of("remat(save=['attention'], recompute=[])", trace) == plan);
 }
 
-// rsqrt reads a sum that an in-place op made. A later op overwrites rsqrt's result, so this result
-// cannot be kept and is recomputed on demand.
-TEST_CASE("a result that is written in place is recomputed for its reader") {
+// add_ overwrites the result of mean, so this result cannot be kept. exp saves the overwritten
+// value for backward, so recompute runs mean and add_ again.
+TEST_CASE("a result in a saved region is recomputed if a later op overwrites the result") {
   TraceBuilder builder("overwritten");
   const ValueId x = builder.outside({8, 8}, "float32", /*needs_grad=*/true);
   {
@@ -178,7 +178,7 @@ TEST_CASE("a result that is written in place is recomputed for its reader") {
         "in saved region *.part::any, but is written in place later");
 }
 
-TEST_CASE("remat without its two lists of regions is rejected with a one-line error") {
+TEST_CASE("remat without its two region lists is rejected with a one-line error") {
   const std::string form =
       "remat needs the list of saved regions: write remat(save=[attention], recompute=[]), not (";
   CHECK(rejection_of("remat") == form + ")");
@@ -211,7 +211,7 @@ TEST_CASE("a part of a saved region cannot be recomputed") {
 }
 
 TEST_CASE(
-    "a region of remat that matches nothing gives a warning, or an error if no region matches") {
+    "a remat region that matches no op gives a warning; if no region matches, remat is rejected") {
   const Trace trace = toy_llama();
   const Policy policy = policy_of("remat(save=[attention,moe])");
   CHECK(plan_warnings(policy, std::get<Plan>(resolve(policy, trace)), trace) ==
@@ -221,7 +221,7 @@ TEST_CASE(
              Catch::Contains("nothing in its regions matches *.moe::any"));
 }
 
-TEST_CASE("a policy file stores both lists of remat") {
+TEST_CASE("a policy file stores both region lists of remat") {
   const Trace trace = toy_llama();
   Policy file = policy_of("remat(save=[attention,ffn::matmul],recompute=[ffn::matmul#1])");
   const Plan ours = std::get<Plan>(resolve(file, trace));

@@ -59,7 +59,8 @@ TEST_CASE("a plan names its model, its trace and its policy") {
   CHECK(plan.trace_sha256 == trace_sha256(trace));
 }
 
-TEST_CASE("policy none has no regions, and policy full has one region of the same type per block") {
+TEST_CASE(
+    "policy none has no regions; policy full has one region per block, all of the same type") {
   CHECK(resolved("none", toy_llama()).regions.empty());
   const Trace trace = toy_llama({.layers = 4});
   const Plan plan = resolved("full", trace);
@@ -107,7 +108,7 @@ TEST_CASE("every op of a region has a treatment, a reason and the bytes that it 
   CHECK(find(type, "rematch::attention").bytes == Bytes{8 * 16 * 4 + 2 * 8 * 4});
 }
 
-TEST_CASE("the ops that a save list names are kept") {
+TEST_CASE("ops in a save list are kept") {
   const Trace trace = toy_llama();
   CHECK(saved_names(resolved("attn_only", trace).types.at(0)) ==
         std::vector<std::string>{"rematch::attention"});
@@ -145,7 +146,9 @@ TEST_CASE("a packed result is not a dead save even if no recompute reads it") {
   CHECK_FALSE(find(plan.types[0], "aten::mm").dead_save);
 }
 
-TEST_CASE("a kept result that is written later is recomputed, with a reason") {
+TEST_CASE(
+    "a result that a later op overwrites is recomputed, even if the save list contains the op of "
+    "the result") {
   TraceBuilder build("overwritten");
   ValueId x = build.outside({4, 4}, "float32", true);
   {
@@ -187,7 +190,9 @@ TEST_CASE("an alternating policy counts matches in each region and keeps every s
   CHECK(kept(excluding) == "SrrSrSr");
 }
 
-TEST_CASE("exclude overrides every list, and an inverse policy keeps everything except its list") {
+TEST_CASE(
+    "the exclude list overrides every other list; an inverse policy keeps all ops outside its "
+    "list") {
   Policy rule = policy("save_mm");
   rule.exclude = {{"*.ffn", "aten::mm", std::nullopt}};
   const RegionType type = resolved(rule, toy_llama()).types.at(0);
@@ -205,7 +210,7 @@ TEST_CASE("exclude overrides every list, and an inverse policy keeps everything 
   CHECK(find(all_but, "aten::rsqrt").reason == "not in the recompute list");
 }
 
-TEST_CASE("the ops that an offload list names are offloaded") {
+TEST_CASE("ops in an offload list are offloaded") {
   Policy rule = policy("full");
   rule.no_effect_is_intended = false;
   rule.moved_to[Store::kHost].results = {{"", "attention_forward", std::nullopt}};
@@ -265,7 +270,7 @@ TEST_CASE("a policy that unintentionally has no effect is rejected") {
   }
 }
 
-TEST_CASE("regions of different content have different types") {
+TEST_CASE("regions with different ops have different types") {
   TraceBuilder build("two_types");
   ValueId x = build.outside({4, 4}, "float32", true);
   for (int layer = 0; layer < 4; ++layer) {

@@ -81,7 +81,7 @@ std::vector<std::string> names_in(std::string pattern) {
   return names;
 }
 
-TEST_CASE("policies of the catalogue name only scopes that models open") {
+TEST_CASE("catalogue policies mention only scopes that models open") {
   std::set<std::string> matched;
   for (const std::string& call : catalogue_calls()) {
     CAPTURE(call);

@@ -41,7 +41,8 @@ Plan of(const char* policy, const Trace& trace) {
 
 const std::vector<std::string> kAllBlocks = {"blocks.0", "blocks.1", "blocks.2", "blocks.3"};
 
-TEST_CASE("combining shapes with regions at the same scopes does not change their plans") {
+TEST_CASE(
+    "if the regions of two plans have the same scopes, combining the plans changes neither plan") {
   const std::vector<Trace> traces = {toy_llama(), toy_biased()};
   const std::vector<Plan> plans = {of("full", traces[0]), of("save_mm", traces[1])};
   const Plan plan = combined(traces, plans);
@@ -50,7 +51,7 @@ TEST_CASE("combining shapes with regions at the same scopes does not change thei
   CHECK(combined({traces[0]}, {plans[0]}) == plans[0]);
 }
 
-TEST_CASE("the combined plan has the hidden effects of all shapes") {
+TEST_CASE("a combined plan has the hidden effects of the traces of all input shapes") {
   std::vector<Trace> traces = {toy_llama(), toy_biased()};
   traces[0].hidden = {{{"lib.ops:Rotary", std::vector<int>{1}}}, {}, {"lib::noisy"}};
   traces[1].hidden = {{{"lib.ops:Rotary", std::vector<int>{0}}}, {{"lib::scale", {2}}}, {}};
@@ -65,13 +66,13 @@ TEST_CASE("the combined plan has the hidden effects of all shapes") {
 
 // In the first shape's plan, blocks 0 and 1 are one region, and blocks 2 and 3 are another. In the
 // second shape's plan, each block is a region.
-TEST_CASE("regions stay unchanged if two regions of one shape equal one region of another shape") {
+TEST_CASE("two regions of one plan may cover the same layers as one region of another plan") {
   const std::vector<Trace> traces = {toy_llama(), toy_biased()};
   const std::vector<Plan> plans = {of("segments(2)", traces[0]), of("full", traces[1])};
   CHECK(plans_of_shapes(combined(traces, plans)) == plans);
 }
 
-TEST_CASE("a shape without checkpointing gets regions that keep everything") {
+TEST_CASE("an input shape without checkpointing gets regions that keep everything") {
   const std::vector<Trace> traces = {toy_llama(), toy_biased()};
   const std::vector<Plan> plans = {of("full", traces[0]), of("none", traces[1])};
   const Plan plan = combined(traces, plans);
@@ -90,7 +91,7 @@ TEST_CASE("a shape without checkpointing gets regions that keep everything") {
   CHECK(predicted(traces[1], other).peak_bytes() <= predicted(traces[1], plans[1]).peak_bytes());
 }
 
-TEST_CASE("plans are combined even if a layer is checkpointed in only one of the shapes") {
+TEST_CASE("plans that checkpoint different layers can be combined") {
   const std::vector<Trace> traces = {toy_llama(), toy_biased()};
   const std::vector<Plan> plans = {of("only_list([0, 2])", traces[0]),
                                    of("only_list([2, 3])", traces[1])};
@@ -103,7 +104,7 @@ TEST_CASE("plans are combined even if a layer is checkpointed in only one of the
 // In the first shape's plan, a region is a whole block. In the second shape's plan, the parts of a
 // block are separate regions. When a block begins, the engine may not know the shape yet, and may
 // open the region of the first plan.
-TEST_CASE("regions inside a region of another shape are merged into that region") {
+TEST_CASE("regions of one plan are merged if one region of another plan contains all of them") {
   const std::vector<Trace> traces = {toy_llama(), toy_biased()};
   const std::vector<Plan> plans = {of("full", traces[0]),
                                    of("sac_split(attn: full, ffn: none)", traces[1])};
@@ -118,7 +119,7 @@ TEST_CASE("regions inside a region of another shape are merged into that region"
 }
 
 // Two shapes differ only in their sizes, which the list of ops does not show.
-TEST_CASE("shapes that run the same ops get the plan of the larger shape") {
+TEST_CASE("input shapes that run the same ops get the plan of the larger shape") {
   const std::vector<Trace> traces = {toy_llama({.tokens = 8}), toy_llama({.tokens = 32}),
                                      toy_biased()};
   const std::vector<Plan> plans = {of("none", traces[0]), of("full", traces[1]),
@@ -134,7 +135,7 @@ TEST_CASE("shapes that run the same ops get the plan of the larger shape") {
 
 // In the second shape, layer 2 runs different ops, so before layer 2 the engine cannot know the
 // shape. After layer 0, the first plan's region continues, but the second plan's region ends.
-TEST_CASE("a region is split where a region of another shape ends after the same ops") {
+TEST_CASE("a region of one plan is split at the op where a region of another plan ends") {
   const auto layers = [](const char* third) {
     TraceBuilder build("layers");
     ValueId x = build.outside({4, 4}, "float32", true);
@@ -159,7 +160,7 @@ TEST_CASE("a region is split where a region of another shape ends after the same
 }
 
 // The first shape has no layer 1, so during layer 0 the engine cannot know the shape.
-TEST_CASE("shapes share the plan of the larger shape until one shape skips a layer") {
+TEST_CASE("input shapes share the plan of the larger shape until one shape skips a layer") {
   const auto layers = [](const std::vector<int>& indices) {
     TraceBuilder build("layers");
     ValueId x = build.outside({4, 4}, "float32", true);
@@ -218,7 +219,7 @@ TEST_CASE("plans that cannot be combined are rejected") {
 }
 
 // A rank that recomputes an all-gather would wait forever for ranks that kept its result.
-TEST_CASE("shapes with different collectives in backward are rejected") {
+TEST_CASE("input shapes with different collectives in backward are rejected") {
   const auto gathers = [](const char* activation) {
     TraceBuilder build("gathers");
     ValueId x = build.outside({4, 4}, "float32", true);

@@ -66,7 +66,7 @@ TEST_CASE("the error for an unknown mode lists the system's modes") {
        {"automodel:selectve", "automodel has no mode"}});
 }
 
-TEST_CASE("settings that cancel each other or need another setting are rejected") {
+TEST_CASE("settings that contradict each other, or that need another setting, are rejected") {
   check_refused({
       // With these settings, torchtune checkpoints nothing.
       {"torchtune(enable_activation_checkpointing=true,ac_mode=full)",
@@ -176,7 +176,7 @@ TEST_CASE("a model without layers is rejected, because systems silently accept s
 }
 
 // These policies list aten::mm, but linears with a bias run aten::addmm.
-TEST_CASE("a list that keeps or counts nothing is rejected or warned about") {
+TEST_CASE("an op list that matches no op is rejected or gives a warning") {
   const Trace biased = toy_biased();
   for (const char* policy : {"fastvideo:ops", "modalities:selective_op(ops.aten.mm.default)"}) {
     CAPTURE(policy);
@@ -186,7 +186,7 @@ TEST_CASE("a list that keeps or counts nothing is rejected or warned about") {
   CHECK(is_warned("titan:selective_2024", biased, "the matmuls in its regions are aten::addmm"));
 }
 
-TEST_CASE("a mode with a misleading name warns and suggests the intended mode") {
+TEST_CASE("a mode with a misleading name gives a warning that suggests the intended mode") {
   const Trace toy = toy_llama();
   CHECK(is_warned("fastvideo:ops", toy, "ops_block does what was intended"));
   CHECK(is_warned("torchtune(ac_mode=full,ac_option=2)", toy,
@@ -195,14 +195,14 @@ TEST_CASE("a mode with a misleading name warns and suggests the intended mode") 
 
 // A warning about restoring the random number generator matters only if the model draws random
 // numbers.
-TEST_CASE("a warning about a system's generator needs a model with random draws") {
+TEST_CASE("a model without random draws gives no warning about the random number generator") {
   Trace toy = toy_llama();
   CHECK_FALSE(is_warned("fastvideo:full", toy, "generator"));
   toy.ops[5_op].draws_random = true;
   CHECK(is_warned("fastvideo:full", toy, "does not restore the generator"));
 }
 
-TEST_CASE("a plan that equals full or none is rejected or warned about") {
+TEST_CASE("a plan with the effect of policy full or none is rejected or gives a warning") {
   const Trace toy = toy_llama();
   CHECK(is_warned("fastvideo:block_skip", toy, "so the mode equals full"));
   CHECK(is_warned("titan:flux", toy, "recomputes whole blocks"));
@@ -213,8 +213,8 @@ TEST_CASE("a plan that equals full or none is rejected or warned about") {
 // With N = 2, one system selects layers 1 and 3, and another selects 0 and 2. Only 1 and 3 include
 // the last layer.
 TEST_CASE(
-    "a mode for every N-th layer starts at the same layer as its system, and warns if the last "
-    "layer is checkpointed") {
+    "a mode for every N-th layer chooses its system's layers, and warns if the last layer is "
+    "checkpointed") {
   const Trace toy = toy_llama();
   const auto layers = [&toy](const char* policy) {
     std::vector<int> list;
@@ -240,7 +240,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("unsupported settings are rejected, never replaced") {
+TEST_CASE("unsupported settings are rejected and never replaced by similar settings") {
   check_refused(
       {{"titan:memory_budget", "a compiler's graph"},
        {"titan(memory_policy=auto_perf_maxing)", "a search, not a policy"},

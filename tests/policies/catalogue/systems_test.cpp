@@ -24,7 +24,9 @@ bool is_pitfall(const Policy::Expectation& expected) {
   return expected.scopes.empty() && expected.ops.empty();
 }
 
-TEST_CASE("every mode belongs to a system with a known source and place of configuration") {
+TEST_CASE(
+    "every mode belongs to a system, and the table says where the system's source and settings "
+    "are") {
   for (const SystemEntry& entry : system_entries()) {
     CAPTURE(entry.spelling);
     const auto has_name = [&](const TrainingSystem& system) { return system.name == entry.system; };
@@ -37,7 +39,9 @@ TEST_CASE("every mode belongs to a system with a known source and place of confi
 
 // torchtitan disables early stop, except in its graph trainer. Megatron-LM and DeepSpeed use
 // reentrant checkpointing, which has no early stop. All other systems enable early stop.
-TEST_CASE("a system's mode resolves to its policy, with the system's early stop") {
+TEST_CASE(
+    "a system's mode resolves to the equivalent policy, and has early stop only if the system has "
+    "it") {
   const std::vector<SpellingRow> rows = {
       {"fastvideo:block_skip", "nth_first(1)"},
       {"fastvideo(type=block_skip,n_layer=3)", "nth_first(3)"},
@@ -146,8 +150,7 @@ TEST_CASE("a list in a mode is read in the syntax of the system's own configurat
         std::vector<std::string>{"ffn"});
 }
 
-TEST_CASE(
-    "every row of the table of systems parses to its policy, or is rejected with its reason") {
+TEST_CASE("every mode in the table of systems parses to a policy, or is rejected with a reason") {
   for (const SystemEntry& entry : system_entries()) {
     CAPTURE(entry.spelling);
     CHECK_FALSE(entry.description.empty());
@@ -197,7 +200,7 @@ TEST_CASE("a mode of another system uses that system's schedule") {
   }
 }
 
-TEST_CASE("a suggested mode differs from the typed mode by one misspelled word") {
+TEST_CASE("the error for a misspelled word in a mode suggests the corrected mode") {
   CHECK_THAT(rejection_of("titan:fulll"), Catch::Contains("did you mean 'titan:full'?"));
   CHECK_THAT(rejection_of("titn:full"), Catch::Contains("did you mean 'titan:full'?"));
   CHECK_THAT(rejection_of("torchtune(ac_mode=selective,ac_optoin=2)"),

@@ -62,8 +62,7 @@ TEST_CASE("a pitfall that the given arguments avoid is listed but gives no warni
 }
 
 TEST_CASE(
-    "a policy that recomputes core attention as one fused op gives a warning that this gains "
-    "nothing") {
+    "if core attention is one fused op, a warning says that recomputing this op gains nothing") {
   TraceBuilder builder("cored");
   const ValueId x = builder.outside({8, 8}, "float32", /*needs_grad=*/true);
   {
@@ -133,13 +132,15 @@ TEST_CASE("a pitfall that cannot apply to the model gives no warning") {
 }
 
 TEST_CASE(
-    "a policy with one region over the model warns that its peak is as high as under policy none") {
+    "a policy with one region for the whole model warns that its peak is as high as without "
+    "checkpointing") {
   CHECK_THAT(warnings_of("root", toy_llama()).at(0),
              Catch::Contains("the peak is as high as under policy none"));
 }
 
 // Linears with a bias run aten::addmm, but sac_titan_2024 counts only aten::mm.
-TEST_CASE("the warning for an alternating policy without matches names ops that it could count") {
+TEST_CASE(
+    "the warning for an alternating policy without matches lists ops that the policy could count") {
   const Warnings warnings = warnings_of("sac_titan_2024", toy_biased());
   REQUIRE(warnings.size() == 1);
   CHECK_THAT(warnings[0], Catch::Contains("every second match of aten::mm") &&
@@ -183,7 +184,7 @@ TEST_CASE(
         "mine: no scope in its blocks matches fnn");
 }
 
-TEST_CASE("sac_split warns about a missing part that was given a policy") {
+TEST_CASE("sac_split warns if the model lacks a part that was given a policy") {
   TraceBuilder builder("attention_alone");
   const ValueId x = builder.outside({8, 8}, "float32", /*needs_grad=*/true);
   {

@@ -9,7 +9,7 @@ namespace {
 using testing::plan_of;
 using testing::toy_llama;
 
-TEST_CASE("plans with other names but the same effect have no difference") {
+TEST_CASE("plans with different policy names but the same effect have no difference") {
   const Trace trace = toy_llama({.layers = 4});
   Plan renamed = plan_of("nth_first(2)", trace);
   renamed.policy = "mine";
@@ -53,7 +53,8 @@ TEST_CASE("a difference is reported even if plans differ only in early stop") {
 
 // titan:FullActivationRematConfig recomputes w2, although nothing needs its result, and skips the
 // add after it.
-TEST_CASE("a difference is marked if it is only needless recompute at the end of a block") {
+TEST_CASE(
+    "a difference is marked if it consists only of needless recompute at the end of a block") {
   const Trace trace = toy_llama({.layers = 4});
   const Plan mode = plan_of("titan:FullActivationRematConfig", trace);
   const auto difference = difference_of(trace, plan_of("full", trace), mode);

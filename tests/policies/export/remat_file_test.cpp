@@ -30,7 +30,9 @@ std::string remat_refusal(const Trace& trace, const Plan& plan, Schedule schedul
   return message;
 }
 
-TEST_CASE("the modules that recompute skips are found, and recompute reads their results") {
+TEST_CASE(
+    "modules_of() lists the modules that are not recomputed, and says whether recompute reads "
+    "their results") {
   const Trace trace = toy_llama({.layers = 2});
   CHECK(modules_of(trace, plan_of("remat(save=[attention])", trace)) ==
         Modules{{"blocks.0", {{"attention", true}}}, {"blocks.1", {{"attention", true}}}});
@@ -57,7 +59,7 @@ TEST_CASE("recompute does not read a result that only another skipped module rea
         Modules{{"blocks.0", {{"first", false}, {"second", true}}}});
 }
 
-TEST_CASE("the error for a plan that torch_remat cannot express names the layers") {
+TEST_CASE("if torch_remat cannot express a plan, the error lists the layers") {
   const Trace trace = toy_llama({.layers = 4});
   CHECK(remat_refusal(trace, plan_of("full", trace)) ==
         "layers 0-3 are not regions of torch_remat; region blocks.0: the recompute stops early, "

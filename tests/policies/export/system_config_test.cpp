@@ -27,7 +27,8 @@ std::string lines_or_refusal(std::string_view target, const Trace& trace, const 
   return std::get<std::string>(found);
 }
 
-TEST_CASE("each target has lines that reproduce the plan, or states the differences", "[golden]") {
+TEST_CASE("for each target, export prints lines that reproduce the plan, or states the differences",
+          "[golden]") {
   const Trace trace = toy_llama({.layers = 4});
   std::string text;
   for (const char* policy : {"full", "nth_first(2)", "nth_last(2)", "first_n(3)", "segments(2)",
@@ -43,7 +44,7 @@ TEST_CASE("each target has lines that reproduce the plan, or states the differen
 
 // Resolves each mode of each system to a plan, and exports the plan. The export must return the
 // original mode. Modes that no release contains, and older lists of torchtitan, cannot be exported.
-TEST_CASE("export finds the original mode if a release of the system contains this mode") {
+TEST_CASE("export finds the mode that made a plan, if a release of the system contains the mode") {
   const std::set<std::string_view> not_in_a_release = {
       "diffusers(every=2)",
       "diffusers(skip_every=2)",

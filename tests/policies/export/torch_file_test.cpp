@@ -39,7 +39,8 @@ TEST_CASE("the file of a plan with a save list equals the approved file", "[gold
                                                         *find_call_place("torch"), "save_mm"));
 }
 
-TEST_CASE("every system except megatron says where to call apply() of a plan's file", "[golden]") {
+TEST_CASE("for every system except megatron, the exported file says where to call its apply()",
+          "[golden]") {
   const Trace trace = toy_llama({.layers = 2});
   const Plan plan = plan_of("save_mm", trace);
   const TorchRegions regions = regions_of(trace, plan);
@@ -86,7 +87,7 @@ TEST_CASE("a plan's file identifies a saved op by its index among all ops of the
   CHECK(kind.ops.size() == static_cast<std::size_t>(num_seen));
 }
 
-TEST_CASE("the error for a plan that torch.utils.checkpoint cannot run names the region") {
+TEST_CASE("if torch.utils.checkpoint cannot run a plan, the error names the region") {
   const Trace trace = toy_llama({.layers = 4});
   const Plan full = plan_of("full", trace);
   CHECK_THAT(refusal(trace, plan_of("segments(2)", trace)),

@@ -89,7 +89,7 @@ TEST_CASE("a block that writes to a tensor from outside is not checkpointed") {
 // One region over both parts would keep less, but torch checkpoints whole modules, and no module
 // consists of these two parts. The whole block is a module, but it writes to a tensor from outside,
 // so it cannot be a region.
-TEST_CASE("adjacent modules are separate regions, even if one region would hold less") {
+TEST_CASE("adjacent modules are separate regions, even if a single region would hold fewer bytes") {
   TraceBuilder builder("parts");
   ValueId x = builder.parameter({64, 64});
   const ValueId counter = builder.outside({64, 64});

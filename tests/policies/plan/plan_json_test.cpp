@@ -128,13 +128,13 @@ TEST_CASE("plans that keep or recompute different ops have different hashes") {
   }
 }
 
-TEST_CASE("a plan of one shape has the JSON and the hash of a plan without shapes") {
+TEST_CASE("a plan for one input shape is written without other_shapes and keeps its old hash") {
   CHECK_FALSE(plan_to_json(small_plan()).contains("other_shapes"));
   CHECK(plan_sha256(small_plan()) ==
         "c349aee951717009171426dc6d45c14bb67f8174ddecd283935ded19156b8b49");
 }
 
-TEST_CASE("a plan of several shapes is read back unchanged and fits the schema") {
+TEST_CASE("a plan for several input shapes is read back unchanged and fits the schema") {
   const Plan plan = plan_of_two_shapes();
   const Json json = plan_to_json(plan);
   CHECK(json["other_shapes"][0]["layers"].dump() == R"([{"type":0,"layers":"0, 1","regions":2}])");
@@ -145,7 +145,7 @@ TEST_CASE("a plan of several shapes is read back unchanged and fits the schema")
 const HiddenEffects kEffects = {
     {{"lib.ops:Rotary", std::vector<int>{1}}}, {{"lib::scale", {2}}}, {"lib::noisy"}};
 
-TEST_CASE("the JSON of a plan lists the hidden effects of all its shapes at the top level") {
+TEST_CASE("the JSON of a plan lists the hidden effects of all input shapes at the top level") {
   Plan plan = plan_of_two_shapes();
   const Json plain = plan_to_json(plan);
   for (const char* key : {"opaque_functions", "silent_writers", "kept_ops"}) {
@@ -162,7 +162,7 @@ TEST_CASE("the JSON of a plan lists the hidden effects of all its shapes at the 
   CHECK(plan_of_trace(plan, "another model's").hidden == kEffects);
 }
 
-TEST_CASE("descriptive fields do not change the hash of a plan of several shapes") {
+TEST_CASE("descriptive fields do not change the hash of a plan for several input shapes") {
   Plan plan = plan_of_two_shapes();
   const std::string hash = plan_sha256(plan);
   plan.other_shapes[0].policy = "other words";
@@ -171,7 +171,7 @@ TEST_CASE("descriptive fields do not change the hash of a plan of several shapes
   CHECK(plan_sha256(plan) == hash);
 }
 
-TEST_CASE("a shape is found by the hash of its trace") {
+TEST_CASE("the plan for an input shape is found by the hash of the shape's trace") {
   const Plan plan = plan_of_two_shapes();
   const std::vector<Plan> shapes = plans_of_shapes(plan);
   REQUIRE(shapes.size() == 2);
@@ -184,8 +184,8 @@ TEST_CASE("a shape is found by the hash of its trace") {
 }
 
 TEST_CASE(
-    "the reader of plans accepts a newer minor version with unknown keys, but no other major "
-    "version") {
+    "the reader of plans accepts unknown keys of a newer minor version, but rejects other major "
+    "versions") {
   Json json = plan_to_json(small_plan());
   json["schema"] = "rematch.plan/1.4";
   json["types"][0]["ops"][0]["a_later_idea"] = 1;
@@ -249,7 +249,7 @@ TEST_CASE("the plan schema rejects a file that the reader rejects") {
   CHECK_THROWS_WITH(plan_from_json(bad), Contains("types[0].ops[0].treatment"));
 }
 
-TEST_CASE("a plan that keeps a value in an unsuitable store is rejected") {
+TEST_CASE("a plan that offloads a value that cannot be kept on the host is rejected") {
   for (const char* op : {"aten::empty.memory_format", "_c10d_functional::all_reduce"}) {
     Json json = plan_to_json(small_plan());
     json["types"][0]["ops"][0]["name"] = op;
@@ -268,7 +268,7 @@ std::array<StoreTraits, kStores.size()> with_inexact_host() {
   return stores;
 }
 
-TEST_CASE("a plan is inexact if one of its stores does not keep bits") {
+TEST_CASE("a plan is inexact if it uses a store that does not preserve bits") {
   const auto inexact = with_inexact_host();
   Plan kept = small_plan();
   CHECK(inexact_store(kept, inexact) == "");

@@ -28,7 +28,7 @@ Ops picked(std::string_view text, const Trace& trace) {
 }
 
 // Only the next op of the same scope reads `inner`, so it is not a result of the scope.
-TEST_CASE("the results of a scope are its ops that are read outside the scope") {
+TEST_CASE("an op is a result of its scope if an op outside the scope reads it") {
   TraceBuilder build("parts");
   const ValueId x = build.outside(kShape);
   ValueId inner, both, last;
@@ -71,7 +71,8 @@ TEST_CASE("the result of a scope is the op that made the storage, not a view") {
 }
 
 TEST_CASE(
-    "an in-place write is not a result of a scope, but the op whose output it overwrites is") {
+    "if an in-place op overwrites another op's output, only the other op is a result of the "
+    "scope") {
   TraceBuilder build("writes");
   const ValueId x = build.outside(kShape);
   const ValueId early = build.call("aten::mm", {x, x}, kShape);  // 0
@@ -148,7 +149,7 @@ TEST_CASE("two outputs of one op are one result") {
   CHECK(picked("part::result#2", build.finish()) == Ops{1_op});
 }
 
-TEST_CASE("the result of attention and of ffn in a Llama is the last matmul") {
+TEST_CASE("in a Llama, the result of each attention scope and ffn scope is its last matmul") {
   const Trace trace = toy_llama({.layers = 2});
   CHECK(picked("*.ffn::result", trace) == picked("*.ffn::matmul#3", trace));
   CHECK(picked("*.attention::result", trace) == picked("*.attention::matmul#4", trace));

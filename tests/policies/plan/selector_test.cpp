@@ -105,7 +105,7 @@ TEST_CASE("an ATen op is parsed without its namespace") {
   CHECK(picked("*.attention::mm#2", trace) == picked("*.attention::aten::mm#2", trace));
 }
 
-TEST_CASE("every form of selector is parsed and printed unchanged") {
+TEST_CASE("a selector of any form is parsed and printed unchanged") {
   struct Row {
     std::string text;
     Selector selector;
@@ -225,7 +225,7 @@ TEST_CASE("the number after # counts ops separately in each matching scope") {
         Names{"blocks.0.ffn aten::mm", "blocks.1.ffn aten::mm"});
 }
 
-TEST_CASE("ops of nested matching scopes are counted in the outermost of these scopes") {
+TEST_CASE("if nested scopes match, ops are counted in the outermost matching scope") {
   const Trace trace = toy_llama({.layers = 2});
   // The pattern `*` matches both blocks.0 and blocks.0.ffn. Matmuls are counted in blocks.0, where
   // w1 is the fifth.
@@ -248,7 +248,7 @@ TEST_CASE("only a selector without a pattern matches ops outside every scope") {
 
 // The reference implementation is simpler and slower. For each op it finds the outermost matching
 // scope, and counts the earlier matching ops of this scope.
-TEST_CASE("matching gives the same ops as testing each op separately", "[property]") {
+TEST_CASE("a selector matches the same ops as the reference implementation", "[property]") {
   const std::vector<std::string> texts = {
       "matmul",           "matmul#2",          "*.attention::matmul", "*.ffn::matmul#1",
       "blocks.*::copy#1", "*core::aten::mm#2", "aten::add#3",         "blocks.1*::elementwise#2"};

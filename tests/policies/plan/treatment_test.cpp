@@ -7,7 +7,8 @@ namespace rematch {
 namespace {
 
 TEST_CASE(
-    "the table of stores is indexed by enumerator, and each store has a unique word and letter") {
+    "the table of stores is indexed by the Store enumerator, and each store has a unique name and "
+    "letter") {
   std::set<std::string_view> words = {to_string(Treatment::kRecompute)};
   std::set<char> letters = {'r'};
   for (std::size_t row = 0; row < kStores.size(); ++row) {
@@ -30,7 +31,7 @@ TEST_CASE("a kept value takes memory either on the device or on the host") {
   }
 }
 
-TEST_CASE("a kept value counts as moved unless it is kept on the device") {
+TEST_CASE("is_moved() is true for a value that is kept outside the device") {
   CHECK_FALSE(Treatment::kRecompute.is_kept());
   CHECK(Treatment::kSave.is_kept());
   CHECK_FALSE(Treatment::kSave.is_moved());

@@ -92,7 +92,7 @@ SacOps ops_of(const Json& json) {
   return ops;
 }
 
-TEST_CASE("sac_saves saves as much time as PyTorch's program for one module", "[parity]") {
+TEST_CASE("sac_saves saves as much time as PyTorch's integer program for one module", "[parity]") {
   const Json choices = read_choices("ops");
   int num_infeasible = 0;
   for (std::size_t i = 0; i < choices.size(); ++i) {
@@ -124,7 +124,8 @@ double height_at(const std::vector<FittedLine>& lines, double share) {
 
 // PyTorch fits two lines to the tradeoff, and searches randomly for the point where they meet. Its
 // planner always uses the higher line, even if the second line is less steep than the first.
-TEST_CASE("a module's tradeoff has the same lines as in PyTorch's estimator", "[parity]") {
+TEST_CASE("the lines fitted to a module's tradeoff are the same as in PyTorch's estimator",
+          "[parity]") {
   for (const Json& choice : read_choices("tradeoffs")) {
     CAPTURE(choice.dump());
     std::vector<FittedLine> theirs;
@@ -167,7 +168,7 @@ SacModel model_of(const Json& choice) {
   return model;
 }
 
-TEST_CASE("sac_discards finds the optimum of PyTorch's program for modules", "[parity]") {
+TEST_CASE("sac_discards finds the optimum of PyTorch's integer program for modules", "[parity]") {
   constexpr double kGibibyte = 1 << 30;
   constexpr double kRounded = 0.006;  // PyTorch's number is rounded to two digits
   const Json choices = read_choices("modules");

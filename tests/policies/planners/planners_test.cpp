@@ -109,9 +109,7 @@ TEST_CASE("baselines are named planners and policies, and other names are reject
   CHECK(refused[1].name == "torchtune(ac_mode=M)");
 }
 
-TEST_CASE(
-    "sac_ilp checkpoints nothing if the budget is the whole peak, and blocks if the budget is "
-    "lower") {
+TEST_CASE("sac_ilp checkpoints blocks only if the budget is below the peak") {
   const Trace trace = small_llama();
   const Profile profile = testing::made_up_profile(trace, 1);
   CHECK(std::get<Plan>(plan_by_sac(trace, profile, 1)).regions.empty());

@@ -58,7 +58,7 @@ TEST_CASE("recomputing a collective's result also runs its wait") {
 }
 
 // silu is the last op that packs a tensor, so early stop ends the recompute before the wait.
-TEST_CASE("a wait after the early stop runs together with its collective") {
+TEST_CASE("recompute runs a collective's wait even if the wait comes after the early stop") {
   TraceBuilder build("late wait");
   const ValueId x = build.outside({2, 2}, "float32", true);
   const ValueId scaled = build.call("aten::mul.Tensor", {x, x}, {2, 2}, {{0}, {}});
@@ -78,7 +78,7 @@ TEST_CASE("a wait after the early stop runs together with its collective") {
   CHECK(executed(trace, type, Schedule::kOnDemand) == Names{"aten::mul.Tensor"});
 }
 
-TEST_CASE("each result of a collective has its own wait, also if the collective works in place") {
+TEST_CASE("each result of a collective has its own wait, even if the collective is in-place") {
   TraceBuilder build("several");
   const ValueId x = build.outside({2, 2}, "float32", true);
   const std::vector<ValueId> whole =

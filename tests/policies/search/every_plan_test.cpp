@@ -389,7 +389,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a coarse search misses no plan of a small model by more than its stated bound",
+TEST_CASE("in a small model, a coarse search finds a plan within its stated bound of the best plan",
           "[property]") {
   for (const Reach reach : {Reach::kAll, Reach::kHull}) {
     SearchSpace space;

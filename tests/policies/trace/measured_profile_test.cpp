@@ -58,7 +58,7 @@ TEST_CASE("a profile gives equal layers equal times") {
   }
 }
 
-TEST_CASE("steps without op timers give the time between ops") {
+TEST_CASE("the time between ops is measured in steps without op timers") {
   const Trace trace = testing::toy_llama({.layers = 2});
   TimedSteps steps = steps_of(trace, {1000});
   const auto num_ops = static_cast<std::int64_t>(trace.ops.size());

@@ -129,7 +129,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("projections, feed-forwards and ops around attention are not attention") {
+TEST_CASE("projections, feed-forwards and ops around attention are not in the attention class") {
   for (const char* name : {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::linear",
                            "aten::_scaled_mm", "aten::_grouped_mm", "aten::_scaled_grouped_mm"}) {
     CAPTURE(name);
@@ -169,7 +169,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("any unknown name has the class other") {
+TEST_CASE("any unknown name is in the class 'other'") {
   for (const std::string_view name : {"", "mm", "aten::", "aten::_", "mylib::attention",
                                       "aten::mmm", "aten::convolution", "aten::_foreach"}) {
     CAPTURE(name);

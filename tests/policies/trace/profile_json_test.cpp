@@ -45,7 +45,7 @@ TEST_CASE("a profile reads back unchanged and fits the schema", "[property]") {
   }
 }
 
-TEST_CASE("a profile stores equal times of layers once") {
+TEST_CASE("times that are equal in all layers are stored only once in a profile") {
   const auto size = [](int layers) {
     const Trace trace = toy_llama({.layers = layers});
     Profile profile = made_up_profile(trace, 1);
@@ -122,7 +122,7 @@ TEST_CASE("the error for a profile of another trace is one line with the differe
   CHECK_THAT(profile_problem(shorter, trace).value(), Contains("forward"));
 }
 
-TEST_CASE("the error for an impossible profile gives the path of the mistake") {
+TEST_CASE("the error for a profile with impossible values gives the path of the mistake") {
   const Trace trace = toy_llama({.layers = 2});
   const Json good = profile_to_json(made_up_profile(trace, 1), trace);
   const auto error = [&](const auto& damage) {

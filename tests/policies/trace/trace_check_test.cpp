@@ -18,7 +18,7 @@ TEST_CASE("a recorded trace is valid, and so is an empty trace") {
 }
 
 // Each row breaks one rule, and states what the message must contain.
-TEST_CASE("each broken rule of a trace is detected and named") {
+TEST_CASE("each violation of a trace's rules is detected and named") {
   struct Broken {
     std::function<void(Trace&)> make;
     std::string message;
@@ -96,7 +96,7 @@ TEST_CASE("each broken rule of a trace is detected and named") {
   }
 }
 
-TEST_CASE("an op whose shape depends on data is reported, although the trace is valid") {
+TEST_CASE("an op whose output shape depends on data is reported, although the trace is valid") {
   Trace trace = testing::toy_llama();
   CHECK(data_dependence(trace) == std::nullopt);
   trace.ops[2_op].name = "aten::nonzero";
@@ -108,7 +108,8 @@ TEST_CASE("an op whose shape depends on data is reported, although the trace is 
 }
 
 // x[rows] has as many rows as `rows` has numbers. x[mask] has as many rows as the mask has ones.
-TEST_CASE("an index by mask makes the shape depend on data, but an index by row numbers does not") {
+TEST_CASE(
+    "indexing with a mask makes the shape depend on data, but indexing with row numbers does not") {
   const auto dependence = [](const char* index_dtype, const char* indexed_dtype) {
     testing::TraceBuilder builder("indexed");
     {

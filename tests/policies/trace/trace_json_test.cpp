@@ -88,7 +88,8 @@ TEST_CASE("collectives of backward and gradient sums read back unchanged") {
 }
 
 // Programs outside this project can write traces without knowing classes and flops.
-TEST_CASE("a class and flops missing from a file are derived from names and shapes") {
+TEST_CASE(
+    "if a file lacks the class and flops of an op, they are derived from its name and shapes") {
   const Trace trace = toy_llama({.layers = 3});
   Json json = trace_to_json(trace);
   std::int64_t flops = 0;
@@ -204,8 +205,8 @@ TEST_CASE("traces have equal hashes if and only if their content is equal") {
 }
 
 TEST_CASE(
-    "the reader of traces accepts a newer minor version with unknown keys, but no other major "
-    "version") {
+    "the reader of traces accepts unknown keys of a newer minor version, but rejects other major "
+    "versions") {
   const Trace trace = toy_llama({.layers = 2});
   Json json = trace_to_json(trace);
   json["schema"] = "rematch.trace/1.9";

@@ -28,7 +28,7 @@ PointRecord on_ranks(const std::string& policy, std::int64_t recomputed) {
 // A step has 16 collectives in forward, 15 in backward and 1 after backward. Recompute adds 8. Each
 // collective has 1 MiB.
 TEST_CASE(
-    "the table has rows for collectives per step and for their bytes, explained by phase and "
+    "the comparison lists collectives and their bytes per step, and explains changes by phase and "
     "kind") {
   const CompareRecord record = compare(on_ranks("full", 0), on_ranks("full", 8));
   const MetricRecord& issued = metric_of(record, Metric::kCollectives);
@@ -90,7 +90,7 @@ TEST_CASE("a comparison says if another rank has the highest peak") {
         "0's own peak differs");
 }
 
-TEST_CASE("a changed peak is a difference, even on a rank below the highest peak") {
+TEST_CASE("a changed peak is a difference, even on a rank that does not have the highest peak") {
   PointRecord other = on_ranks("full", 8);
   *other.ranks->ranks[0].peak_allocated = *other.ranks->ranks[0].peak_allocated - kMiB;
   const CompareRecord record = compare(on_ranks("full", 8), other);

@@ -61,7 +61,7 @@ TEST_CASE("the JSON of a compare record fits its schema, is readable and equals 
   testing::check_golden("compare/compare.md", render_compare(record, TableFormat::kMarkdown));
 }
 
-TEST_CASE("the error for rows whose metrics do not match the floors contains the path") {
+TEST_CASE("if the metrics of a row do not match the list of floors, the error contains the path") {
   const Json json = compare_to_json(compare(base_report(), slower_report()));
   const auto refusal = [&](const char* pointer) {
     Json broken = json;

@@ -25,8 +25,8 @@ TEST_CASE("a comparison of environments names the settings that differ") {
 }
 
 TEST_CASE(
-    "environments differ if a variable that affects bits or bytes differs, or if only one of them "
-    "has a known clock") {
+    "environments differ if a variable that affects bits or bytes differs, or if the clock of only "
+    "one environment is known") {
   using Differences = std::vector<NamedDifference>;
   const auto differences = [](const std::function<void(Environment&)>& change) {
     Provenance other = sample_provenance();

@@ -195,7 +195,7 @@ TEST_CASE("a comparison mentions every changed value of a report", "[property]")
 }
 
 // A path that no longer exists could later hide a new field of the same name.
-TEST_CASE("each listed exception exists and has a reason") {
+TEST_CASE("each field in the list of exceptions exists and has a reason") {
   const Json whole = report_to_json(trained_report());
   for (const Silent& silent : kSilent) {
     CAPTURE(silent.path);

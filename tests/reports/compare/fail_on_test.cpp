@@ -123,7 +123,9 @@ TEST_CASE("conditions on a point are undecided if only the base finished the poi
   }
 }
 
-TEST_CASE("a failed point of only the candidate is found, and empty reports are undecided") {
+TEST_CASE(
+    "a point that failed only in the candidate is found; conditions on empty reports are "
+    "undecided") {
   using testing::report_of;
   CompareSettings settings;
   settings.fail_on = {FailOn::kFailed};

@@ -126,7 +126,9 @@ TEST_CASE("at most 1 % of comparisons of identical runs report a difference", "[
   CHECK(reports_with_alarm(100, 1, 1.2, normal) > 0.9);
 }
 
-TEST_CASE("op counts are compared per step, and by op if their sums are equal") {
+TEST_CASE(
+    "op counts are compared per step; if their sums are equal, the counts of each op are "
+    "compared") {
   PointRecord longer = sample_point();
   longer.counts->counted_steps *= 3;
   for (auto& phase : longer.counts->by_op) {
@@ -153,7 +155,9 @@ TEST_CASE("op counts are compared per step, and by op if their sums are equal") 
   CHECK(metric_of(record, Metric::kRecomputedOps).verdict == CompareVerdict::kSame);
 }
 
-TEST_CASE("kernel counts are compared per step, and by class if their sums are equal") {
+TEST_CASE(
+    "kernel counts are compared per step; if their sums are equal, the counts of each class are "
+    "compared") {
   PointRecord other = sample_point();
   const auto kernels_of = [&](const PointRecord& candidate) {
     return metric_of(compare(sample_point(), candidate), Metric::kKernelCount);

@@ -33,7 +33,9 @@ TEST_CASE("T1 allows twice the difference between three runs of the reference") 
 
 // For four runs the envelope is 2.4 times 0.25, which is 0.6. The distances of the runs from the
 // nearest reference run are 0, 0.5, 0.625 and 0.
-TEST_CASE("T1 compares every run of the candidate and names the furthest") {
+TEST_CASE(
+    "T1 compares every run of the candidate and names the run that is furthest from the "
+    "reference") {
   const LossArm reference = arm_of({{5, 4}, {5, 4.25F}, {5, 4.125F}});
   const CheckRecord outside =
       check_envelope(arm_of({{5, 4}, {5, 4.75F}, {5, 4.875F}, {5, 4.25F}}), reference);

@@ -163,7 +163,9 @@ TEST_CASE("rounds of two arms are paired only within one report") {
 // The points of one report may have been timed by different starts of the command, for example by
 // two workers or in two reports that were merged. Rounds of such points are not compared in pairs,
 // because a slow round of one point says nothing about the other point.
-TEST_CASE("rounds of two arms are paired only if the same start of the command timed both arms") {
+TEST_CASE(
+    "rounds of two arms are paired only if both arms were timed after the same start of the "
+    "command") {
   const auto verdict = [](const std::string& none_start, const std::string& full_start,
                           std::size_t num_sources) {
     Report report = report_of({timed("none", {10000, 20000, 10000, 20000, 10000}),

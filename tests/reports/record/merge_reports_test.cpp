@@ -154,7 +154,8 @@ TEST_CASE("points that no shard measured are listed as missing") {
 }
 
 TEST_CASE(
-    "different environments give an error that names the difference, unless they are kept apart") {
+    "the error for different environments names the difference, unless the reports are kept "
+    "apart") {
   const std::vector<Report> reports = {single(sample_point("none")),
                                        single(sample_point("none"), other_machine())};
   const Result refused = merge_reports(reports, MixedEnvironments::kRefuse);
@@ -188,7 +189,7 @@ TEST_CASE("reports merge although host names and current clocks differ") {
 
 // The repeats of policy `none` have losses 1.5, 1.5 and 0 in shard 0, and 1.5, 1.5 and 1 in shard
 // 1.
-TEST_CASE("merging keeps all repeats of the reference, each of them once") {
+TEST_CASE("merging keeps each repeat of the reference exactly once") {
   const std::vector<RepeatRecord> repeats = merged({shard(0), shard(1), shard(0)}).report.repeats;
   std::multiset<double> losses;
   for (const RepeatRecord& repeat : repeats) losses.insert(repeat.steps.at(0).loss.value());
@@ -224,7 +225,8 @@ TEST_CASE("reports do not merge if two measurements of a point differ in a repro
 
 // In one of the two shards, the reference `none` did not finish. The merged report keeps the other
 // shard's finished reference.
-TEST_CASE("a point that ended ok in one report is kept, whatever its status in others") {
+TEST_CASE(
+    "a point that finished in one report is kept, even if the point failed in another report") {
   const auto ended = [](PointStatus status) {
     PointRecord point = sample_oom("none");
     point.identity = sample_point("none").identity;
@@ -261,7 +263,8 @@ TEST_CASE("two policies with the same plan have the same key, but remain two poi
 // Each of the two sweeps lists comparisons that it did not measure. The other sweep measured some
 // of them, and failed to measure others.
 TEST_CASE(
-    "comparisons that no sweep measured stay listed, in the same order for any order of inputs") {
+    "comparisons that no sweep measured stay listed, in an order that does not depend on the order "
+    "of inputs") {
   const auto unmeasured = [](std::uint64_t seed, const char* outcome) {
     const PointIdentity none = sample_point("none").identity;
     return UnmeasuredComparison{none.model, none.dimensions, none.dtype, seed,

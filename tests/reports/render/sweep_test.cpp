@@ -66,7 +66,8 @@ TEST_CASE(
   CHECK(*without_none.cells[3].peak_ratio == Approx(2.5));
 }
 
-TEST_CASE("a report is a sweep if it has several shapes of a model or a missing comparison") {
+TEST_CASE(
+    "a report is a sweep if it has several comparisons of one model or a missing comparison") {
   Report one{testing::sample_provenance(), {testing::sample_point("none")}, {}};
   CHECK_FALSE(is_sweep(Sweep(one).models));
   Report two = one;

@@ -236,7 +236,8 @@ TEST_CASE(
   CHECK(judge_point(full, nullptr, &full).kind == VerdictKind::kNoReference);
 }
 
-TEST_CASE("a policy can lower only bytes of activations, and only a peak outside the optimizer") {
+TEST_CASE(
+    "a policy can lower only activation bytes, and cannot lower a peak in the optimizer step") {
   PointRecord point = sample_point();
   CHECK(out_of_reach(*point.memory) == 60_MiB);
   point.memory->holders_at_peak[Holder::kRecomputeTransient] = 5_MiB;

@@ -30,7 +30,7 @@ std::string error_of_file(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("schemas of reports and points are built in, and are JSON") {
+TEST_CASE("the built-in schemas of reports and points are valid JSON") {
   const std::vector<std::string_view> kinds = schema_kinds();
   for (const char* kind : {"report", "point"}) {
     CHECK(std::find(kinds.begin(), kinds.end(), kind) != kinds.end());

@@ -211,7 +211,7 @@ TEST_CASE("a verdict needs the whole interval on one side of the floor") {
   }
 }
 
-TEST_CASE("a noisy A/A control raises the floor, and no control lowers it") {
+TEST_CASE("a noisy A/A control raises the floor, but a quiet control does not lower the floor") {
   CHECK(floor_of_control({1, Interval{0.999, 1.001}}) == kSmallestDifference);
   CHECK(floor_of_control({1.02, Interval{0.99, 1.05}}) == Approx(0.05));
   CHECK(floor_of_control({0.9, Interval{0.8, 1.01}}) == Approx(0.25));

@@ -44,7 +44,7 @@ std::vector<Hazard> branches() {
 
 std::vector<Hazard> shapes() {
   return {
-      hazard("masked_select, nonzero and where of one argument", kSquare,
+      hazard("masked_select, nonzero and where with one argument", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]);
                const at::Tensor even = indices(kTokens, 2).eq(0).unsqueeze(1).expand_as(y);
@@ -115,7 +115,7 @@ std::vector<Hazard> shapes() {
          };
          return model;
        }},
-      hazard("an exception of an op that the layer catches", kSquare,
+      hazard("an op's exception that the layer catches", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                at::Tensor y = at::mm(x, p[0]);
                const at::Tensor other = at::ones({3, 3});
@@ -162,7 +162,7 @@ std::vector<Hazard> by_pointer() {
              [](const at::Tensor& x, const Parts& p) {
                return FillsByPointer::apply(at::mm(x, p[0])).exp() + FillsByPointer::apply(x);
              }),
-      hazard("constants made from numbers of the program", kSquare,
+      hazard("constants made from C++ numbers", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                std::vector<float> values(kDim);
                for (std::size_t i = 0; i < values.size(); ++i)

@@ -72,7 +72,7 @@ std::vector<Hazard> types() {
                return at::linear(x,
                                  at::fake_quantize_per_channel_affine(p[0], scale, zero, 0, -8, 7));
              }),
-      hazard("tensors in a library's own layout", {{kDim, kDim}},
+      hazard("tensors in oneDNN's layout", {{kDim, kDim}},
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]);
                return at::gelu(y.to_mkldnn().to_dense()) * y.detach().to_mkldnn().to_dense().sin();

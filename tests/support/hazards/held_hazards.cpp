@@ -23,8 +23,7 @@ std::vector<Hazard> held_hazards() {
                at::_foreach_mul_(list, 2.0);
                return y * list[0] + y.sin() * list[1];
              }),
-      hazard("a fused observer of ranges, with the model's ranges and the layer's zero point",
-             kSquare,
+      hazard("a fused range observer with the model's ranges and the layer's zero point", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor on = at::ones({1}, at::TensorOptions(at::kLong));
                at::Tensor low = p.buffers[0];
@@ -48,7 +47,7 @@ std::vector<Hazard> held_hazards() {
                y.set_data(y.clone());
                return at::mm(x, p[0]) * y;
              }),
-      hazard("set_ of the layer's own tensor to another storage", kSquare,
+      hazard("set_ that gives the layer's own tensor another storage", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]);
                at::Tensor z = at::zeros({kTokens, kDim});

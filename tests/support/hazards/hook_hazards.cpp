@@ -39,7 +39,7 @@ std::vector<Hazard> tensor_hooks() {
                });
                return at::dropout(y.sin(), 0.2, true);
              }),
-      hazard("a hook that counts in a buffer", kSquare,
+      hazard("a hook that increments a counter in a buffer", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]).sin();
                const at::Tensor sum = p.buffers[0];

@@ -268,7 +268,7 @@ std::vector<Hazard> outside() {
                return y;
              },
              {.buffers = cache}),
-      hazard("out= into a tensor from outside", kSquare,
+      hazard("an out= argument that is a tensor from outside", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]);
                at::Tensor scratch = p.buffers[0];

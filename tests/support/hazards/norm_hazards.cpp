@@ -250,7 +250,7 @@ std::vector<Hazard> averages() {
                return (y + (quantized - y).detach()) * y.sin();
              },
              {.buffers = {{4, kDim}}}),
-      hazard("an observer of ranges with fake quantization", {{kDim, kDim}},
+      hazard("a range observer with fake quantization", {{kDim, kDim}},
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]);
                at::Tensor low = p.buffers[0];

@@ -17,7 +17,7 @@ using std::chrono::nanoseconds;
 using testing::made_up_links;
 
 TEST_CASE(
-    "times are interpolated between measured sizes and grow beyond the largest measured size") {
+    "times are interpolated between measured sizes, and extrapolated beyond the largest size") {
   const LinkCurve curve = {{Bytes{100}, nanoseconds(50)}, {Bytes{300}, nanoseconds(90)}};
   CHECK(time_at(curve, Bytes{0}) == nanoseconds(50));
   CHECK(time_at(curve, Bytes{100}) == nanoseconds(50));
@@ -65,7 +65,9 @@ Trace gathering() {
   return trace;
 }
 
-TEST_CASE("a roofline uses measured links for collectives and names their source") {
+TEST_CASE(
+    "a roofline takes the times of collectives from measured links, and states the source of the "
+    "links") {
   const Trace trace = gathering();
   const DeviceSheet& sheet = device_sheets().front();
   const Profile by_sheet = roofline_profile(trace, sheet);
@@ -126,7 +128,7 @@ TEST_CASE("a step waits for the part of a copy that compute does not hide") {
 }
 
 // The toy model's blocks differ only in the times that this test sets.
-TEST_CASE("compute hides as much of a copy as the fastest block of a step takes") {
+TEST_CASE("compute hides a copy for as long as the fastest block takes") {
   const Trace trace = testing::toy_llama({.layers = 2});
   Profile profile = roofline_profile(trace, *find_device_sheet("h100"));
   std::fill(profile.forward.begin(), profile.forward.end(), nanoseconds(1));
@@ -162,7 +164,7 @@ TEST_CASE("a link profile reads back unchanged and fits its schema") {
   }
 }
 
-TEST_CASE("the error for an impossible link profile contains the JSON path") {
+TEST_CASE("the error for a link profile with impossible values contains the JSON path") {
   const Json good = links_to_json(made_up_links());
   const auto refusal = [&](const char* path, const Json& value) {
     Json bad = good;

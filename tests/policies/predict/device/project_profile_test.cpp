@@ -75,7 +75,7 @@ TEST_CASE("backward ops and temporaries are projected with their layers") {
   CHECK(temporary(layers(12)) - temporary(layers(4)) == 8 * more);
 }
 
-TEST_CASE("counted kernels are projected with their layers") {
+TEST_CASE("kernel counts are projected with their layers") {
   const Trace few = testing::toy_llama({.layers = 3});
   const Trace many = testing::toy_llama({.layers = 12});
   Profile measured = testing::made_up_profile(few, kSeed);
@@ -131,7 +131,7 @@ TEST_CASE("layers with equally many ops match only if the ops and shapes are equ
 
 // The first layer does not add to an existing gradient. Its backward therefore differs from the
 // backward of other layers of the same kind.
-TEST_CASE("layers that differ only in backward are rejected too") {
+TEST_CASE("layers that differ only in backward are also rejected") {
   const Trace many = testing::toy_three_kinds({.layers = 6});
   const auto from = [&](int layers) {
     const Trace few = testing::toy_three_kinds({.layers = layers});

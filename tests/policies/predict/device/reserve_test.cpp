@@ -21,7 +21,7 @@ TEST_CASE("the reserve of a card covers context, communicators and fragmentation
   CHECK(usual_reserve(&sheet, Bytes{kGiB.count}, 8).fragmentation == Bytes{});
 }
 
-TEST_CASE("a requested reserve replaces the usual reserve") {
+TEST_CASE("a requested reserve replaces the default reserve") {
   MemoryReserve reserve = usual_reserve(nullptr, kGiB, 1);
   reserve.asked = Bytes{5};
   CHECK(reserve.total() == Bytes{5});
@@ -31,7 +31,7 @@ TEST_CASE("a requested reserve replaces the usual reserve") {
 
 // Observed on cards: at least 0.3 GiB for the context, at least 0.5 GiB for a communicator, and 14
 // to 20 % of the tensors' bytes for fragmentation.
-TEST_CASE("every data sheet reserves at least the memory that was observed on a card") {
+TEST_CASE("the reserve of every data sheet is at least the memory that was observed on cards") {
   for (const DeviceSheet& sheet : device_sheets()) {
     CAPTURE(sheet.name);
     const MemoryReserve reserve = usual_reserve(&sheet, sheet.memory, 1);

@@ -92,7 +92,7 @@ TEST_CASE("a collective takes the time to send its bytes, and its wait takes no 
   CHECK(profile.forward[OpId(gather + 1)].count() == 0);
 }
 
-TEST_CASE("the number of ranks is read from the group's dimension or from shapes") {
+TEST_CASE("the number of ranks is read from the group's dimension or from tensor shapes") {
   Trace trace = communicating();
   const TracedOp& gather =
       trace.ops[OpId(find_op(trace, "_c10d_functional::all_gather_into_tensor"))];
@@ -105,8 +105,8 @@ TEST_CASE("the number of ranks is read from the group's dimension or from shapes
 
 // The test gives every collective of backward 256 bytes.
 TEST_CASE(
-    "a collective in backward costs its own bytes, and other ops cost twice their bytes in "
-    "forward") {
+    "in backward, a collective costs its own bytes, and any other op costs twice its forward "
+    "bytes") {
   Trace trace = communicating();
   std::int64_t on_link = 0;
   for (BackwardEvent& event : trace.backward) {
@@ -152,7 +152,7 @@ TEST_CASE("collectives send as many bytes as ring algorithms") {
 // float32: the step reads and writes the parameter and two moments, and reads the gradient: 7 times
 // 40 bytes. bfloat16: it reads the gradient (20 bytes), and the master copy and moments (120). It
 // writes the parameter (20), and the master copy and moments (120).
-TEST_CASE("an optimizer's step reads and writes its state once") {
+TEST_CASE("an optimizer step reads the optimizer's state once and writes it once") {
   Trace trace;
   trace.parameters = {{10, "float32", 1}};
   CHECK(optimizer_moved_bytes(trace) == Bytes{280});
@@ -189,7 +189,7 @@ TEST_CASE("the error of a roofline is the ratio of measured time to roofline tim
 
 }  // namespace
 // The advertised 80 GB and 48 GB would be 74.5 GiB and 44.7 GiB. Drivers report other sizes.
-TEST_CASE("a device has the memory that its driver reports, not the data sheet's size") {
+TEST_CASE("a device's memory is the size that its driver reports, not the size on the data sheet") {
   const auto gib = [](double number) { return Bytes{static_cast<std::int64_t>(number * 0x1p30)}; };
   const std::vector<std::tuple<const char*, Bytes, Bytes>> fits_and_does_not = {
       {"h100", gib(77.9), gib(79.5)},

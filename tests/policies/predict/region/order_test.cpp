@@ -57,7 +57,7 @@ Case reduction_packed_early(int source_bytes, int reduced_bytes, int wide_bytes,
 // - The default order still holds the source when `wide` is made: 140 bytes, and 190 with the
 //   gradient.
 // - The chosen order makes `reduced` before the first demand.
-TEST_CASE("a large kept tensor is reduced before the first demand") {
+TEST_CASE("the sum over a large kept tensor is computed before the first demand") {
   const Case made = reduction_packed_early(100, 10, 40, false, {0}, 50);
   CHECK(peak(made.trace, made.type, Schedule::kWholeRegion) == Bytes{110});
   CHECK(peak(made.trace, made.type, Schedule::kOnDemand) == Bytes{190});
@@ -76,7 +76,8 @@ TEST_CASE("a large kept tensor is reduced before the first demand") {
 // - The default order holds the source until `reduced` is demanded: 90 bytes with `wide`, and 150
 //   with the gradient.
 // - The chosen order makes `reduced` just after the first demand, and then releases the source.
-TEST_CASE("a recomputed tensor that two demands need is reduced after the first demand") {
+TEST_CASE(
+    "the sum over a recomputed tensor that two demands need is computed after the first demand") {
   const Case made = reduction_packed_early(60, 5, 30, true, {}, 60);
   CHECK(peak(made.trace, made.type, Schedule::kWholeRegion) == Bytes{95});
   CHECK(peak(made.trace, made.type, Schedule::kOnDemand) == Bytes{150});

@@ -25,7 +25,7 @@ std::int64_t recomputed(std::string_view policy, const std::string& op_class,
   return found == classes.end() ? 0 : found->second;
 }
 
-TEST_CASE("no policy changes the counts of forward and backward") {
+TEST_CASE("no policy changes the op counts of forward and backward") {
   const PredictedCounts none = counts("none", Schedule::kWholeRegion);
   CHECK(none.classes(Phase::kForward).at("attention_forward") == 4);
   // Each block has seven matmuls, and the head has one.

@@ -38,7 +38,7 @@ TEST_CASE("policy attn_only holds the bytes of policy full and the results of at
   CHECK(attention.unmanaged == full.unmanaged);
 }
 
-TEST_CASE("held bytes are linear in the number of layers without checkpointing") {
+TEST_CASE("without checkpointing, held bytes grow linearly with the number of layers") {
   std::vector<std::int64_t> totals;
   for (const char* policy : {"full", "first_n(3)", "first_n(2)", "first_n(1)", "none"}) {
     totals.push_back(held(policy, 4).total().count);
@@ -48,7 +48,7 @@ TEST_CASE("held bytes are linear in the number of layers without checkpointing")
   for (std::size_t i = 1; i < totals.size(); ++i) CHECK(totals[i] - totals[i - 1] == per_layer);
 }
 
-TEST_CASE("the inputs of a region are only the residual stream") {
+TEST_CASE("the only input of a region is the residual stream") {
   CHECK(held("segments(2)", 4).inputs == Bytes{2 * kWidth});
   CHECK(held("root", 4).inputs == Bytes{0});
 }

@@ -33,7 +33,7 @@ std::int64_t time_of(std::uint32_t waiting) {
   return std::max(free[0], free[1]);
 }
 
-TEST_CASE("the step time is within the range for any overlap of communication") {
+TEST_CASE("for any overlap of communication with compute, the step time is within the range") {
   StepRange range;
   for (const Task& task : kTasks) {
     (task.is_communication ? range.communication : range.compute) += Duration(task.time);
@@ -48,7 +48,8 @@ TEST_CASE("the step time is within the range for any overlap of communication") 
   CHECK(time_of((1U << kTasks.size()) - 1) == range.nothing_overlaps().count());
 }
 
-TEST_CASE("a step with more communication than compute takes at least the time of communication") {
+TEST_CASE(
+    "a step with more communication than compute takes at least as long as its communication") {
   const StepTime time{.forward = Duration(30),
                       .recompute = Duration(10),
                       .backward = Duration(50),

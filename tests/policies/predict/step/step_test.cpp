@@ -46,7 +46,9 @@ TEST_CASE("an optimizer's bytes are computed from the sizes of the parameters") 
 // - torch.optim.SGD: a momentum in the parameter's dtype; nothing without momentum
 // - bitsandbytes' 8-bit AdamW: two bytes per element, and two float32 scales per block of 256
 //   elements; below 4096 elements, two float32 moments
-TEST_CASE("optimizers that rematch predicts but does not run have the state of their libraries") {
+TEST_CASE(
+    "the state of an optimizer that rematch predicts but does not run is as large as in its "
+    "library") {
   Trace trace;
   trace.parameters = {{10, "bfloat16", 2}, {30, "float32", 1}};
   const auto state = [&](OptimizerKind optimizer) {
@@ -85,7 +87,8 @@ TEST_CASE("the name of every predicted optimizer parses to the same optimizer") 
   CHECK_FALSE(optimizer_kind_from_string("adamw(state=float16)"));
 }
 
-TEST_CASE("forward and backward sum to the step without checkpointing") {
+TEST_CASE(
+    "a step without checkpointing recomputes nothing, and releases all activations by its end") {
   const Trace trace = testing::toy_llama();
   StepSimulator simulator(trace);
   const StepPrediction none = simulator.simulate(plan_of("none", trace), Schedule::kOnDemand);
@@ -102,7 +105,7 @@ TEST_CASE("forward and backward sum to the step without checkpointing") {
   CHECK(at_the_end >= none.before + trace.gradient_bytes);
 }
 
-TEST_CASE("a plan that keeps less holds less after forward and recomputes more") {
+TEST_CASE("a plan that keeps fewer ops holds fewer bytes after forward and recomputes more ops") {
   const Trace trace = testing::toy_llama();
   StepSimulator simulator(trace);
   StepPrediction previous = simulator.simulate(plan_of("full", trace), Schedule::kOnDemand);
@@ -142,7 +145,8 @@ TEST_CASE("the parts of a predicted step agree with each other and with the coun
   }
 }
 
-TEST_CASE("a profile's step time is the sum over all ops and recomputed ops", "[property]") {
+TEST_CASE("a step time from a profile is the sum of the times of all ops and recomputed ops",
+          "[property]") {
   for (std::uint32_t seed = 0; seed < testing::num_seeds(20); ++seed) {
     CAPTURE(seed);
     const Trace trace = testing::random_trace(seed);
@@ -159,7 +163,7 @@ TEST_CASE("a profile's step time is the sum over all ops and recomputed ops", "[
   }
 }
 
-TEST_CASE("kernels of recomputed ops are counted if the profile has counts", "[property]") {
+TEST_CASE("kernels of recomputed ops are counted if the profile has kernel counts", "[property]") {
   bool some = false;
   for (std::uint32_t seed = 0; seed < testing::num_seeds(20); ++seed) {
     CAPTURE(seed);

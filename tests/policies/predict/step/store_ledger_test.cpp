@@ -35,7 +35,7 @@ TEST_CASE("results are copied to the host when their op has run, and inputs when
   CHECK(ledger.device_bytes() == Bytes{0});
 }
 
-TEST_CASE("offloaded values come back into new device memory, and each is freed once") {
+TEST_CASE("offloaded values are copied back into new device memory, and each copy is freed once") {
   const RegionGraph graph = three_storages();
   StoreLedger ledger;
   StoreLedger::Stash stash(kOnHost, graph);

@@ -71,7 +71,7 @@ void check_that_no_row_is_better(const Asked& asked) {
   }
 }
 
-TEST_CASE("no other row is better than the answer") {
+TEST_CASE("no other row of the search's table is better than the answer") {
   const double shares[] = {0, 0.1, 0.35, 0.6, 0.9};
   for (std::uint32_t seed = 0; seed < testing::num_seeds(50); ++seed) {
     CAPTURE(seed);
@@ -96,7 +96,7 @@ TEST_CASE("if no plan fits the budget, the answer gives the lowest peak") {
   CHECK(*asked.lowest == asked.record.front.points.front().figures.peak);
 }
 
-TEST_CASE("usual baselines are not computed after the search is stopped") {
+TEST_CASE("default baselines are not computed after the search is stopped") {
   const Trace trace = testing::toy_llama({.layers = 4});
   const Profile profile = h100_profile(trace);
   CHECK(usual_baselines(trace, profile, {}).size() > 10);

@@ -159,7 +159,7 @@ TEST_CASE("a measured front reads back unchanged") {
   CHECK(json.at("measurement").at("control_interval") == Json{0.99, 1.02});
 }
 
-TEST_CASE("a front that was never measured is complete without measured figures") {
+TEST_CASE("a front that was never measured needs no measured figures to be complete") {
   Json json = front_to_json(sample_record());
   json.erase("complete");
   json.erase("measurement");

@@ -221,7 +221,7 @@ TEST_CASE("if no slowdown is allowed, the plan recomputes only ops that take no 
 }
 
 // Frozen layers have nothing to recompute, so there is only one plan, and its bound is exact.
-TEST_CASE("a model with a single plan has no gap, however coarse the search") {
+TEST_CASE("if a model has only one plan, the bound of a coarse search is exact") {
   Trace trace = small_llama();
   Profile profile = profile_of(trace);
   for (const OpId op : trace.ops.ids()) profile.forward[op] = nanoseconds(1);
@@ -289,8 +289,7 @@ TEST_CASE("hypervolume is a sum of rectangles") {
   CHECK(hypervolume_ratio({}, {10, 10}) == 0);
 }
 
-TEST_CASE(
-    "a spread choice of points takes both ends first, and then the points that add the most area") {
+TEST_CASE("spread_points() chooses both ends first, and then the points that add the most area") {
   const std::vector<PlanePoint> front = {{0, 100}, {1, 50}, {50, 49}, {99, 48}, {100, 0}};
   CHECK(spread_points(front, 2) == std::vector<std::size_t>{0, 4});
   CHECK(spread_points(front, 3) == std::vector<std::size_t>{0, 1, 4});

@@ -46,7 +46,7 @@ std::vector<std::size_t> anchors_of(const Front& front) {
   return choose_anchors(plane);
 }
 
-TEST_CASE("the points that are measured first are both ends and the knee") {
+TEST_CASE("both ends and the knee of a front are measured first") {
   CHECK(choose_anchors({{10, 100}, {12, 60}, {20, 30}, {40, 22}, {100, 10}}) ==
         std::vector<std::size_t>{0, 2, 4});
   // A straight line has no knee, so the middle is chosen.
@@ -80,8 +80,7 @@ TEST_CASE("calibration fits a line, or only a scale if the anchors show no line"
   CHECK(falling.slope == Approx(2));
 }
 
-TEST_CASE(
-    "no error remains and no point loses if measured times are linear in the profile's times") {
+TEST_CASE("calibration leaves no error if measured times are linear in the profile's times") {
   Front front = predicted_front("full,save_mm,nth_first(2)");
   run_all(front);
   weigh_measurement(front, anchors_of(front), std::array<double, 2>{0.99, 1.01});

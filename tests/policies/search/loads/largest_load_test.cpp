@@ -50,13 +50,15 @@ TEST_CASE("the search finds the largest load and the best load for any limit") {
   }
 }
 
-TEST_CASE("the best load is the largest if more is better, and the smallest if all are equal") {
+TEST_CASE(
+    "the best load is the largest if the rate rises with the load, and the smallest if the rate is "
+    "constant") {
   std::multiset<std::int64_t> asked;
   CHECK(find_largest_load(1, 1000, device(777, rising, &asked)).best == 777);
   CHECK(find_largest_load(3, 1000, device(777, level, &asked)).best == 3);
 }
 
-TEST_CASE("a range of up to sixteen loads is tried completely") {
+TEST_CASE("every load of a range is tried if the range has at most sixteen loads") {
   std::multiset<std::int64_t> asked;
   const LoadsRecord found = find_largest_load(5, 20, device(99, hill, &asked));
   CHECK(found.tried.size() == 16);

@@ -243,7 +243,8 @@ TEST_CASE("the front of offloading mixes equals the front of all assignments") {
   CHECK(num_offloading > 20);  // in these mixes, offloaded values raise the peak when they return
 }
 
-TEST_CASE("the bound is below every mix, and ends at the time of the fastest mix") {
+TEST_CASE(
+    "no mix of options is below the bound, and the bound ends at the time of the fastest mix") {
   for (std::uint32_t seed = 0; seed < testing::num_seeds(2000); ++seed) {
     CAPTURE(seed);
     const MixProblem problem = random_problem(seed, {});

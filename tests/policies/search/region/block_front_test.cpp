@@ -140,7 +140,7 @@ TEST_CASE("random blocks have every property that makes the choice of save sets 
   CHECK(most_own == kMaxOps);
 }
 
-TEST_CASE("the block front equals the front of all save sets on demand") {
+TEST_CASE("under on_demand, the block front equals the front of all save sets") {
   int num_blocks = 0;
   for (std::uint32_t seed = 0; seed < testing::num_seeds(400); ++seed) {
     CAPTURE(seed);
@@ -152,7 +152,7 @@ TEST_CASE("the block front equals the front of all save sets on demand") {
   CHECK(num_blocks > 50);
 }
 
-TEST_CASE("the block front equals the front of all save sets under whole_region") {
+TEST_CASE("under whole_region, the block front equals the front of all save sets") {
   for (std::uint32_t seed = 0; seed < testing::num_seeds(1500); ++seed) {
     CAPTURE(seed);
     const std::optional<RegionGraph> graph = random_block(seed);
@@ -220,7 +220,7 @@ TEST_CASE("keeping a value that is held anyway costs no bytes") {
 }
 
 // 2^25 + 1 is 2^25 in float32.
-TEST_CASE("the time of a short op is not lost in the sum with a long op") {
+TEST_CASE("the time of a short op is not rounded away when it is added to the time of a long op") {
   constexpr std::int64_t kMuch = std::int64_t{1} << 25;
   CHECK(most_time_kept({8, 1}, {kMuch, 1}, 9) == nanoseconds(kMuch + 1));
 }

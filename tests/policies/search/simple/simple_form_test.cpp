@@ -244,7 +244,8 @@ TEST_CASE("a layer that runs twice has one rule for both runs") {
   }
 }
 
-TEST_CASE("lowest() has the lowest peak and no plan is faster than keeping everything") {
+TEST_CASE(
+    "no simple plan has a lower peak than lowest(), and none is faster than keeping everything") {
   const Trace trace = testing::toy_llama({.layers = 3, .tokens = 64});
   const Profile profile = profile_by_bytes(trace);
   SimpleSearch search(trace, profile, {});

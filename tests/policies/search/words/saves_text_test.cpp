@@ -69,7 +69,8 @@ TEST_CASE("the text says whether gathered parameters are held") {
         "layers 0-3: keep gathered parameters; 0-3 in segments of 2");
 }
 
-TEST_CASE("the text names shared saves once, and further saves with their layers") {
+TEST_CASE(
+    "saves that all layers share are listed once, and other saves are listed with their layers") {
   const Trace trace = testing::toy_llama();
   Plan plan = own_types(trace);
   for (RegionType& type : plan.types) save(type, "rematch::attention", {1});
@@ -81,8 +82,8 @@ TEST_CASE("the text names shared saves once, and further saves with their layers
 }
 
 TEST_CASE(
-    "the text omits the numbers of ops if all ops of a name are kept, and names layers that "
-    "keep nothing") {
+    "ops are numbered only if some ops of the same name are not kept; layers that keep nothing are "
+    "listed") {
   const Trace trace = testing::toy_llama();
   Plan plan = own_types(trace);
   for (const int layer : {1, 2}) save(plan.types[layer], "aten::mm", {1, 2, 3, 4, 5});

@@ -246,7 +246,7 @@ TEST_CASE("a point with only its identity is written and read") {
 }
 
 // Reports from before the key was added do not have it.
-TEST_CASE("a point stores the number of warm-up steps before its figures") {
+TEST_CASE("a point stores how many warm-up steps ran before the measurement") {
   Report report = sample_report();
   report.points[0].warm_up_steps = 2;
   const std::string text = report_to_json(report).dump();
@@ -255,7 +255,7 @@ TEST_CASE("a point stores the number of warm-up steps before its figures") {
   CHECK_FALSE(read.points.at(1).warm_up_steps.has_value());
 }
 
-TEST_CASE("values that are not finite become null and keep their bits") {
+TEST_CASE("a value that is not finite is written as null, and its bits are written separately") {
   PointRecord point = sample_point();
   point.steps[0].loss = std::numeric_limits<double>::quiet_NaN();
   point.steps[0].loss_bits = "0x7fc00000";
@@ -267,7 +267,7 @@ TEST_CASE("values that are not finite become null and keep their bits") {
 }
 
 // The key is computed only from the canonical JSON of the identity.
-TEST_CASE("the key depends on every part of the identity, but on no measurement") {
+TEST_CASE("a point's key depends on its whole identity, but on no measurement") {
   const PointIdentity identity = sample_point().identity;
   const std::string key = point_key(identity);
   PointRecord measured = sample_point();
@@ -290,7 +290,7 @@ TEST_CASE("the key depends on every part of the identity, but on no measurement"
   }
 }
 
-TEST_CASE("the fingerprint ignores the identity of the card, but not facts that affect times") {
+TEST_CASE("the fingerprint ignores which card was used, but not properties that affect times") {
   const Environment environment = sample_provenance().environment;
   const std::string same = fingerprint(environment);
   Environment moved = environment;
@@ -329,7 +329,7 @@ TEST_CASE("the fingerprint ignores the identity of the card, but not facts that 
   }
 }
 
-TEST_CASE("a time record has a start for each round, or no starts") {
+TEST_CASE("a time record names the start of the command for each round, or for no round") {
   Report report = sample_report();
   TimeRecord& time = *report.points[0].time;
   time.starts.assign(time.samples.size(), "a1");

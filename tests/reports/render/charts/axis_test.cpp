@@ -92,7 +92,7 @@ TEST_CASE("a range with equal or infinite ends gives a valid axis") {
   CHECK(make_axis(Quantity::kNumber, 0, std::numeric_limits<double>::infinity(), 5).high > 0);
 }
 
-TEST_CASE("each axis includes its range, and has rising ticks, but not too many", "[property]") {
+TEST_CASE("each axis includes its range, and has a moderate number of rising ticks", "[property]") {
   for (std::uint32_t seed = 0; seed < rematch::testing::num_seeds(2000); ++seed) {
     CAPTURE(seed);
     std::mt19937_64 random(seed);

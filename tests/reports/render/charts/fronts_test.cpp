@@ -41,7 +41,7 @@ bool says(const Picture& picture, const std::string& text) {
          std::any_of(picture.legend.begin(), picture.legend.end(), holds);
 }
 
-TEST_CASE("a measured point is drawn twice, joined by a thin line") {
+TEST_CASE("a measured point has a predicted and a measured marker, joined by a thin line") {
   const FrontRecord record = representative_front();
   const Picture picture = drawn(record);
   const std::vector<Marker> marks = markers_with(picture, "point 1");
@@ -60,7 +60,7 @@ TEST_CASE("a measured point is drawn twice, joined by a thin line") {
   CHECK(says(picture, "Measured, with its 95 % interval"));
 }
 
-TEST_CASE("a point that failed or was not run is drawn only once") {
+TEST_CASE("a point that failed or was not run has only a predicted marker") {
   const Picture picture = drawn(representative_front());
   CHECK(markers_with(picture, "point 2").size() == 1);
   REQUIRE(markers_with(picture, "point 4").size() == 1);

@@ -4,7 +4,7 @@
 
 namespace rematch::page {
 
-TEST_CASE("adjacent narrow figures form columns, with folded figures last") {
+TEST_CASE("adjacent narrow figures are placed in columns, with folded figures last") {
   const auto narrow = [](const char* title, Fold fold) {
     return Figure{title, "", "", fold, FigureWidth::kColumn};
   };

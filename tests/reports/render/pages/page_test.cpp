@@ -122,7 +122,7 @@ std::vector<std::string> between(const std::string& text, const std::string& bef
   return found;
 }
 
-TEST_CASE("files on one page have distinct names, with folders if necessary") {
+TEST_CASE("files on one page have distinct names, which include folders if necessary") {
   const Report report{testing::sample_provenance(), {testing::sample_point("none")}, {}};
   CompareRecord compared;
   compared.base.file = compared.candidate.file = "a.json";
@@ -168,7 +168,7 @@ TEST_CASE("a page shows short main tables, and folds long tables and everything 
   CHECK(is_folded(page, "Executed matmul ops"));
 }
 
-TEST_CASE("the title of a page says what the page answers") {
+TEST_CASE("the title of a page says which question the page answers") {
   CHECK(between(page_of(representative_report()), "<h1>", "</h1>").front() ==
         "Which activations to keep");
   const std::string compared = render_page({}, {{"c.json", CompareRecord{}}});
@@ -213,7 +213,9 @@ TEST_CASE(
   CHECK_THAT(page, Catch::Contains("of 1000 points, chosen by the area that they add"));
 }
 
-TEST_CASE("the page of a front has its simple plan, its commands, and folded whole plans") {
+TEST_CASE(
+    "the page of a front has its simple plan, its commands, and complete plans in folded "
+    "sections") {
   FrontRecord record = testing::predicted_front();
   record.simple = SimplePoint{record.front.points[4], Bytes{8 << 20}, {}};
   record.simple->point.saves = "layers 0-7: keep attention.core::attention" + std::string(30, ',') +
@@ -295,7 +297,7 @@ TEST_CASE("headings, tiles and verdicts are capitalized, and intervals have a pl
 }
 
 // Hypervolume is for experts, so it appears only in the folded section of baselines.
-TEST_CASE("hypervolume is not in a tile or a title of a front's page") {
+TEST_CASE("no tile and no title on a front's page mentions hypervolume") {
   const std::string page = render_page({}, {}, {{"f.json", testing::representative_front()}});
   for (const char* before : {"<h3>", "<div class=\"tile\"><span>"}) {
     for (const std::string& title : between(page, before, "<")) {

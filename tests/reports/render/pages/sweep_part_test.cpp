@@ -67,7 +67,8 @@ TEST_CASE("every link of a sweep's page has a target, even in folded parts") {
 
 // The ratio of the reference to itself is 1, without an interval.
 TEST_CASE(
-    "headings of a sweep name the dimensions that differ, and the reference's ratio is certain") {
+    "headings of a sweep name the dimensions that differ, and the reference's ratio has no "
+    "interval") {
   Report report{testing::sample_provenance(), {}, {}};
   for (const int tokens : {64, 128}) {
     for (const char* policy : {"none", "full"}) {
@@ -86,7 +87,8 @@ TEST_CASE(
 
 // Each of five models has 100 comparisons: 10 numbers of tokens times 10 batch sizes. Each batch
 // size has three heat maps, with a column for each number of tokens.
-TEST_CASE("a page of 500 comparisons opens with an overview and folds each comparison once") {
+TEST_CASE(
+    "a page of 500 comparisons begins with an overview and has one folded section per comparison") {
   const std::string page = sweep_page(testing::large_sweep(500));
   CHECK(page.size() < 6'000'000);
   CHECK(all_between(page, "<section id=", ">").size() == 5);

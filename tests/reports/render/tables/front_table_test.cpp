@@ -60,7 +60,8 @@ TEST_CASE("the first line of a front has the model, dtype, load, device and rank
 }
 
 // The peaks are 60, 74, 83, 96, 128 and 160 MiB.
-TEST_CASE("the fastest point that fits the device is named, and larger rows exceed its memory") {
+TEST_CASE(
+    "the fastest point that fits the device is named, and rows that exceed the memory are marked") {
   FrontRecord record = predicted_front();
   CHECK(lead_words(record) ==
         "The fastest plan that fits the machine's 148 MiB, point 4: peak 128 MiB, step 104 ms "
@@ -163,7 +164,7 @@ FrontRecord calibrated_front() {
 }
 
 TEST_CASE(
-    "a measured front shows calibrated times; a column of its own shows the profile's times") {
+    "a measured front shows calibrated times, and a separate column shows the profile's times") {
   const FrontRecord record = calibrated_front();
   CHECK_THAT(lead_words(record), Catch::Contains("point 4: peak 128 MiB, step 308 ms (+2.7 %)"));
   CHECK(knee_words(record.front) == "The knee, point 3: peak 96.0 MiB, step 316 ms");
@@ -270,7 +271,7 @@ TEST_CASE("the knee of a front is described in one short line") {
   CHECK(knee_words(predicted_front().front) == "The knee, point 3: peak 96.0 MiB, step 108 ms");
 }
 
-TEST_CASE("a description of a plan that would fill a screen is cut between words") {
+TEST_CASE("a plan's description that would fill a screen is cut between words") {
   FrontPoint point;
   point.saves = "layers 0-3: keep all";
   CHECK(short_saves(point) == point.saves);

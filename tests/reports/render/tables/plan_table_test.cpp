@@ -120,8 +120,9 @@ Trace latent_layer() {
 // Counting by hand easily gives a wrong plan: "recompute wq, save wkv_a, recompute wkv_b, save wo"
 // and "recompute w1, save w2, recompute w3". The policy increments its count before it decides, and
 // the model calls w3 before w2.
-TEST_CASE("if a policy keeps every second matmul, the table numbers the matmuls with their parity",
-          "[golden]") {
+TEST_CASE(
+    "if a policy keeps every second matmul, the table says whether each matmul is odd or even",
+    "[golden]") {
   const Trace trace = latent_layer();
   const Plan split = plan_of("sac_split(attn: sac_titan, ffn: sac_titan)", trace);
   std::string kept;
@@ -134,13 +135,13 @@ TEST_CASE("if a policy keeps every second matmul, the table numbers the matmuls 
   check_golden("every_second_matmul.txt", plan_to_text(split, trace, "", kAllColumns));
 }
 
-TEST_CASE("a narrow terminal shows the reasons of kept ops on the next line") {
+TEST_CASE("on a narrow terminal, the reason for keeping an op is on the next line") {
   const Trace trace = testing::toy_llama({.layers = 4});
   const std::string text = kept_to_text(plan_of("attn_only", trace), trace, "", 40);
   CHECK_THAT(text, Catch::Contains("\n    reason "));
 }
 
-TEST_CASE("printing a plan of another model is rejected") {
+TEST_CASE("a plan of another model cannot be printed") {
   const Plan plan = plan_of("full", testing::toy_llama({.layers = 4}));
   const Trace other = testing::toy_llama({.layers = 3});
   CHECK_THROWS_AS(plan_to_text(plan, other, "", kAllColumns), std::invalid_argument);

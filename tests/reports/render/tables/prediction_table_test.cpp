@@ -24,7 +24,7 @@ PredictedStep step_of(std::int64_t peak_gib) {
   return step;
 }
 
-TEST_CASE("predictions are a table that fits a screen, below a line with the settings") {
+TEST_CASE("predictions are printed as a table that fits a screen, below a line with the settings") {
   PredictedStep none = step_of(9);
   none.policy = "none";
   none.has_regions = false;
@@ -52,7 +52,7 @@ TEST_CASE("an incomplete predicted peak is marked as a lower bound, and the row 
                        Catch::Contains("without buffers of collectives"));
 }
 
-TEST_CASE("each row says whether it fits the card") {
+TEST_CASE("each row says whether its peak fits the card") {
   PredictedStep large = step_of(9);
   large.fits = false;
   PredictedStep small = step_of(3);
