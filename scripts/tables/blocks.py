@@ -22,7 +22,7 @@ def fill(text, tables):
             continue
         stop = lines.index(END, index)
         if found[1] not in tables:
-            problems.append(f"line {index}: no table is called {found[1]}; there are {', '.join(tables)}")
+            problems.append(f"line {index}: no table has the name {found[1]}; the tables are {', '.join(tables)}")
             result += lines[index:stop + 1]
         else:
             result += ["", tables[found[1]].markdown(), "", END]

@@ -88,7 +88,7 @@ def problems_of_entry(entry, texts, tables):
         elif not is_rounded(figure, cell):
             problems.append(f"{entry['file']}: {figure} is {cell} in the reports ({table}, {row}, {column})")
     listed = [cell[0] for cell in entry["cells"]]
-    return problems + [f"{entry['file']}: {figure} is quoted without a cell: {entry['text']}"
+    return problems + [f"{entry['file']}: {figure} is quoted, but its entry names no table cell: {entry['text']}"
                        for figure in figures_in(entry["text"]) if not any(covers(shown, figure) for shown in listed)]
 
 

@@ -18,7 +18,7 @@ class Table:
 
     def markdown(self):
         if not self.rows:
-            return "No report has such figures yet."
+            return "No report contains figures for this table yet."
         lines = [self.columns, ["---"] * len(self.columns), *self.rows.values()]
         return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 

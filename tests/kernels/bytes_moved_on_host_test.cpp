@@ -129,7 +129,7 @@ TEST_CASE("modulate keeps its sums in registers") {
 
 // Forward reads a chunk's logits once, and the target's logit a second time. Backward replaces the
 // logits in place.
-TEST_CASE("cross-entropy reads the logits of a chunk once, then makes gradients in place") {
+TEST_CASE("cross-entropy reads the logits of a chunk once, then computes the gradients in place") {
   const std::vector<std::int64_t> target(kBatchRows, 3);
   Buffer<Element16> logits(kSize);
   Buffer<float> maximum(kBatchRows), sum(kBatchRows), target_logit(kBatchRows),

@@ -78,7 +78,7 @@ TEST_CASE("fused models are deterministic") {
   }
 }
 
-TEST_CASE("each fused model runs its fused ops, and none of the ops that these replace") {
+TEST_CASE("each fused model runs its fused ops, and none of the ops that the fused ops replace") {
   const std::map<std::string, std::vector<std::string>> expected = {
       {"llama_small", {"rms_norm", "rope", "silu_mul", "linear_cross_entropy"}},
       {"moe_small", {"rms_norm", "rope", "silu_mul", "linear_cross_entropy"}},

@@ -181,7 +181,8 @@ TEST_CASE("sequence parallel layers gather and scatter instead of reducing") {
 
 // The text and norms over all heads are not split by tokens, so they still use all-reduces.
 // Backward has one more all-reduce, for the modulation that all blocks read.
-TEST_CASE("sequence parallel video blocks gather and scatter, and sum norms and text") {
+TEST_CASE(
+    "sequence parallel video blocks gather and scatter, and use all-reduces for norms and text") {
   for (const char* preset : {"wan_small", "ltx_small"}) {
     for (const std::int64_t batch : {1, 2}) {
       CAPTURE(preset, batch);

@@ -82,7 +82,7 @@ class TablesTest(unittest.TestCase):
         made = self.made(small__report=run_report(point(model="llama_small")), dry=verdict("dry", dry=True),
                          dry__report=dry)
         self.assertEqual((made["steps"].rows, made["questions"].rows), ({}, {}))
-        self.assertEqual(made["steps"].markdown(), "No report has such figures yet.")
+        self.assertEqual(made["steps"].markdown(), "No report contains figures for this table yet.")
 
     def test_rivals_are_compared_with_eager_and_fused_ops_of_the_same_card(self):
         files = {"pytorch_llama__report": pytorch_report(), "fused__report": run_report(point(ops="fused",
@@ -202,7 +202,7 @@ class BlocksTest(unittest.TestCase):
         self.assertEqual(blocks.fill(filled, self.TABLES), (filled, []))
 
     def test_unknown_tables_and_blocks_without_an_end_are_problems(self):
-        for text, said in (("<!-- table: no -->\n<!-- end -->\n", "no table is called no"),
+        for text, said in (("<!-- table: no -->\n<!-- end -->\n", "no table has the name no"),
                            ("<!-- table: steps -->\n", "has no <!-- end -->")):
             filled, problems = blocks.fill(text, self.TABLES)
             self.assertEqual(filled, text)
@@ -278,7 +278,7 @@ class RepositoryTest(unittest.TestCase):
             done = subprocess.run([sys.executable, str(SCRIPT), "--root", folder, "--check"], capture_output=True,
                                   text=True)
             self.assertEqual(done.returncode, 1)
-            self.assertIn("a table outside of a block", done.stderr)
+            self.assertIn("this table is not inside a generated block", done.stderr)
 
 
 if __name__ == "__main__":

@@ -97,7 +97,9 @@ const std::vector<std::string> kReaders = {
 
 }  // namespace
 
-TEST_CASE("every subcommand that reads reports refuses bad files in one line with the path") {
+TEST_CASE(
+    "every subcommand that reads reports refuses a bad file with a one-line error that names the "
+    "file") {
   const ScratchFolder scratch;
   const std::string good = scratch.file("good.json");
   const std::string output = scratch.file("output");

@@ -5,7 +5,7 @@
 namespace rematch::testing {
 namespace {
 
-TEST_CASE("progress lines of a slow machine are filtered from the messages that tests compare") {
+TEST_CASE("progress lines of a slow machine are removed before tests compare messages") {
   CHECK(without_progress("rematch: searching for 4 s; Ctrl-C ends it\n"
                          "rematch: nothing fits\n"
                          "rematch: profile: step 3 of 22, about 1 min 5 s left\n") ==

@@ -183,7 +183,7 @@ TEST_CASE("reports of different environments are compared only on request") {
   CHECK_THAT(allowed.out, Catch::Contains("libtorch_version"));
 }
 
-TEST_CASE("compare rejects unusable inputs in one line with exit code 2") {
+TEST_CASE("compare rejects unusable inputs with a one-line error and exit code 2") {
   Reports reports;
   const std::string both = reports.base + " " + reports.other;
   const auto refuses = [](const std::string& arguments, const std::string& part) {

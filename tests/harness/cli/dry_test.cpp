@@ -29,7 +29,7 @@ Outcome rematch_beside(const std::string& arguments) {
   return run_program(plain.string(), arguments);
 }
 
-TEST_CASE("doctor lists the dry device and says that this device counts kernels") {
+TEST_CASE("doctor lists the dry device and reports that kernel counting works") {
   const Json doctor = Json::parse(rematch("doctor --json", "DRY_CUDA_CARD=a100 ").out);
   CHECK(doctor.at("devices").at("cuda") == "ok");
   CHECK(doctor.at("kernel_counting") == "ok");

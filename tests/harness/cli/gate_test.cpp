@@ -55,7 +55,7 @@ TEST_CASE("the JSON of gate goes to stdout and to the requested file") {
   CHECK(rematch("validate " + file).code == 0);
 }
 
-TEST_CASE("gate rejects unusable inputs in one line with exit code 2") {
+TEST_CASE("gate rejects unusable inputs with a one-line error and exit code 2") {
   const ScratchFolder scratch;
   const std::string report = write_report(scratch);
   const auto refuses = [&](const std::string& arguments, const std::string& part) {

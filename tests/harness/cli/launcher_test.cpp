@@ -37,7 +37,7 @@ TEST_CASE("help and commands about files take under 0.1 s of processor time") {
   }
 }
 
-TEST_CASE("--help after -- or after an equals sign is an argument, not a request for help") {
+TEST_CASE("after a double dash or an equals sign, --help is an argument, not a request for help") {
   check_usage_error("describe --model=--help", "unknown flag");
   check_usage_error("describe -- --help", "describe takes a model and a policy");
 }

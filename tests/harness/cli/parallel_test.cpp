@@ -64,7 +64,8 @@ void check_holds(const Json& report, int world) {
 
 // The model has two layers and runs two steps. In forward, each layer issues an all-gather before
 // attention and before feed-forward, and a reduce-scatter after each of them.
-TEST_CASE("two ranks with sequence parallel: full repeats collectives, attn_only does not") {
+TEST_CASE(
+    "under sequence parallel, policy full repeats collectives and policy attn_only does not") {
   const Json report =
       report_of(kSplitLlama + "--parallel tp=2,sp --policy none,full,attn_only --schedule both");
   CHECK(report["points"].size() == 5);
@@ -156,7 +157,8 @@ TEST_CASE("predict names the layout of the ranks") {
 
 // With --world 4, the search assumes --parallel fsdp=4, but traces the model on one rank. Either
 // flag must give the same front.
-TEST_CASE("search --world assumes fsdp, and a plan fits on the ranks that an error suggests") {
+TEST_CASE(
+    "search --world assumes fsdp, and a plan fits on the number of ranks that the error suggests") {
   const ScratchFolder scratch;
   const std::string search = "search " + kSplitLlama + "--device h100 --json ";
   const auto front_of = [&](const std::string& flags) {

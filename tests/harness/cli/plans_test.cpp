@@ -33,7 +33,8 @@ TEST_CASE("describe names the checkpointed layers and what they keep") {
 }
 
 TEST_CASE(
-    "describe prints the same text for a stored plan and for its policy, with the policy's note") {
+    "describe prints the same text for a stored plan as for its policy, including the policy's "
+    "note") {
   const ScratchFolder scratch;
   const std::string trace = scratch.file("trace.json");
   const std::string plan = scratch.file("plan.json");
@@ -44,7 +45,7 @@ TEST_CASE(
   CHECK_THAT(from_plan.out, Catch::Contains("note: torchtitan also keeps copies"));
 }
 
-TEST_CASE("warnings about a plan go to stderr, and stdout stays data") {
+TEST_CASE("warnings about a plan go to stderr, and stdout contains only data") {
   const Outcome predicted = rematch("predict " + kTinyLlama + "--policy 'nth_last(2)' --json");
   CHECK(predicted.code == 0);
   CHECK_THAT(predicted.err, Catch::Contains("rematch: warning: nth_last(2) checkpoints the last"));
@@ -61,7 +62,7 @@ TEST_CASE("warnings about a plan go to stderr, and stdout stays data") {
   CHECK_THAT(in_words.out, !Catch::Contains("warning"));
 }
 
-TEST_CASE("commands that run plans refuse a policy file that offloads nothing, in one line") {
+TEST_CASE("run and predict refuse a policy file that offloads nothing") {
   const ScratchFolder scratch;
   const std::string policy = scratch.file("policy.json");
   std::ofstream(policy) << R"({"schema": "rematch.policy/1.0", "name": "mine",
@@ -71,7 +72,7 @@ TEST_CASE("commands that run plans refuse a policy file that offloads nothing, i
   check_usage_error("predict " + kTinyLlama + "--policy " + policy, why);
 }
 
-TEST_CASE("an error about a file name with a line break is one line") {
+TEST_CASE("an error that quotes a line break is still one line") {
   const ScratchFolder scratch;
   const std::string policy = scratch.file("policy.json");
   const auto write = [&](const std::string& scopes) {
@@ -97,7 +98,7 @@ TEST_CASE("short spellings such as bf16 and 1k are accepted for dtypes and sizes
   CHECK(predicted("--dtype fp32") == predicted("--dtype float32"));
 }
 
-TEST_CASE("predict prints the peak, its place and the executed ops without running a step") {
+TEST_CASE("predict prints the peak and the executed ops without running a step") {
   const Outcome outcome = rematch("predict --model llama3_8b --policy none,full,attn_only --json");
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
@@ -160,7 +161,7 @@ TEST_CASE("a prediction for a GPU says whether it includes the workspace of kern
   check_usage_error(rounded + "--profile " + file, file);
 }
 
-TEST_CASE("predict --plan accepts --round-512, and then predicts the same as for the policy") {
+TEST_CASE("predict --round-512 predicts the same for a plan file as for its policy") {
   const ScratchFolder folder;
   const std::string plan = folder.file("plan.json");
   REQUIRE(rematch("plan " + kTinyLlama + "--policy full -o " + plan).code == 0);
@@ -292,7 +293,7 @@ TEST_CASE("predict --world 8 predicts the same as --parallel fsdp=8") {
 }
 
 // The link between h100 cards moves 450 GB per second.
-TEST_CASE("predict --device prints sent bytes, and a range for the step time") {
+TEST_CASE("predict --device prints the bytes that ranks send and a range for the step time") {
   const std::string predict =
       "predict --model llama_small --policy none,full --parallel tp=2,fsdp=2 ";
   const auto of = [&](const std::string& flags) {

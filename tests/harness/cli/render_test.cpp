@@ -99,7 +99,7 @@ TEST_CASE("a compare record becomes a page, markdown, CSV or one chart") {
   check_usage_error("render --csv " + record + " " + report, "call --csv once for each kind");
 }
 
-TEST_CASE("render rejects unsupported requests in one line") {
+TEST_CASE("render rejects unsupported requests with a one-line error") {
   const ScratchFolder scratch;
   const std::string report = write_report(scratch, "r.json");
   check_usage_error("render", "no report given");

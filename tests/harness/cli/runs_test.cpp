@@ -15,7 +15,7 @@
 namespace rematch::testing {
 namespace {
 
-TEST_CASE("a run with reference repeats passes the gate, but a wrong count fails") {
+TEST_CASE("gate passes a run that repeats its reference, and fails if an expected count is wrong") {
   const ScratchFolder scratch;
   const std::string report = scratch.file("report.json");
   REQUIRE(rematch("run " + kTinyLlama +
@@ -36,7 +36,7 @@ TEST_CASE("a run with reference repeats passes the gate, but a wrong count fails
   CHECK(rematch("validate " + report).code == 0);
 }
 
-TEST_CASE("run counts ops, compares bits and writes a valid report") {
+TEST_CASE("rematch run counts ops, compares bits and writes a valid report") {
   const ScratchFolder scratch;
   const std::string file = scratch.file("report.json");
   const Outcome outcome = rematch("run " + kTinyDit +
@@ -76,7 +76,7 @@ TEST_CASE("run counts ops, compares bits and writes a valid report") {
 }
 
 // Every child process exceeds its time limit of 1 ms.
-TEST_CASE("a long run says before it starts how long it may take") {
+TEST_CASE("a long run first prints how long it may take") {
   const Outcome refused =
       rematch("run --model wan_small --policy none,full,save_mm --timeout 1ms --retries 0");
   const std::string line = "rematch: this run takes up to ";
@@ -171,7 +171,7 @@ TEST_CASE("a run with fused ops reports and counts the fused ops, and holds the 
   }
 }
 
-TEST_CASE("a run of a plan file equals the run of its policy") {
+TEST_CASE("a plan file runs as its policy, and only on its own model") {
   const ScratchFolder scratch;
   const std::string plan = scratch.file("plan.json");
   REQUIRE(rematch("plan " + kTinyLlama + "--policy save_mm -o " + plan).code == 0);
@@ -254,7 +254,7 @@ TEST_CASE("the shards of a run merge into the whole run, and a missing shard is 
   for (const Json& point : points) CHECK(point["parity"]["gradient_bits_equal"] == true);
 }
 
-TEST_CASE("bad inputs are refused in one line") {
+TEST_CASE("bad inputs are refused with a one-line error") {
   const ScratchFolder scratch;
   std::ofstream(scratch.file("empty.txt"));
   const std::string steps = " --steps 1 --rounds 0";
@@ -349,7 +349,7 @@ TEST_CASE("a point that runs out of memory is a result, and the run has a specia
 }
 
 // With a learning rate of 1e30, parameters become so large that their squares overflow float32.
-TEST_CASE("a loss that is not finite fails its point, even if bits are equal") {
+TEST_CASE("a point whose loss is not finite fails, even if its bits are equal") {
   const Outcome outcome = rematch("run " + kTinyLlama +
                                   "--policy full --optimizer 'adamw(learning_rate=1e30)' "
                                   "--steps 4 --rounds 1 --json");

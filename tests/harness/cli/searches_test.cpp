@@ -12,7 +12,7 @@
 namespace rematch::testing {
 namespace {
 
-TEST_CASE("a profile is measured and searched, and a point of the front runs as predicted") {
+TEST_CASE("a search uses a measured profile, and a point of its front runs as predicted") {
   const ScratchFolder scratch;
   const std::string profile = scratch.file("profile.json");
   const std::string front = scratch.file("front.json");
@@ -86,7 +86,7 @@ TEST_CASE("a search with offloading takes the copy rate from a file or a flag") 
   check_usage_error(search + "--device cpu --offload", "give --link-rate 25GB/s");
 }
 
-TEST_CASE("a search for the largest load refuses times measured for a single load") {
+TEST_CASE("a search for the best batch size refuses times that were measured for a single size") {
   check_usage_error(
       "search --model llama_small --device cpu --batch 1:8 --maximize tokens_per_second",
       "a measured profile contains the times of one size");
@@ -116,7 +116,7 @@ TEST_CASE("a profile measured on a few layers is valid for the whole model") {
   check_usage_error("profile --model deepseek_small --measure-layers 1", "measure more than 1");
 }
 
-TEST_CASE("a budget is met, or refused with the lowest peak and exit code 3") {
+TEST_CASE("a search meets its budget, or names the lowest peak and exits with code 3") {
   const Outcome met =
       rematch("search " + kTinyLlama + "--device l40s --max-slowdown 20% --json --baselines full");
   REQUIRE(met.code == 0);
@@ -175,7 +175,7 @@ TEST_CASE("points of a front that exceed the machine's memory do not start") {
 }
 
 // The peak of this step is in the loss: most of it is the logits of 256 tokens and 4096 classes.
-TEST_CASE("if the peak is in the loss, a search suggests fused ops and states both peaks") {
+TEST_CASE("if memory peaks in the loss, a search suggests fused ops and states both peaks") {
   const std::string model =
       "--model llama_small --layers 1 --dim 32 --heads 2 --kv-heads 1 --ffn 64 --tokens 64 --batch "
       "4 --vocab 4096 --dtype bfloat16 ";
@@ -206,7 +206,8 @@ TEST_CASE("if the peak is in the loss, a search suggests fused ops and states bo
 }
 
 // Step times are only reliable on an idle machine, so this test checks only peaks and the file.
-TEST_CASE("the points of a measured front have their predicted peaks, and a rerun reuses them") {
+TEST_CASE(
+    "the points of a measured front have their predicted peaks, and a rerun reuses the points") {
   const ScratchFolder scratch;
   const std::string profile = scratch.file("profile.json");
   REQUIRE(
@@ -260,7 +261,7 @@ TEST_CASE("Ctrl-C between the search and the first measured point prints the fro
   CHECK_THAT(outcome.out, Catch::Contains("Verdict: "));
 }
 
-TEST_CASE("--measure rejects unsupported requests in one line") {
+TEST_CASE("--measure rejects unsupported requests with a one-line error") {
   const ScratchFolder scratch;
   const std::string trace = scratch.file("trace.json");
   REQUIRE(rematch("trace " + kTinyLlama + "-o " + trace).code == 0);
@@ -278,7 +279,9 @@ TEST_CASE("--measure rejects unsupported requests in one line") {
                     "make the profile again");
 }
 
-TEST_CASE("the largest batch within a budget is the last batch whose lowest peak fits") {
+TEST_CASE(
+    "the search for the largest batch finds the last batch size whose lowest peak fits the "
+    "budget") {
   const std::string search =
       "search " + kSearchedLlama +
       "--device h100 --schedule whole_region --maximize tokens_per_second --json --batch ";

@@ -88,7 +88,7 @@ struct Files {
 
 }  // namespace
 
-TEST_CASE("compare and gate of 300 points take little time") {
+TEST_CASE("compare and gate take little time for 300 points") {
   const Files files(300);
   const Timed compare = timed("compare " + files.base + " " + files.other);
   CHECK(compare.outcome.code == 0);
@@ -100,7 +100,7 @@ TEST_CASE("compare and gate of 300 points take little time") {
   CHECK(gate.processor_seconds < 2);
 }
 
-TEST_CASE("prints how long large reports take", "[.speed]") {
+TEST_CASE("prints how long the commands take for large reports", "[.speed]") {
   const Files files(10'000);
   std::printf("two reports of 10,000 points, %.1f MB each\n",
               static_cast<double>(std::filesystem::file_size(files.base)) / 1e6);

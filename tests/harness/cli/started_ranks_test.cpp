@@ -215,7 +215,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a hanging rank ends a run at --timeout, and the error names the rank") {
+TEST_CASE("a run with a hanging rank ends at --timeout, and the error names the rank") {
   const ScratchFolder scratch;
   const std::string mark = new_mark();
   auto command = std::async(std::launch::async, [&] {

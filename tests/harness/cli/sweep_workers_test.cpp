@@ -320,7 +320,9 @@ TEST_CASE("a worker that receives a signal releases its claims and exits with th
   sweep.check_complete();
 }
 
-TEST_CASE("a comparison with a failed child is retried once, named, and does not block the rest") {
+TEST_CASE(
+    "a comparison whose child fails is retried once and reported, and does not block other "
+    "comparisons") {
   const Sweep sweep("60s");
   std::ofstream(sweep.program()) << "#!/bin/sh\ncase \"$*\" in *'--seed 2'*) echo broken >&2; kill "
                                     "-9 $$;; esac\n"

@@ -69,7 +69,7 @@ TEST_CASE("predict on a stored trace agrees with the simulator") {
                             Catch::Contains("one of 2 ranks"));
 }
 
-TEST_CASE("predict --trace refuses flags that do not apply to a trace, in one line") {
+TEST_CASE("predict --trace refuses flags that do not apply to a trace") {
   const StoredTrace stored;
   const std::string predict = "predict --trace " + stored.file;
   check_usage_error(predict, "nothing to predict");
@@ -77,7 +77,7 @@ TEST_CASE("predict --trace refuses flags that do not apply to a trace, in one li
   check_usage_error(predict + " --policy full --optimizer adamv", "did you mean 'adamw'?");
 }
 
-TEST_CASE("all commands refuse a plan of another trace with the same words") {
+TEST_CASE("every command prints the same error for a plan of another trace") {
   const StoredTrace stored;
   const std::string plan = stored.plan_file("full");
   Trace trace = stored.trace;
@@ -163,7 +163,7 @@ TEST_CASE("the error for an unsupported export is one line that names the reason
   check_usage_error("export --to torch" + at_trace, "export takes a plan");
 }
 
-TEST_CASE("predict --trace selects the trace's shape from a plan of several shapes") {
+TEST_CASE("describe and predict use the part of a plan that was made for the trace's step shape") {
   const StoredTrace stored;
   Plan plan = plan_of("none", toy_llama({.layers = 2}));
   plan.other_shapes = {plan_of("save_mm", stored.trace)};
@@ -177,7 +177,7 @@ TEST_CASE("predict --trace selects the trace's shape from a plan of several shap
   CHECK_THAT(predicted.out, Catch::Contains("save_mm"));
 }
 
-TEST_CASE("plans and fronts record the hidden effects of a trace") {
+TEST_CASE("plans and fronts record the hidden effects of a trace's ops") {
   ScratchFolder scratch;
   Trace trace = toy_llama({.layers = 2, .tokens = 64});
   trace.hidden = {{{"lib.ops:Rotary", std::vector<int>{1}}}, {{"lib::scale", {2}}}, {"lib::noisy"}};
@@ -200,7 +200,7 @@ TEST_CASE("plans and fronts record the hidden effects of a trace") {
   CHECK_THAT(described.out, Catch::Contains("hidden: lib::scale writes to argument 2"));
 }
 
-TEST_CASE("exporting a plan of several shapes is refused") {
+TEST_CASE("export refuses a plan for several step shapes") {
   const StoredTrace stored;
   Plan plan = plan_of("full", stored.trace);
   plan.other_shapes = {plan};
@@ -228,7 +228,7 @@ TEST_CASE("the error for a plan of a user's own model says that the command need
   check_usage_error("export " + stored.plan_file("full"), "toy_llama, a model of your own");
 }
 
-TEST_CASE("a search for torch finds plans that can be exported, and refuses on_demand") {
+TEST_CASE("search --for torch finds plans that can be exported, and refuses schedule on_demand") {
   const StoredTrace stored;
   const std::string front = stored.scratch.file("front.json");
   const std::string at_trace = " --trace " + stored.file;

@@ -217,7 +217,7 @@ TEST_CASE("unknown and misspelled policies are refused") {
   check_usage_error("plan --model wan_small --policy 'nth_last(0)'", "0");
 }
 
-TEST_CASE("search and profile reject unusable inputs in one line") {
+TEST_CASE("search and profile reject unusable inputs with a one-line error") {
   const std::string model = " --model llama_small ";
   check_usage_error("search" + model, "a search needs times");
   check_usage_error("search" + model + "--device cpu --profile p.json",

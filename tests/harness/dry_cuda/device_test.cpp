@@ -82,7 +82,9 @@ TEST_CASE("a launch is recorded by name, and is refused if the CUDA runtime woul
 }
 
 // A kernel gets up to 48 KiB by default. On an L40S it gets up to 99 KiB if it requests them.
-TEST_CASE("shared memory beyond 48 KiB needs an attribute, up to the card's limit") {
+TEST_CASE(
+    "a kernel needs an attribute to use more than 48 KiB of shared memory, and cannot exceed the "
+    "card's limit") {
   register_kernel();
   CHECK(launch({1}, {32}, (48 << 10) + 1) == cudaErrorInvalidValue);
   const auto which = cudaFuncAttributeMaxDynamicSharedMemorySize;
@@ -91,7 +93,7 @@ TEST_CASE("shared memory beyond 48 KiB needs an attribute, up to the card's limi
   CHECK(launch({1}, {32}, 99 << 10) == cudaSuccess);
 }
 
-TEST_CASE("memory is allocated in steps of 2 MiB, up to the device's size") {
+TEST_CASE("memory is allocated in multiples of 2 MiB, up to the device's size") {
   const std::uint64_t before = dry_cuda_allocated_bytes(0);
   CHECK(before == kContextBytes);
   void* small = nullptr;
@@ -171,7 +173,7 @@ TEST_CASE(
   CHECK(cudaEventRecord(end, stream) == cudaErrorInvalidResourceHandle);
 }
 
-TEST_CASE("each thread has its own current device, and a record contains its thread") {
+TEST_CASE("each thread has its own current device, and each record names its thread") {
   register_kernel();
   dry_cuda_reset();
   REQUIRE(launch({1}, {1}) == cudaSuccess);

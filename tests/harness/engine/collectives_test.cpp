@@ -77,7 +77,7 @@ Plan plan_of(const Trace& trace, const NamedChoice& choice, bool early_stop) {
       early_stop);
 }
 
-TEST_CASE("recompute with asynchronous collectives is bitwise equal, with predicted counts") {
+TEST_CASE("recompute with asynchronous collectives is bitwise equal and runs the predicted ops") {
   const SlowGroup group(kGroup);
   for (const NamedNetwork& network : collective_networks(kGroup)) {
     CAPTURE(network.name);

@@ -179,8 +179,9 @@ struct ToldMoves final : MoveObserver {
 };
 
 // The first layer's product is copied to the host and back. A stream waits for each copy.
-TEST_CASE("on CUDA copies are timed on the copy stream, and waits on the step's stream",
-          "[device]") {
+TEST_CASE(
+    "on CUDA each copy is timed on the copy stream, and each wait is timed on the step's stream",
+    "[device]") {
   REMATCH_NEEDS_CUDA();
   const SmallNetwork network;
   const Plan plan = plan_offloading_products(network);

@@ -104,7 +104,7 @@ int total(const Metered& metered) {
   return sum;
 }
 
-TEST_CASE("on_demand executes at most the ops of whole_region and never peaks higher") {
+TEST_CASE("on_demand never executes more ops than whole_region, and its peak is never higher") {
   for (const NamedNetwork& network : hazard_networks()) {
     const Trace trace = trace_of(network);
     for (std::uint32_t seed = 0; seed < num_seeds(16); ++seed) {

@@ -43,8 +43,7 @@ std::int64_t check_follows(const Hazard& hazard, const Trial& plain, const Plan&
   return left;
 }
 
-TEST_CASE(
-    "steps that run varying ops are bitwise equal to the plain run under every family of plans") {
+TEST_CASE("under every family of plans, steps whose ops vary are bitwise equal to the plain run") {
   prepare_process();
   const std::vector<Hazard> hazards = varying_hazards();
   int num_left = 0;
@@ -72,8 +71,9 @@ TEST_CASE(
   CHECK(num_left >= 60);
 }
 
-TEST_CASE("random programs under plans of other programs are bitwise equal to the plain run",
-          "[property]") {
+TEST_CASE(
+    "a random program that follows the plan of another program is bitwise equal to the plain run",
+    "[property]") {
   prepare_process();
   std::uint32_t num_plain = 0;
   std::int64_t left = 0;

@@ -88,8 +88,8 @@ ModelStep run_closures(ModelInstance& instance, const ClosurePolicy& policy) {
 }
 
 TEST_CASE(
-    "whole_region executes the same ops and holds the same bytes as an independent implementation "
-    "on real blocks") {
+    "on real blocks, whole_region executes the same ops and holds the same bytes as an independent "
+    "implementation") {
   for (const ModelCase& which : cases()) {
     const Trace trace = ModelInstance(which).trace();
     for (std::uint32_t seed = 0; seed < num_seeds(8); ++seed) {

@@ -103,7 +103,7 @@ TEST_CASE("a later write to a saved tensor is an error, as in plain autograd") {
   }
 }
 
-TEST_CASE("a side effect on an outside buffer happens once") {
+TEST_CASE("a side effect on an outside buffer happens only once") {
   const at::Tensor counter = at::zeros({1});
   const NamedNetwork network = network_of([counter](const at::Tensor& x, const at::Tensor& w) {
     at::Tensor(counter).add_(1);
@@ -149,7 +149,9 @@ struct CollectedWarnings final : c10::WarningHandler {
   std::vector<std::string> messages;
 };
 
-TEST_CASE("an op that differs from the plan is followed, counted and reported once") {
+TEST_CASE(
+    "without a strict checkpoint, an op that differs from the plan runs and is reported only "
+    "once") {
   const NamedNetwork network =
       network_of([](const at::Tensor& x, const at::Tensor& w) { return at::sin(at::mm(x, w)); });
   Plan plan;

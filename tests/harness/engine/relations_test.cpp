@@ -32,7 +32,7 @@ struct EightLayers {
   }
 };
 
-TEST_CASE("attention forward runs L times if it is kept, and 2 L times under full") {
+TEST_CASE("attention forward runs L times if its result is kept, and 2 L times under policy full") {
   const EightLayers f;
   for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
     const auto count = [&](const std::string& policy, const char* op) {
@@ -48,7 +48,7 @@ TEST_CASE("attention forward runs L times if it is kept, and 2 L times under ful
   }
 }
 
-TEST_CASE("full and attn_only differ only in attention forward") {
+TEST_CASE("policies full and attn_only differ only in attention forward") {
   const EightLayers f;
   for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
     std::map<std::string, int> full = f.run("full", schedule).ops;
@@ -99,7 +99,9 @@ std::int64_t dead_bytes(const Plan& plan) {
 // The peak occurs while one block is recomputed. Under on_demand, attn_only has a lower peak than
 // full. attn_only keeps the result of attention, so the ops before attention are recomputed only
 // when backward reaches them.
-TEST_CASE("full peaks no higher than attn_only under whole_region, but higher under on_demand") {
+TEST_CASE(
+    "policy full has no higher peak than attn_only under whole_region, but a higher peak under "
+    "on_demand") {
   const EightLayers f;
   const std::int64_t none = f.run("none").peak_bytes;
   const ModelStep full = f.run("full", Schedule::kWholeRegion);
@@ -114,8 +116,8 @@ TEST_CASE("full peaks no higher than attn_only under whole_region, but higher un
 // A dead save is a value that a save list keeps although backward does not read it. Without dead
 // saves, a save list never holds more bytes than policy none.
 TEST_CASE(
-    "keeping the results of all costly ops holds fewer bytes than policy none, except for dead "
-    "saves") {
+    "policies that keep the results of all costly ops hold fewer bytes than policy none, not "
+    "counting dead saves") {
   for (const bool is_llama : {false, true}) {
     const ModelCase& which = is_llama ? kLlama : kWan;
     const Trace trace = ModelInstance(which).trace();
@@ -170,8 +172,7 @@ std::map<std::string, int> tails(const Trace& trace) {
   return ops;
 }
 
-TEST_CASE(
-    "without early stop, only the ops at the end of each region are recomputed additionally") {
+TEST_CASE("without early stop, recompute also runs the ops at the end of each region") {
   const EightLayers f;
   std::map<std::string, int> expected = f.run("full", Schedule::kWholeRegion).ops;
   const std::map<std::string, int> tail = tails(f.trace);
@@ -212,8 +213,8 @@ TEST_CASE("checkpointing the last block saves almost nothing at the peak") {
 }
 
 TEST_CASE(
-    "checkpointing the first blocks never peaks higher than checkpointing as many evenly spaced "
-    "blocks") {
+    "checkpointing the first blocks never peaks higher than checkpointing the same number of "
+    "evenly spaced blocks") {
   const EightLayers f;
   for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
     CHECK(f.run("first_n(4)", schedule).peak_bytes <= f.run("nth_last(2)", schedule).peak_bytes);

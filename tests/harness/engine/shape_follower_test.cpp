@@ -147,7 +147,7 @@ std::optional<int> step_of_other_shape(const Hazard& hazard, const Trace& first)
 }
 
 TEST_CASE(
-    "steps that run varying ops are bitwise equal to the plain run under plans of two shapes") {
+    "under plans for two step shapes, steps whose ops vary are bitwise equal to the plain run") {
   prepare_process();
   Tally tally;
   const std::vector<PlanFamily>& families = plan_families();
@@ -178,7 +178,7 @@ TEST_CASE(
   CHECK(tally.left < tally.passes / 20);
 }
 
-TEST_CASE("random programs under plans of two shapes are bitwise equal to the plain run",
+TEST_CASE("under plans for two step shapes, random programs are bitwise equal to the plain run",
           "[property]") {
   prepare_process();
   Tally tally;
@@ -287,7 +287,7 @@ std::vector<Plan> plans_for(const Trace& trace) {
 
 // As soon as the executed ops show which shape is running, the engine drops values that only the
 // plan of the other shape keeps. So the bytes equal the bytes under a plan for one shape.
-TEST_CASE("bytes and counts equal the prediction for the shape that runs") {
+TEST_CASE("bytes and counts equal the prediction for the step shape that is running") {
   prepare_process();
   const std::vector<NamedNetwork> networks = {unpadded(), padded()};
   const std::vector<Trace> traces = {trace_of(networks[0]), trace_of(networks[1])};
@@ -310,7 +310,9 @@ TEST_CASE("bytes and counts equal the prediction for the shape that runs") {
   }
 }
 
-TEST_CASE("passes are counted by shape, and a pass of neither shape leaves the plan") {
+TEST_CASE(
+    "passes are counted by step shape, and a pass that matches neither shape stops following the "
+    "plan") {
   prepare_process();
   const std::vector<Trace> traces = {trace_of(unpadded()), trace_of(padded())};
   const Plan plan = combined(traces, {plans_for(traces[0])[1], plans_for(traces[1])[5]});
@@ -338,7 +340,7 @@ TEST_CASE("passes are counted by shape, and a pass of neither shape leaves the p
 }
 
 // Each pass begins with ops that are the same for both shapes.
-TEST_CASE("each forward pass in a recording has its own shape") {
+TEST_CASE("each forward pass of a recording may have a different step shape") {
   prepare_process();
   const std::vector<NamedNetwork> networks = {unpadded(), padded()};
   const std::vector<Trace> traces = {trace_of(networks[0]), trace_of(networks[1])};
@@ -358,7 +360,7 @@ TEST_CASE("each forward pass in a recording has its own shape") {
 }
 
 // The two shapes differ only in layer 1, which is inside a region of the first shape.
-TEST_CASE("a region can change to the other shape after its first layer") {
+TEST_CASE("a region can switch to the other step shape after its first layer") {
   prepare_process();
   const auto network = [](bool is_masked) {
     return NamedNetwork{"four layers", [is_masked] {

@@ -125,8 +125,8 @@ TEST_CASE("policies on torchtitan's toy model give the published flops and bytes
 
 // Backward does not need the last linear's result, so on_demand never recomputes it.
 TEST_CASE(
-    "on_demand does not recompute the products that backward of torchtitan's toy model never "
-    "reads") {
+    "on_demand does not recompute matmuls whose results torchtitan's toy model never reads in "
+    "backward") {
   const auto units = [](const char* policy) {
     return run(policy, Schedule::kOnDemand).backward_units;
   };

@@ -31,7 +31,7 @@ const Meddle kNewMemory = [](const Network& network, const at::Tensor&) {
   std::memcpy(storage->mutable_data(), content.const_data_ptr(), storage->nbytes());
 };
 
-TEST_CASE("a parameter may move to other memory with the same content") {
+TEST_CASE("a parameter may move to other memory if its content stays the same") {
   check_equal({two_products, kNewMemory});
   check_equal({two_products, kNewMemory}, OutsideCheck::kHashes);
 }
@@ -173,7 +173,7 @@ TEST_CASE(
 }
 
 // A plan can name ops whose hidden draws were found by a trace in another process.
-TEST_CASE("an op with hidden draws is kept if the plan names the op") {
+TEST_CASE("an op with undeclared random draws is kept if the plan names the op") {
   const Case given = drawing("rematch_outside_test::draws_planned");
   Plan plan = given.plan();
   CHECK(first_difference(given.run_plain(), given.run_engine(strict(plan, Schedule::kOnDemand))) !=
@@ -185,7 +185,8 @@ TEST_CASE("an op with hidden draws is kept if the plan names the op") {
   CHECK(trace_of(given.named()).hidden.kept_ops == plan.hidden.kept_ops);
 }
 
-TEST_CASE("an op with a hidden write runs once if the plan names its argument") {
+TEST_CASE(
+    "an op with an undeclared write to an argument runs once if the plan names the argument") {
   const at::Tensor calls = at::zeros({1});
   const Case given = counting("rematch_outside_test::counts_as_planned", calls);
   Plan plan = given.plan();

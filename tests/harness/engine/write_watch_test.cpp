@@ -68,7 +68,7 @@ Plan plan_keeping(const Trace& trace, int parity) {
   return plan_of_blocks(trace, [parity](int, int op) { return op % 2 == parity; });
 }
 
-TEST_CASE("a region copies what it has read before a later layer overwrites it") {
+TEST_CASE("before a later layer overwrites a tensor, the regions that read the tensor copy it") {
   for (const NamedNetwork& network : networks_with_table()) {
     CAPTURE(network.name);
     const Outcome plain = run_plain(network);
@@ -84,7 +84,8 @@ TEST_CASE("a region copies what it has read before a later layer overwrites it")
   }
 }
 
-TEST_CASE("a region copies what it has read before ops outside of regions overwrite it") {
+TEST_CASE(
+    "before ops outside of regions overwrite a tensor, the regions that read the tensor copy it") {
   for (const NamedNetwork& network : networks_with_table()) {
     CAPTURE(network.name);
     const Outcome plain = run_plain(network);
@@ -97,7 +98,8 @@ TEST_CASE("a region copies what it has read before ops outside of regions overwr
   }
 }
 
-TEST_CASE("a plan whose trace has no late writes does not watch writes, and refuses a late write") {
+TEST_CASE(
+    "a plan whose trace has no late writes does not watch for writes, and refuses a late write") {
   const NamedNetwork network = with_table("whole table", &write_then_read);
   Plan plan = plan_keeping(trace_of(network), -1);
   plan.watches_writes = false;
@@ -119,7 +121,7 @@ TEST_CASE("a plan whose trace has no late writes does not watch writes, and refu
   CHECK_FALSE(plan_keeping(trace_of(reads_first), -1).watches_writes);
 }
 
-TEST_CASE("each copy that a later write causes is listed once, with the op that writes") {
+TEST_CASE("each copy that a later write causes is listed once, together with the writing op") {
   const NamedNetwork network = with_table(
       "two reads", [](const at::Tensor& x, const at::Tensor& w, const at::Tensor& table) {
         table.mul_(0.9);

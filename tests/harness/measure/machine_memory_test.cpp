@@ -30,7 +30,7 @@ class MadeUpMachine {
   testing::ScratchFolder scratch_;
 };
 
-TEST_CASE("without control groups the machine's own memory counts") {
+TEST_CASE("without control groups the limit is the machine's own memory") {
   const MadeUpMachine machine;
   CHECK(machine.memory().total == Bytes{32 * kGiB});
   CHECK(machine.memory().available == Bytes{24 * kGiB});

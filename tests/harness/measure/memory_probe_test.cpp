@@ -101,7 +101,7 @@ TEST_CASE("activations that outlive forward are saved activations; the others ar
   CHECK(line.bytes.at(Holder::kOther)[3] - line.bytes.at(Holder::kOther)[0] == 256);
 }
 
-TEST_CASE("meta gives the bytes of the CPU at every op boundary") {
+TEST_CASE("a step on meta counts the same bytes as a step on the CPU at every op boundary") {
   const MemoryRecord cpu = run_step(at::kCPU);
   const MemoryRecord meta = run_step(at::kMeta);
   CHECK(meta.timeline->op_index == cpu.timeline->op_index);
@@ -192,7 +192,7 @@ struct CountingListener final : ScopeListener {
   void leave() noexcept override { ++left; }
 };
 
-TEST_CASE("scopes also reach the previous listener") {
+TEST_CASE("the probe also forwards scopes to the previous listener") {
   install_counting_allocators();
   const TwoBlocks model(at::kCPU);
   CountingListener outer;

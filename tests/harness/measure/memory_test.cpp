@@ -63,7 +63,8 @@ TEST_CASE("the peak includes memory freed between two samples, and can be reset"
   CHECK(peak_cpu_memory().count == before);
 }
 
-TEST_CASE("blocks have the tag that the allocating thread has set, until they are retagged") {
+TEST_CASE(
+    "a memory block has the tag that the allocating thread has set, until the block is retagged") {
   install_counting_allocators();
   const MemorySample before = current_cpu_memory();
   at::Tensor weight;
@@ -90,7 +91,8 @@ TEST_CASE("blocks have the tag that the allocating thread has set, until they ar
 }
 
 TEST_CASE(
-    "LibTorch's kernels run on counted blocks, including the raw allocations of bf16 matmul") {
+    "LibTorch's kernels work with the counting allocators, even where bf16 matmul allocates raw "
+    "memory") {
   install_counting_allocators();
   const auto bf16 = at::TensorOptions().dtype(at::kBFloat16);
   const at::Tensor product = at::mm(at::ones({64, 64}, bf16), at::ones({64, 64}, bf16));
@@ -102,7 +104,7 @@ TEST_CASE("the error for a failed allocation gives the requested bytes") {
   const std::int64_t before = cpu_bytes();
   try {
     at::empty({std::int64_t{1} << 58});  // the tensor would take 2^60 bytes
-    FAIL("a machine with an exbibyte of memory");
+    FAIL("this machine has allocated an exbibyte");
   } catch (const OutOfMemory& error) {
     CHECK(error.requested.count == std::int64_t{1} << 60);
     CHECK(error.alive.count == before);
@@ -110,7 +112,7 @@ TEST_CASE("the error for a failed allocation gives the requested bytes") {
   CHECK(cpu_bytes() == before);
 }
 
-TEST_CASE("resizing and moving storage keeps the sums right") {
+TEST_CASE("the counted bytes remain correct if storage is resized or moved") {
   install_counting_allocators();
   const std::int64_t before = cpu_bytes();
   {
@@ -121,7 +123,9 @@ TEST_CASE("resizing and moving storage keeps the sums right") {
   CHECK(cpu_bytes() == before);
 }
 
-TEST_CASE("forgotten tags become kOther, even if their blocks are freed or retagged") {
+TEST_CASE(
+    "after the memory tags are forgotten, every block counts as kOther, even if it is later freed "
+    "or retagged") {
   install_counting_allocators();
   const MemorySample before = current_cpu_memory();
   at::Tensor first;

@@ -48,7 +48,9 @@ TEST_CASE("the peak names its phase, its block and its holders") {
   CHECK(sum == record.peak_allocated);
 }
 
-TEST_CASE("if peaks are equal the first counts; temporaries of forward are not saved activations") {
+TEST_CASE(
+    "the first of several equal peaks counts, and temporaries of forward are not saved "
+    "activations") {
   StepSamples samples = two_blocks();
   samples.boundaries[3].memory.total = Bytes{160};
   const MemoryRecord record = summarize(samples);

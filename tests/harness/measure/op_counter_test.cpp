@@ -53,7 +53,7 @@ TEST_CASE("overloads are distinguished by name") {
   CHECK(count(record, Phase::kForward, "aten::sum.dim_IntList") == 1);
 }
 
-TEST_CASE("ops under a guard for the optimizer's phase count as ops of the optimizer") {
+TEST_CASE("an op inside a guard for the optimizer's phase is counted as an op of the optimizer") {
   OpCounter counter;
   const at::Tensor x = at::ones({2});
   {

@@ -123,7 +123,7 @@ TEST_CASE(
   CHECK(is_memory_short(MachineMemory(), MachineMemory(), Bytes{1}));
 }
 
-TEST_CASE("a held interrupt stays pending until it is taken, and can be taken only once") {
+TEST_CASE("a held interrupt stays pending until it is read, and can be read only once") {
   hold_interrupts();
   REQUIRE(raise(SIGTERM) == 0);
   CHECK(take_held_interrupt() == SIGTERM);

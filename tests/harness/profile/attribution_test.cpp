@@ -102,7 +102,7 @@ TEST_CASE("executed ops are compared with the kernels that ran") {
 }
 
 // Composed attention has no kernel of its own. It runs two matmuls with a softmax between them.
-TEST_CASE("an executed composed attention is compared with the matmuls that it launches") {
+TEST_CASE("composed attention is compared with the matmuls that it launches") {
   const std::vector<OpCall> calls = {
       {"rematch::attention", OpClass::kAttentionForward, Phase::kForward, "blocks.0", 0},
       {"rematch::attention_backward", OpClass::kAttentionBackward, Phase::kBackward, "blocks.0",
@@ -246,7 +246,7 @@ TEST_CASE("copies of an offload are counted separately and unattributed copies a
 
 // Imitates a mixture of experts. It launches a matmul for each expert that gets tokens, so the
 // number of launches varies between steps.
-TEST_CASE("kernels that vary with the data add a note, and the counts remain valid") {
+TEST_CASE("if the kernels vary with the data, a note is added and the counts remain valid") {
   std::vector<OpCall> calls = calls_of_a_step(0);
   for (const OpCall& call : calls_of_a_step(1)) calls.push_back(call);
   Device device = device_of_a_step();

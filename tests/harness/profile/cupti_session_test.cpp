@@ -29,7 +29,7 @@ struct FakeCupti {
   bool broken_buffer = false;
   std::size_t dropped = 0;
   std::vector<Record> pending;  // records that the next flush returns
-  // Records that only a forced flush returns, because their buffer has an unfinished record.
+  // Only a forced flush returns these records, because their buffer has an unfinished record.
   std::vector<Record> withheld;
   // called once, while a buffer is read
   std::function<void()> while_reading;
@@ -303,7 +303,7 @@ TEST_CASE("records of kernels, copies, memsets and correlations are read; launch
 
 // LibTorch for CUDA 13 launches kernels with __cudaLaunchKernel. cuBLAS launches them with calls of
 // the driver.
-TEST_CASE("every call that submits work to the device is traced, and no other call is") {
+TEST_CASE("API calls that submit no work to the device are not traced") {
   fake = {};
   const CuptiFunctions functions = table();
   const CuptiSession session(functions);
@@ -390,7 +390,7 @@ TEST_CASE("stopping waits for a buffer that a CUPTI thread still reads") {
   deliverer.join();
 }
 
-TEST_CASE("the runtime and driver calls that launched a kernel are returned, and no other call") {
+TEST_CASE("only the runtime and driver calls that launched a kernel are returned") {
   fake = {};
   const CuptiFunctions functions = table();
   CuptiSession session(functions);

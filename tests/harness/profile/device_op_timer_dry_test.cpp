@@ -32,7 +32,8 @@ bool all_kernels_took_time(const Ops& ops) {
   });
 }
 
-TEST_CASE("events time the ops of forward, and of backward on its own thread", "[device]") {
+TEST_CASE("ops are timed with CUDA events in forward, and in backward on autograd's thread",
+          "[device]") {
   REMATCH_NEEDS_CUDA();
   const c10::Device device(c10::kCUDA, 0);
   const at::Tensor x = at::ones({8, 8}, at::TensorOptions().device(device));

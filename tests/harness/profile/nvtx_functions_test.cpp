@@ -25,7 +25,7 @@ std::string in_words(const NvtxEvent& event) {
   }
 }
 
-TEST_CASE("NVTX's ranges are observed by name, and nest") {
+TEST_CASE("NVTX receives nested ranges with their names") {
   testing::take_nvtx_events();
   {
     NvtxMarker marker(nvtx_functions());

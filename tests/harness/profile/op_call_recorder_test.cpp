@@ -132,7 +132,9 @@ constexpr NvtxFunctions kNotingNvtx = {
 
 bool is_region(const NvtxRange& range) { return range.name.find(" region ") != std::string::npos; }
 
-TEST_CASE("NVTX ranges name each op, inside its region and phase, and close") {
+TEST_CASE(
+    "every op has an NVTX range inside the ranges of its region and phase, and all ranges are "
+    "closed") {
   nvtx_ranges.clear();
   nvtx_phases.clear();
   const auto training = checkpointed_training();

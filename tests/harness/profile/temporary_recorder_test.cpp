@@ -44,7 +44,7 @@ TEST_CASE("an op's temporaries are its peak bytes minus the bytes in use when it
   CHECK(ops[1].figure >= Bytes{2 * 8 * 8 * 4});
 }
 
-TEST_CASE("temporaries belong to a trace only if its ops ran") {
+TEST_CASE("temporaries are refused if the ops that ran differ from the trace's ops") {
   const std::string mm = "aten::mm";
   const std::string sin = "aten::sin";
   const std::vector<OpFigure<Bytes>> weighed = {{&mm, Bytes{5}}, {&sin, Bytes{0}}};

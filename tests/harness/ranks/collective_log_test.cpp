@@ -157,7 +157,9 @@ TEST_CASE("rank: allowed differences", "[.rank]") {
   CHECK(refusal_by_all(log, ranks) == "");
 }
 
-TEST_CASE("ranks may differ in the rows of an exchange and in ops far from collectives") {
+TEST_CASE(
+    "ranks may exchange different numbers of rows, and may run different ops far from "
+    "collectives") {
   CHECK(failure_of_ranks(2, "rank: allowed differences") == "");
 }
 

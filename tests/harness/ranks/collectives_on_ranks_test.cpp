@@ -62,13 +62,13 @@ TEST_CASE("rank: sums and scattered sums", "[.rank]") {
   }
 }
 
-TEST_CASE("sums over ranks are correct, and their bits repeat") {
+TEST_CASE("sums over ranks are correct and bitwise repeatable") {
   for (const int world : {2, 4}) {
     CHECK(failure_of_ranks(world, "rank: sums and scattered sums") == "");
   }
 }
 
-TEST_CASE("rank: gathers and exchanges and broadcasts", "[.rank]") {
+TEST_CASE("rank: collectives that move rows between ranks", "[.rank]") {
   const Ranks ranks = this_rank({group_of_all(kGroup)});
   const int world = ranks.world();
   const at::Tensor mine = numbers_of(ranks.rank(), world);
@@ -89,7 +89,7 @@ TEST_CASE("rank: gathers and exchanges and broadcasts", "[.rank]") {
 
 TEST_CASE("gathers, exchanges and broadcasts over ranks give each rank its part") {
   for (const int world : {2, 4}) {
-    CHECK(failure_of_ranks(world, "rank: gathers and exchanges and broadcasts") == "");
+    CHECK(failure_of_ranks(world, "rank: collectives that move rows between ranks") == "");
   }
 }
 
@@ -128,7 +128,7 @@ TEST_CASE("rank: bytes after a collective", "[.rank]") {
   }
 }
 
-TEST_CASE("after a collective of the quiet Gloo backend, only the result is held") {
+TEST_CASE("with a Gloo backend of kind kQuiet, only the result of a collective stays allocated") {
   CHECK(failure_of_ranks(2, "rank: bytes after a collective") == "");
 }
 

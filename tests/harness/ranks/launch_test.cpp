@@ -251,8 +251,8 @@ TEST_CASE("rank: rank 1 is killed", "[.rank]") {
 }
 
 TEST_CASE(
-    "several launchers with one rank each make one job, and all of them know which rank ended "
-    "first") {
+    "several launchers with one rank each form one job, and every launcher reports which rank "
+    "ended first") {
   for (const LaunchResult& result : launch_apart("rank: no rank fails")) {
     CHECK(result.message == "");
     CHECK(result.end == End::kWell);

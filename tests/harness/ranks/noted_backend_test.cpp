@@ -88,7 +88,7 @@ class ListedWork final : public NotedBackend<IdleBackend> {
 };
 
 // Both work objects hold tensors, so a Gloo backend of kind kQuiet must wait for both.
-TEST_CASE("if one variant of a collective calls another, the work objects of both are passed on") {
+TEST_CASE("if one variant of a collective calls another variant, both work objects are forwarded") {
   const NotesOnBoard notes;
   ListedWork backend(notes.of_rank);
   at::Tensor x = at::ones({4});

@@ -46,7 +46,9 @@ TEST_CASE(
   CHECK(place_in(variables) == RankPlace{2, 4, 0, "node7", 400, "", 1});
 }
 
-TEST_CASE("a process without such variables is not a rank") { CHECK(place_in({}) == std::nullopt); }
+TEST_CASE("a process without the launcher's variables is not a rank") {
+  CHECK(place_in({}) == std::nullopt);
+}
 
 TEST_CASE("a rank reads the variables that the launcher sets") {
   const RankPlace place{1, 2, 1, "127.0.0.1", 4711, "/3", std::nullopt};

@@ -35,7 +35,7 @@ TEST_CASE("rank: another plan on rank 2", "[.rank]") {
   CHECK(refusal == "ranks differ in plan_sha256: rank 0 has 'cafe', rank 2 has 'beef'");
 }
 
-TEST_CASE("every rank refuses differing plans in one line with both ranks and plans") {
+TEST_CASE("if one rank has a different plan, every rank's error names both ranks and both plans") {
   CHECK(failure_of_ranks(4, "rank: another plan on rank 2") == "");
 }
 

@@ -29,7 +29,7 @@ PointRequest class_request(Pass pass, const std::string& policy = "attn_only") {
   return request;
 }
 
-TEST_CASE("a timed point has the time of every class that its steps execute") {
+TEST_CASE("a timed point has a time for every op class that its steps execute") {
   const PointRecord counted = run_passes(class_request(Pass::kExact));
   const auto before = std::chrono::steady_clock::now();
   const PointRecord timed = run_passes(class_request(Pass::kTime));

@@ -56,7 +56,7 @@ TEST_CASE("an additional gradient is a difference") {
   CHECK(compare_steps(more, point("none", {"1"})).gradient_bits_equal == false);
 }
 
-TEST_CASE("a different generator state is a difference even if all else is equal") {
+TEST_CASE("a different generator state counts as a difference even if all else is equal") {
   PointRecord moved = point("full", {"1"});
   moved.steps[0].generator_hash = "h";
   const ParityRecord parity = compare_steps(moved, point("none", {"1"}));
@@ -130,7 +130,7 @@ TEST_CASE("a ratio is computed within each round, because a slow round slows bot
   CHECK(ratio.verdict == "slower");
 }
 
-TEST_CASE("if several problems prevent the use of CUDA, the most basic one is reported") {
+TEST_CASE("if several problems prevent the use of CUDA, only the most basic problem is reported") {
   CHECK_THAT(cuda_obstacle(false, std::nullopt, 0).value(), Catch::Contains("preset cuda"));
   CHECK_THAT(cuda_obstacle(true, std::nullopt, 0).value(), Catch::Contains("no NVIDIA driver"));
   CHECK_THAT(cuda_obstacle(true, "535.104.05", 0).value(), Catch::Contains("535.104.05"));

@@ -41,7 +41,8 @@ std::set<Phase> phases_that_run_out(const Point& point) {
 }
 
 TEST_CASE(
-    "a device out of memory in forward, recompute or backward gives a result that names the phase",
+    "running out of device memory in forward, recompute or backward gives a result that names the "
+    "phase",
     "[device]") {
   REMATCH_NEEDS_CUDA();
   // A model with few parameters, because the host must initialize them. The feed-forward of each

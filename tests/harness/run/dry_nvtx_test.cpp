@@ -55,8 +55,10 @@ std::int64_t total(const std::map<std::string, std::int64_t>& counts) {
 }
 
 // On a GPU, autograd runs backward and recompute on a thread of its own.
-TEST_CASE("every recomputed op is in its region's range and in backward's, on autograd's thread",
-          "[device]") {
+TEST_CASE(
+    "autograd's thread opens a range for every recomputed op, inside the ranges of its region and "
+    "of backward",
+    "[device]") {
   REMATCH_NEEDS_CUDA();
   const std::thread::id caller = std::this_thread::get_id();
   for (const auto& [policy, region] : std::vector<std::pair<std::string, std::string>>{

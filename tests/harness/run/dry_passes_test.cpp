@@ -31,7 +31,8 @@ TEST_CASE("points with and without a plan can be measured in succession", "[devi
 }
 
 TEST_CASE(
-    "values that the dry device cannot know are absent, and the device's name says that it is dry",
+    "values that the dry device cannot know are absent, and the device's name says that no kernel "
+    "runs",
     "[device]") {
   REMATCH_NEEDS_CUDA();
   if (!on_dry_device()) return;
@@ -165,8 +166,10 @@ TEST_CASE("the host never waits inside a step", "[device]") {
 }
 
 // On the dry device's clock, each kernel takes 1000 ns.
-TEST_CASE("events time the parts of a step, and the host waits only before and after the step",
-          "[device]") {
+TEST_CASE(
+    "the parts of a step are timed by CUDA events, and the host waits only before and after the "
+    "step",
+    "[device]") {
   REMATCH_NEEDS_CUDA();
   const c10::Device device(c10::kCUDA, 0);
   const at::Tensor a = at::empty({64, 64}, at::TensorOptions().device(device));
@@ -187,8 +190,10 @@ TEST_CASE("events time the parts of a step, and the host waits only before and a
   CHECK(clock.whole().count() > 0);
 }
 
-TEST_CASE("times are taken without deterministic mode unless requested, and record the mode",
-          "[device]") {
+TEST_CASE(
+    "times are measured without deterministic mode unless requested, and the record states the "
+    "mode",
+    "[device]") {
   REMATCH_NEEDS_CUDA();
   Point point = point_of("llama_small", kSmallLlama, "none");
   PointRecord record = run(point, Pass::kTime, 1);

@@ -20,7 +20,8 @@ Environment h100() {
 
 // The limit is 132 x 4096 x 1.98 GHz = 1070 TFLOP/s. The data sheet says only 989 TFLOP/s, because
 // it assumes a lower clock.
-TEST_CASE("a GPU's rate limit follows from the number of its units and its highest clock") {
+TEST_CASE(
+    "a GPU's highest possible FLOP/s are computed from its number of units and its highest clock") {
   CHECK(most_flops_per_second(h100(), "cuda", "bfloat16", 1).value() ==
         Catch::Detail::Approx(1.0705e15).epsilon(1e-3));
   CHECK(most_flops_per_second(h100(), "cuda", "float32", 1).value() <
@@ -33,13 +34,15 @@ TEST_CASE("a GPU's rate limit follows from the number of its units and its highe
   CHECK_FALSE(most_flops_per_second(unknown, "cuda", "bfloat16", 1).has_value());
 }
 
-TEST_CASE("a CPU's rate limit grows with the number of threads, and device meta has no limit") {
+TEST_CASE(
+    "a CPU's highest possible FLOP/s grow with the number of threads, and device meta has no "
+    "limit") {
   CHECK(most_flops_per_second({}, "cpu", "float32", 2).value() ==
         2 * most_flops_per_second({}, "cpu", "float32", 1).value());
   CHECK_FALSE(most_flops_per_second({}, "meta", "float32", 2).has_value());
 }
 
-TEST_CASE("an impossible rate makes the point invalid") {
+TEST_CASE("a point that exceeds the highest possible FLOP/s is invalid") {
   PointRecord point;
   point.implied_flops_per_second = 9e14;
   refuse_impossible_rate(point);  // without a known limit, any rate is accepted

@@ -65,7 +65,9 @@ std::int64_t attention_forwards(const Variant& variant) {
   return calls;
 }
 
-TEST_CASE("FastVideo: calls, peaks at the stated and the likely size, bytes per block") {
+TEST_CASE(
+    "FastVideo: attention calls, bytes per block, and peaks at the stated and at the likely video "
+    "size") {
   constexpr const char* kPolicies = "full,attn_only,attn_only_self";
   const auto stated = predict({"wan_1_3b", "77x720x1280", OptimizerKind::kAdamW, kPolicies});
   CHECK(10 * attention_forwards(stated.at("full")) == 1200);

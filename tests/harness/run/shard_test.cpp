@@ -30,7 +30,7 @@ std::string refusal(std::string_view text) {
   return std::holds_alternative<Rejected>(shard) ? std::get<Rejected>(shard).message : "";
 }
 
-TEST_CASE("a shard is an index below a count") {
+TEST_CASE("a shard consists of an index and a count, and the index is below the count") {
   CHECK(std::get<Shard>(parse_shard("0/1")) == Shard{0, 1});
   CHECK(std::get<Shard>(parse_shard("7/8")) == Shard{7, 8});
   for (const char* text :
@@ -67,7 +67,9 @@ std::string slurm_refusal(const Variables& variables) {
   return std::holds_alternative<Rejected>(shard) ? std::get<Rejected>(shard).message : "";
 }
 
-TEST_CASE("a Slurm job array's tasks are shards, from 0 or 1 and with any step") {
+TEST_CASE(
+    "the tasks of a Slurm job array map to shards, whether its indices start at 0 or 1 and "
+    "whatever its step") {
   CHECK(shard_in({{"ID", "3"}, {"COUNT", "4"}, {"MIN", "0"}, {"MAX", "3"}}) == Shard{3, 4});
   CHECK(shard_in({{"ID", "1"}, {"COUNT", "4"}, {"MIN", "1"}, {"MAX", "4"}}) == Shard{0, 4});
   CHECK(shard_in({{"ID", "7"}, {"COUNT", "4"}, {"MIN", "1"}, {"MAX", "7"}, {"STEP", "2"}}) ==

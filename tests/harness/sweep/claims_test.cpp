@@ -279,10 +279,10 @@ TEST_CASE("no comparison is lost if a worker is killed at any operation") {
   Case setting;
   setting.bounds = {3, 1};
   SECTION("on another host") {}
-  SECTION("on this host, where others see that its process has ended") {
+  SECTION("on this host, where other workers see that the killed process has ended") {
     setting.sees_processes = true;
   }
-  SECTION("on this host, and a new claim has its text at once") {
+  SECTION("on this host, where a new claim has its text at once") {
     setting.sees_processes = setting.links_claims = true;
   }
   const Totals totals = explore(setting);
@@ -299,7 +299,7 @@ TEST_CASE("three workers on two comparisons break no rule if one is killed at an
 }
 
 TEST_CASE(
-    "a claim becomes stale if its text does not change for the stale time, by the observer's "
+    "a claim becomes stale if its text stays unchanged for the stale time on the observer's "
     "clock") {
   Interleavings alone({0, 0});
   alone.explore([&] {
@@ -331,7 +331,9 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("a comparison whose workers are killed is given up, but a returned comparison is not") {
+TEST_CASE(
+    "a comparison whose workers are killed is abandoned, but a comparison that workers return is "
+    "not") {
   Interleavings alone({0, 0});
   alone.explore([&] {
     alone.run_together({[&] {
@@ -373,7 +375,8 @@ class SayingMeasurer : public Measurer {
 };
 
 TEST_CASE(
-    "a worker takes the longest comparison that fits its time, even if a smaller card skipped it") {
+    "a worker takes the longest comparison that fits its time, even if a worker with a smaller "
+    "card skipped it") {
   using std::chrono::milliseconds;
   Interleavings alone({0, 0});
   alone.explore([&] {

@@ -58,7 +58,8 @@ TEST_CASE(
                                  "--rounds",   "1"});
 }
 
-TEST_CASE("two groups of the same shape share one comparison, without duplicate points") {
+TEST_CASE(
+    "two groups with the same model dimensions share one comparison, without duplicate points") {
   Json json = sample_sweep();
   json["groups"][1] = json["groups"][0];
   // "vocab" has the preset's own value, so the shape is the same
@@ -76,7 +77,8 @@ TEST_CASE("two groups of the same shape share one comparison, without duplicate 
 }
 
 TEST_CASE(
-    "each seed is a comparison, each schedule is a point, and the reference is always measured") {
+    "each seed gives a comparison, each schedule gives a point, and the reference is always "
+    "measured") {
   Json json = sample_sweep();
   json["groups"].erase(1);
   json["groups"][0]["seeds"] = {0, 7};
@@ -143,7 +145,7 @@ TEST_CASE("a plan reads back unchanged, and an edited plan is rejected") {
   CHECK_THROWS_AS(comparison_plan_from_json(changed), FormatError);
 }
 
-TEST_CASE("an axis of 1,000 values gives one comparison for each") {
+TEST_CASE("an axis of 1,000 values gives one comparison for each value") {
   Json json = sample_sweep();
   json["groups"].erase(1);
   json["groups"][0].erase("skip");

@@ -369,7 +369,7 @@ TEST_CASE(
   CHECK(trace_to_json(in_parts) == trace_to_json(whole));
 }
 
-TEST_CASE("an op lists each storage that it writes to once") {
+TEST_CASE("an op's list of writes contains each storage only once") {
   install_counting_allocators();
   buffer();  // makes the buffer before the network uses it
   std::size_t num_writes = 0;

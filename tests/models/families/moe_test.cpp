@@ -46,7 +46,7 @@ TEST_CASE("the MoE's loss and gradients equal the results of plain code in doubl
   check_against_plain_language(spec_of("moe_small", top_1));
 }
 
-TEST_CASE("every n-th block has experts, and the others have a feed-forward") {
+TEST_CASE("every n-th block has experts, and the other blocks have a feed-forward layer") {
   const auto model = make_model(spec_of("moe_small", {{"layers", 6}, {"moe_every", 3}}), at::kMeta);
   std::set<std::string> names;
   for (const NamedTensor& parameter : model->parameters()) names.insert(parameter.name);

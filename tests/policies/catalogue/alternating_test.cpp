@@ -22,7 +22,8 @@ TEST_CASE("the first, third, fifth and seventh of a Llama block's matmuls are ke
 }
 
 TEST_CASE(
-    "matmuls are counted from 1 in each region, and root has one region for the whole model") {
+    "matmuls are counted from 1 in each region, and policy ops_root has one region for the whole "
+    "model") {
   const Plan plan = plan_of("ops_root", toy_llama({.layers = 2}));
   REQUIRE(plan.types.size() == 1);
   CHECK(decisions(plan.types[0], kMm).substr(0, 14) == "SrSrSrSrSrSrSr");
@@ -209,7 +210,7 @@ Trace titan_toy() {
 
 // The expected ops are in column "recomputed" of torchtitan's own test. The gate is excluded by its
 // name, and wq because its shape equals the gate's.
-TEST_CASE("matmuls with the shape of an excluded matmul are excluded too") {
+TEST_CASE("matmuls with the shape of an excluded matmul are also excluded") {
   const Plan plan = plan_of("sac_titan", titan_toy());
   CHECK(decisions(plan.types.at(0), kMm) == "rrS");
   Policy without = policy_of("sac_titan");

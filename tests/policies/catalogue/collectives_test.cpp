@@ -124,7 +124,8 @@ TEST_CASE("blocks without checkpointing gather their parameters again, in forwar
   }
 }
 
-TEST_CASE("a policy for parts of blocks warns that gathered parameters stay in memory") {
+TEST_CASE(
+    "a policy that checkpoints parts of blocks warns that gathered parameters stay in memory") {
   const Trace trace = toy_sharded();
   const Policy policy = policy_of("recompute_modules([mlp])");
   const auto plan = resolve(policy, trace);

@@ -121,7 +121,7 @@ TEST_CASE("a second command with the same -o file is refused while the first com
 
 // The two searches write files of the same name, new.json, in different folders. The second search
 // runs while the first search still waits for its trace.
-TEST_CASE("two commands may write files of the same name in different folders at once") {
+TEST_CASE("two commands may write files of the same name in different folders at the same time") {
   const Files files;
   const ScratchFolder here;
   const ScratchFolder there;

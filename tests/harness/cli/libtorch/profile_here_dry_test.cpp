@@ -34,8 +34,9 @@ void profile(const ProfileSettings& settings) {
 
 // The card is a dry l40s with 45460 MiB. The CUDA context takes 512 MiB. Fragmentation of the
 // allocator is assumed to add a fifth to the memory of tensors.
-TEST_CASE("tensors can use a card's memory minus the context, and usually minus fragmentation",
-          "[device]") {
+TEST_CASE(
+    "available memory excludes the CUDA context, and usual memory also excludes fragmentation",
+    "[device]") {
   REMATCH_NEEDS_CUDA();
   REQUIRE(cuda_device(0)->memory.count == 45460 * kMiB);
   CHECK(available_memory_of("cuda")->bytes.count == (45460 - 512) * kMiB);
@@ -46,7 +47,9 @@ TEST_CASE("tensors can use a card's memory minus the context, and usually minus 
 
 // The step's peak is 37 GiB. This is less than the card's memory, but more than the usual share for
 // tensors.
-TEST_CASE("a profile that leaves no reserve on the card is refused, unless forced", "[device]") {
+TEST_CASE(
+    "a profile whose peak exceeds the usual share of the card's memory is refused without --force",
+    "[device]") {
   REMATCH_NEEDS_CUDA();
   ProfileSettings settings = settings_of_batch(6);
   CHECK_THROWS_WITH(

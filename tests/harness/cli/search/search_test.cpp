@@ -51,7 +51,7 @@ TEST_CASE("a front searched from stored files is complete, and nothing is measur
   CHECK(rematch("validate " + front).code == 0);
 }
 
-TEST_CASE("unusable profiles and traces are refused in one line") {
+TEST_CASE("unusable profiles and traces are refused with a one-line error") {
   const ScratchFolder scratch;
   const Trace trace = toy_llama({.layers = 2});
   const std::string file = stored(scratch, trace, "trace.json");
@@ -187,7 +187,8 @@ TEST_CASE("a slowdown of zero is accepted") {
 // toy_llama has 12,432 float32 parameters in 4 x 9 + 3 tensors: each of 4 blocks has two norms and
 // seven weights. AdamW adds two moments to each parameter, and a step count of 4 bytes to each
 // tensor.
-TEST_CASE("--free counts only memory beyond what every plan holds") {
+TEST_CASE(
+    "--free states how much memory is available in addition to the bytes that every plan holds") {
   const ScratchFolder scratch;
   const Trace trace = toy_llama();
   const std::string search =
@@ -298,7 +299,8 @@ TEST_CASE(
   CHECK_THAT(search("twice.json", "").err, !Catch::Contains("several times"));
 }
 
-TEST_CASE("a search prints the best simple plan beside its front, or only that plan") {
+TEST_CASE(
+    "a search prints its front and the best simple plan; with --simple it prints only that plan") {
   const ScratchFolder scratch;
   const std::string front = scratch.file("front.json");
   const std::string trace =

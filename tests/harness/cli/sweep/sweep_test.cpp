@@ -130,7 +130,8 @@ TEST_CASE("a folder name that is too long is a usage error in every sweep subcom
 
 // The flags must be checked before the folder is created. Otherwise workers could start with an
 // unusable plan.
-TEST_CASE("unusable values for a sweep's memory and reserve leave no plan") {
+TEST_CASE(
+    "unusable values for a sweep's memory and reserve are refused before the plan is written") {
   const ScratchFolder scratch;
   const std::string plan = "sweep plan " + write_sweep(scratch) + " " + scratch.file("folder");
   const auto refuse = [&](const std::string& flags, const std::string& part) {
@@ -147,7 +148,7 @@ TEST_CASE("unusable values for a sweep's memory and reserve leave no plan") {
   CHECK_THAT(fits.out, Catch::Contains("do not fit into 78.0 GiB completely"));
 }
 
-TEST_CASE("an unusable sweep file is refused in one line with the file and the path") {
+TEST_CASE("the one-line error for an unusable sweep file names the file and the JSON path") {
   const ScratchFolder scratch;
   const std::string folder = " " + scratch.file("folder");
   const auto refuse = [&](const char* from, const char* to, const std::string& part) {
@@ -231,7 +232,7 @@ TEST_CASE("the merged report of a sweep is in the plan's order, with the same by
 }
 
 // 500 comparisons of 20 points each.
-TEST_CASE("prints how long plan and merge of a sweep of 10,000 points take", "[.speed]") {
+TEST_CASE("prints how long sweep plan and sweep merge take for 10,000 points", "[.speed]") {
   std::string seeds = "[0";
   for (int seed = 1; seed < 250; ++seed) seeds += ", " + std::to_string(seed);
   std::vector<std::string> policies = {"none", "full"};
@@ -292,7 +293,7 @@ TEST_CASE("sweep merge names a missing comparison and its reason, and merges the
   CHECK(status["comparisons"][2]["generation"] == 2);
 }
 
-TEST_CASE("a foreign file in a sweep's folder is reported in one line") {
+TEST_CASE("a foreign file in a sweep's folder is reported with a one-line message") {
   const FinishedSweep sweep;
   const std::string arguments = "sweep merge " + sweep.folder;
   const std::string file = sweep.report_file(sweep.plan["comparisons"][1]);
@@ -348,7 +349,8 @@ TEST_CASE("every sweep subcommand refuses a plan that is missing, changed or of 
 }
 
 TEST_CASE(
-    "a job script has the options that Slurm needs, and a job that would pend forever is refused") {
+    "a job script has the options that Slurm needs, and a job that would stay pending forever is "
+    "refused") {
   const FinishedSweep sweep;
   // On this cluster, arrays have at most 8 tasks. It has two partitions, with time limits of an
   // hour and of two days.

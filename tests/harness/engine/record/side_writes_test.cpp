@@ -147,7 +147,7 @@ Positions listed(const OpFacts& facts, const Call& call) {
 
 Positions marked(const OpFacts& facts) { return {facts.written.begin(), facts.written.end()}; }
 
-TEST_CASE("ops write only where their schemas or the list of side writes say") {
+TEST_CASE("ops write only to arguments that their schemas or the list of side writes name") {
   const at::NoGradGuard no_grad;
   for (const Call& call : suspects()) {
     CAPTURE(call.op);
@@ -526,7 +526,7 @@ TEST_CASE("evaluation is unaffected if another pass updates the statistics") {
   }
 }
 
-TEST_CASE("a large buffer that a region has read is copied before a write to it") {
+TEST_CASE("a large buffer that a region has read is copied before a write to the buffer") {
   const NamedNetwork network = layers_of(
       "codebook",
       [] {

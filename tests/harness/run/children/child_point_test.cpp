@@ -9,7 +9,8 @@ namespace {
 
 using std::chrono::seconds;
 
-TEST_CASE("a child process is restarted if its point may not be the cause of its failure") {
+TEST_CASE(
+    "a child process is restarted if something other than its point may have caused the failure") {
   const auto ended = [](ChildEnd end, int code, bool memory_was_short) {
     ChildResult result;
     result.end = end;

@@ -81,8 +81,8 @@ TEST_CASE("arms alternate so that no arm always runs first") {
 }
 
 TEST_CASE(
-    "on a steady machine timing stops at the minimum number of rounds, on an unsteady machine at "
-    "the maximum") {
+    "timing stops at the minimum number of rounds on a steady machine, and at the maximum on an "
+    "unsteady machine") {
   std::vector<Arm> arms = arms_of(3);
   Machine steady({1, 1.2, 1.4}, 0.001);
   CHECK(run_turns(arms, steady, {.least = 4, .most = 8, .precision = 0.02}) == 4);
@@ -101,7 +101,8 @@ TEST_CASE("a single arm stops when its own step time is precise enough") {
   CHECK(run_turns(arms, machine, {.least = 3, .most = 9, .precision = 0.02}) == 3);
 }
 
-TEST_CASE("an arm that fails in one round is missing from that round and does not delay others") {
+TEST_CASE(
+    "an arm that fails in one round is missing from that round and does not delay other arms") {
   std::vector<Arm> arms = arms_of(2);
   Machine machine({1, 2}, 0.001);
   machine.failing = {1, 0};
@@ -194,7 +195,7 @@ TEST_CASE("a round is not repeated for a power limit, a failed arm or a missing 
 
 // The last attempt on disk has number `stored`. It is loaded, but every attempt is disturbed, so
 // more attempts follow until the limit.
-TEST_CASE("attempts on disk count toward the limit") {
+TEST_CASE("attempts that are stored on disk count toward the limit") {
   for (const int stored : {0, 1, 2}) {
     CAPTURE(stored);
     std::vector<Arm> arms = {{0, false, {}}};
@@ -211,8 +212,10 @@ TEST_CASE("attempts on disk count toward the limit") {
 
 // A run may stop early because its interval is narrow by chance. So early stopping could cause more
 // wrong verdicts than 95 % intervals allow.
-TEST_CASE("with early stopping and its A/A control, equal arms differ less than once in a hundred",
-          "[property]") {
+TEST_CASE(
+    "with early stopping and an A/A control, under 1 % of comparisons of equal arms find a "
+    "difference",
+    "[property]") {
   constexpr int kRuns = 400;
   int alarms = 0;
   int stopped_early = 0;
