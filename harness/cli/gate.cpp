@@ -41,8 +41,8 @@ struct GateFlags : RecordFlags {
                    "With equivalence: largest allowed difference of mean losses, in "
                    "units of the loss (default: 4 standard deviations of the mean loss)");
     app.add_option("--window", window,
-                   "With equivalence: number of last steps over which a run's mean loss is taken "
-                   "(default: the second half)")
+                   "With equivalence: number of final steps over which a run's mean loss is "
+                   "computed (default: the second half of the steps)")
         ->default_str("")
         ->check(CLI::Range(1, kMaxSteps));
     app.add_option("--max-peak-bytes", max_peak,

@@ -29,7 +29,7 @@ struct RenderFlags : OutputFlags {
                    "Reports, fronts of rematch search, and records of rematch compare");
     add_output_flags(app, "File to write (default: stdout)");
     app.add_option("--svg", chart,
-                   "One chart as SVG: " + joined(chart::chart_names()) +
+                   "Draw one chart as SVG: " + joined(chart::chart_names()) +
                        "; for a compare record, a metric such as step_time");
     app.add_flag("--markdown", markdown, "Write the tables as Markdown instead of a page");
     app.add_flag("--csv", csv,

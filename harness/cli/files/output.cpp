@@ -62,7 +62,8 @@ void require_writable(const std::string& file) {
                      "'; make it first");
   }
   if (fs::is_directory(file, ignored)) {
-    throw UsageError("cannot write '" + file + "': it is a folder; give a file name in it");
+    throw UsageError("cannot write '" + file +
+                     "': it is a folder; give the name of a file in this folder");
   }
   if (access(folder.c_str(), W_OK | X_OK) != 0) {
     throw UsageError("cannot write '" + file + "': " + std::strerror(errno) +

@@ -138,11 +138,10 @@ void ModelFlags::read_number_or_range(const std::string& name, const std::string
 }
 
 void ModelFlags::add_world(CLI::App& app) {
-  app.add_option(
-         "--world", world_,
-         "Number of ranks that shard parameters, gradients and optimizer state; figures "
-         "are those of one rank. With --model, the same as --parallel fsdp=N; with --trace, an "
-         "estimate whose times exclude communication")
+  app.add_option("--world", world_,
+                 "Number of ranks that shard parameters, gradients and optimizer state; all "
+                 "figures are for one rank. With --model, the same as --parallel fsdp=N; with "
+                 "--trace, an estimate whose times exclude communication")
       ->check(CLI::Range(1, static_cast<int>(kMaxWorld)));
 }
 

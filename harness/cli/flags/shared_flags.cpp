@@ -103,10 +103,11 @@ void MeasureFlags::add_measure_flags(CLI::App& app, const std::string& when) {
 }
 
 void KernelFlags::add_kernel_flags(CLI::App& app, const std::string& when) {
-  app.add_option("--attention", attention,
-                 after(when,
-                       "Attention backend: flash, cudnn, efficient or math (default: the first "
-                       "that supports device and dtype; for times on CUDA, LibTorch's choice)"));
+  app.add_option(
+      "--attention", attention,
+      after(when,
+            "Attention backend: flash, cudnn, efficient or math (default: the first backend that "
+            "supports the device and the dtype; for times on CUDA, LibTorch's choice)"));
   app.add_flag("--deterministic-times", deterministic_times,
                after(when, "Time CUDA's deterministic kernels instead of its fastest kernels"));
 }
@@ -163,15 +164,15 @@ RunFlags::RunFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
       "whole_region, on_demand, both or usual. With usual, points of a front run under the "
       "front's schedule, modes of other systems under whole_region, and the rest under "
       "on_demand");
-  app.add_option(
-      "--device", device,
-      "cpu, meta, cuda, cuda:1, or cuda-dry: kernel launches and memory of CUDA without a GPU");
+  app.add_option("--device", device,
+                 "cpu, meta, cuda, cuda:1, or cuda-dry, which imitates CUDA's kernel launches and "
+                 "memory without a GPU");
   app.add_option("--card", card,
                  "Card that cuda-dry imitates: h100, h200, l40s or a100 (default: h100)");
   add_kernel_flags(app);
   app.add_option("--allocator", allocator,
-                 "Allocator of CUDA: caching, or expandable (segments) (default: as "
-                 "PYTORCH_CUDA_ALLOC_CONF or PYTORCH_ALLOC_CONF says)");
+                 "CUDA allocator: caching, or expandable for expandable segments (default: taken "
+                 "from PYTORCH_CUDA_ALLOC_CONF or PYTORCH_ALLOC_CONF)");
   add_measure_flags(app);
   app.add_option("--optimizer", optimizer,
                  "adamw, adamw(learning_rate=3e-4), or none for only forward and backward");
@@ -188,10 +189,9 @@ RunFlags::RunFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
       ->expected(0, 1)
       ->default_str(std::to_string(kUsualRepeats))
       ->check(CLI::Range(0, kMaxRepeats));
-  app.add_option(
-      "--shard", shard,
-      "Run only a share of the points, such as 2/8, where the first share is 0/8; or slurm, "
-      "which means the share of this task of a Slurm job array");
+  app.add_option("--shard", shard,
+                 "Run only one share of the points. INDEX/COUNT counts shares from 0, so eight "
+                 "shares are 0/8 to 7/8; slurm runs the share of this task in a Slurm job array");
   app.add_flag(
       "--times-only", times_only,
       "Only time the steps, without op counts or a bitwise comparison. For models whose exact "
@@ -253,7 +253,7 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
                  "torchtitan, torchtune, fastvideo, diffusers, modalities, transformers, axolotl, "
                  "megatron or remat: search only this trainer's own checkpointing modes, and print "
                  "its configuration lines. torch: search only plans that rematch export --to torch "
-                 "can write: each region is a whole module, schedule whole_region");
+                 "can write: each region is a whole module, and the schedule is whole_region");
   app.add_option("--optimizer", optimizer,
                  "Optimizer whose state is part of every peak: adamw, adamw(state=bfloat16), "
                  "adamw8bit, muon, sgd, sgd(momentum=0.9) or none");
@@ -262,7 +262,7 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
                  "Print the fastest plan whose peak is at most this size, such as 24GiB");
   app.add_option("--free", free,
                  "Print the fastest plan whose peak without parameters and optimizer state is at "
-                 "most this size, such as 16GiB; gradients count");
+                 "most this size, such as 16GiB; gradients are part of this peak");
   app.add_option("--activation-budget", activation_budget,
                  "Print the fastest plan whose peak without parameters, gradients and optimizer "
                  "state is at most this size, such as 16GiB");

@@ -63,4 +63,4 @@ def look_up(name: str) -> Any:
 def missing(name: str) -> str:
     version = sys.modules["torch"].__version__
     return (f"rematch uses {name}, which torch {version} does not have: "
-            "install a torch that this release of rematch supports, without changes to it")
+            "install an unmodified torch that this release of rematch supports")

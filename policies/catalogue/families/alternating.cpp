@@ -186,7 +186,7 @@ std::vector<std::string_view> modalities_keys() {
 std::vector<CatalogueEntry> alternating_policies() {
   return {
       {"sac_titan",
-       "keep costly ops and every second mm and linear, except router gates: the default",
+       "torchtitan's default: keep costly ops, and every second mm and linear except router gates",
        [] { return sac_titan(); }},
       {"sac_titan_all", "keep costly ops and every mm and linear", sac_titan_all},
       {"sac_titan_even",
