@@ -263,7 +263,8 @@ TEST_CASE("every kernel in the bandwidth table launches and is timed", "[device]
 
 // The copies must exceed a cache of 128 MiB, so that the cache cannot keep a launch's tensors until
 // they are used again.
-TEST_CASE("launches at the models' shapes move more bytes than a card's cache holds", "[device]") {
+TEST_CASE("with the models' tensor shapes, the launches move more bytes than a card's cache holds",
+          "[device]") {
   REMATCH_NEEDS_CUDA();
   std::vector<std::string> names;
   for (const Group& group : kernels_of_models()) {

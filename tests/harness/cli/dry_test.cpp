@@ -233,7 +233,7 @@ TEST_CASE("times of a different card are refused") {
 }
 
 TEST_CASE(
-    "a request for times on the dry device is refused, and the error names the command that "
+    "a request to measure times on the dry device is refused, and the error names the command that "
     "predicts times") {
   const Outcome outcome = rematch("profile " + kTinyLlama + "--device cuda --steps 1");
   CHECK(outcome.code == 2);

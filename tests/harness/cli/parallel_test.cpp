@@ -202,7 +202,9 @@ TEST_CASE(
 
 // Measures between two real ranks. One call per size is enough, because the test only checks that
 // the result can be read.
-TEST_CASE("predict and search use measured links between ranks and name them") {
+TEST_CASE(
+    "predict and search use measured links between ranks, and their output names the file of the "
+    "links") {
   const ScratchFolder scratch;
   const std::string file = scratch.file("two.links.json");
   const Outcome outcome = rematch("profile --links --parallel tp=2 --steps 1 -o " + file);

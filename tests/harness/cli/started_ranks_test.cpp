@@ -332,7 +332,7 @@ TEST_CASE("a lost store ends a job in seconds, and the report says that the stor
   }
 }
 
-TEST_CASE("every rank refuses a job whose size differs from the layout and names both sizes") {
+TEST_CASE("if a job's size differs from the layout's size, every rank's error names both sizes") {
   for (const int rank : {0, 1, 2}) {
     const Outcome outcome = rematch("run " + kTwoRanks + "--policy none --steps 1 --rounds 0",
                                     variables_of(Starter::kTorchrun, rank, 3, 29500));

@@ -210,7 +210,9 @@ TEST_CASE("export refuses a plan for several step shapes") {
                     "the plan has 2 step shapes; export supports a single shape");
 }
 
-TEST_CASE("trace --check finds two traces equal, or names the first difference of each part") {
+TEST_CASE(
+    "trace --check finds two traces equal, or names the first difference in each part of the "
+    "traces") {
   const StoredTrace stored;
   const Outcome same = rematch("trace --check " + stored.file + " " + stored.file);
   CHECK(same.code == 0);

@@ -99,7 +99,8 @@ TEST_CASE("the error for an unknown subcommand or flag suggests the nearest know
 
 // The value is a list of thirty names without spaces. The message quotes whole names of it, at most
 // 120 characters, and then gives its advice.
-TEST_CASE("an error shortens a long value but keeps the names around it and the advice") {
+TEST_CASE(
+    "an error shortens a long value but still shows the names around the value and the advice") {
   std::string names = "layers.0.wq";
   for (int layer = 1; layer < 30; ++layer) names += ",layers." + std::to_string(layer) + ".wq";
   for (const auto& [arguments, advice] : std::vector<std::pair<std::string, std::string>>{

@@ -176,7 +176,8 @@ NamedNetwork network_of_layers(const std::vector<Region>& layers) {
 }
 
 TEST_CASE(
-    "a collective whose wait is after its region is refused, and the error names the collective") {
+    "a collective that is waited for only after its region is refused, and the error names the "
+    "collective") {
   const SlowGroup group(kGroup);
   at::Tensor started;
   const NamedNetwork late = network_of_layers(

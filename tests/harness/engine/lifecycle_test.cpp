@@ -108,7 +108,7 @@ TEST_CASE("backward works after the recording has ended, and on another thread")
 
 // LibTorch gives worker threads only to the engine that runs the first backward of a process. A
 // recording that begins later must still run backward in that engine.
-TEST_CASE("backward that is nested too deeply for one thread works after recordings") {
+TEST_CASE("backward that is nested too deeply for one thread works during and after recordings") {
   constexpr int kDepth = 100;
   const NamedNetwork reentrant = reentrant_network(kDepth);
   const Outcome expected = run_plain(reentrant);

@@ -16,7 +16,7 @@ bool has_any(const std::string& name, const std::vector<std::string>& parts) {
                      [&](const std::string& part) { return name.find(part) != std::string::npos; });
 }
 
-TEST_CASE("each attention op that LibTorch registers has its class") {
+TEST_CASE("each attention op that LibTorch registers has the op class of attention") {
   int forward = 0;
   for (const c10::OperatorName& op : c10::Dispatcher::singleton().getAllOpNames()) {
     if (!has_any(op.name, {"attention", "attn"})) continue;
@@ -31,7 +31,7 @@ TEST_CASE("each attention op that LibTorch registers has its class") {
 
 // Sparse, quantized and weight-only matmuls are left out, because training with dense weights does
 // not use them.
-TEST_CASE("each dense matmul that LibTorch registers has its class") {
+TEST_CASE("each dense matmul that LibTorch registers has the op class of matmuls") {
   const std::set<std::string> elsewhere = {"aten::linalg_matmul", "aten::chain_matmul"};
   int found = 0;
   for (const c10::OperatorName& op : c10::Dispatcher::singleton().getAllOpNames()) {

@@ -33,7 +33,7 @@ StepSamples two_blocks() {
   return samples;
 }
 
-TEST_CASE("the peak names its phase, its block and its holders") {
+TEST_CASE("the peak is recorded with its phase, its block and its holders") {
   const MemoryRecord record = summarize(two_blocks());
   CHECK(record.peak_allocated == Bytes{175});  // 100 + 50 + 25 bytes, in the backward of block 1
   CHECK(record.peak_phase == Phase::kBackward);
@@ -70,7 +70,7 @@ TEST_CASE("each part of the step has its own peak") {
   CHECK(parts.count("recompute") == 0);
 }
 
-TEST_CASE("each phase's peak names its holders, whose bytes sum to the peak") {
+TEST_CASE("each phase's peak is recorded with its holders, whose bytes sum to the peak") {
   const MemoryRecord record = summarize(two_blocks());
   // The phases are forward, loss and backward. Single blocks are not listed.
   REQUIRE(record.holders_by_phase.size() == 3);

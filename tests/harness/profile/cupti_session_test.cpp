@@ -446,7 +446,7 @@ TEST_CASE("dropped records are counted, and discard() forgets earlier records") 
   CHECK(activity.dropped == 12);
 }
 
-TEST_CASE("ids of op calls nest, and their correlation kind is not one of Kineto's") {
+TEST_CASE("ids of op calls are nested, and use a correlation kind that Kineto does not use") {
   CHECK(kOpCallId == CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2);  // CUSTOM0 and CUSTOM1 are used by
                                                                 // Kineto
   fake = {};

@@ -26,7 +26,7 @@ CountsRecord executed(std::int64_t matmuls) {
   return counts;
 }
 
-TEST_CASE("a kernel record gives counts by class, and the share of time of unknown kernels") {
+TEST_CASE("a kernel record contains counts by class, and the share of time in unknown kernels") {
   const KernelRecord record = kernel_record(two_matmuls(), executed(2));
   CHECK(record.counted_steps == 2);
   CHECK(record.count[kForward].at("matmul") == 2);

@@ -87,7 +87,7 @@ TEST_CASE("rank: collectives that move rows between ranks", "[.rank]") {
   }
 }
 
-TEST_CASE("gathers, exchanges and broadcasts over ranks give each rank its part") {
+TEST_CASE("gathers, exchanges and broadcasts give each rank the right rows") {
   for (const int world : {2, 4}) {
     CHECK(failure_of_ranks(world, "rank: collectives that move rows between ranks") == "");
   }
@@ -146,7 +146,8 @@ TEST_CASE("two groups with the same name but different ranks are separate") {
 }
 
 // Rank 2 of 4 is simulated. The other ranks do not exist.
-TEST_CASE("a simulated rank has outputs of the real shapes, filled from its own input") {
+TEST_CASE(
+    "collectives of a simulated rank return the real shapes, filled from the rank's own input") {
   const PretendedRanks ranks(2, {{kGroup, {0, 1, 2, 3}}});
   const at::Tensor mine = numbers_of(2, 4);
   CHECK(all_reduce(mine).equal(mine));

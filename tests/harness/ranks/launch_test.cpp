@@ -54,7 +54,7 @@ TEST_CASE("rank: killed in step 3", "[.rank]") {
   });
 }
 
-TEST_CASE("if one of four ranks is killed, the error names it, and the other ranks end") {
+TEST_CASE("if one of four ranks is killed, the error names that rank, and the other ranks end") {
   const auto start = std::chrono::steady_clock::now();
   const LaunchResult result = launch_test_case(4, "rank: killed in step 3");
   CHECK(result.end == End::kFailed);

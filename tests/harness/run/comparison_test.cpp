@@ -97,7 +97,8 @@ TimedRound round(const std::vector<int>& milliseconds) {
   return timed;
 }
 
-TEST_CASE("a time record keeps every sample and summarizes by round") {
+TEST_CASE(
+    "a time record keeps every sample and computes its step time from the median of each round") {
   const TimeRecord time = summarize_rounds({round({10, 10, 10}), round({12, 12, 90})});
   CHECK(time.samples.size() == 2);
   CHECK(time.samples[1].size() == 3);

@@ -55,7 +55,8 @@ std::int64_t count_of(const std::map<Key, std::int64_t>& counts, const Key& name
 
 // The model has two layers and runs two steps: 4 attention ops in forward, and 4 more if blocks are
 // recomputed.
-TEST_CASE("kernels are counted by class and phase like the ops that launch them", "[device]") {
+TEST_CASE("attention kernels are counted by class and phase, and equal the counts of attention ops",
+          "[device]") {
   REMATCH_NEEDS_CUDA();
   constexpr auto kForward = static_cast<std::size_t>(Phase::kForward);
   constexpr auto kRecompute = static_cast<std::size_t>(Phase::kRecompute);

@@ -349,7 +349,8 @@ Step predicted(const Trace& trace, const Plan& plan, Schedule schedule) {
 }
 
 TEST_CASE(
-    "a step that is traced in parts has the trace of the whole step; a wrong order is refused") {
+    "tracing a step in parts gives the trace of the whole step; parts in a wrong order are "
+    "refused") {
   const NamedNetwork named =
       network_of("mm", [](const at::Tensor& x, const at::Tensor& w) { return at::mm(x, w).sin(); });
   Trace in_parts;

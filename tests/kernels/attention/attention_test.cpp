@@ -123,7 +123,9 @@ std::string names_of(c10::DeviceType device, c10::ScalarType dtype) {
   return names;
 }
 
-TEST_CASE("each device has a list of attention backends per dtype, and names parse to backends") {
+TEST_CASE(
+    "each device has a list of attention backends for each dtype, and backend names can be "
+    "parsed") {
   CHECK(names_of(at::kCPU, at::kBFloat16) == "flash math ");
   CHECK(names_of(at::kCUDA, at::kFloat) == "efficient math ");
   CHECK(names_of(at::kCUDA, at::kBFloat16) == "flash cudnn efficient math ");

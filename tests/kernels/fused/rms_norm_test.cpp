@@ -54,7 +54,7 @@ TEST_CASE("rms_norm accepts slices and transposes") {
   check_op(rms_norm_case(random({24, 6}).t(), true));
 }
 
-TEST_CASE("rms_norm of an empty tensor is empty and gives its weight a zero gradient") {
+TEST_CASE("rms_norm of an empty tensor is empty, and the gradient of the weight is zero") {
   const at::Tensor x = at::zeros({0, 8}).requires_grad_(true);
   const at::Tensor weight = at::randn({8}).requires_grad_(true);
   fused::rms_norm(x, weight, kEps).sum().backward();

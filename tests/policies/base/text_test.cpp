@@ -49,7 +49,7 @@ TEST_CASE("a long text is cut between words") {
   CHECK(in_quotes("xyz" + words) == "'xyz" + words.substr(0, 14 * 8) + "...'");
 }
 
-TEST_CASE("joined parts have a separator only between them") {
+TEST_CASE("joined() puts separators only between the parts") {
   CHECK(joined(std::vector<std::string>{}) == "");
   CHECK(joined(std::vector<std::string>{"mm"}) == "mm");
   CHECK(joined(std::vector<std::string_view>{"mm", "bmm"}) == "mm, bmm");

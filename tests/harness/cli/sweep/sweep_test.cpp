@@ -255,7 +255,7 @@ TEST_CASE("prints how long sweep plan and sweep merge take for 10,000 points", "
   }
 }
 
-TEST_CASE("sweep merge names a missing comparison and its reason, and merges the rest") {
+TEST_CASE("sweep merge reports which comparison is missing and why, and merges the others") {
   const FinishedSweep sweep;
   const Json& comparison = sweep.plan["comparisons"][2];
   const std::string id = comparison["id"];

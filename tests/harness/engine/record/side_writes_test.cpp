@@ -190,7 +190,8 @@ TEST_CASE("results do not depend on values that a side write overwrites") {
   }
 }
 
-TEST_CASE("every entry of the table of side writes names an existing op and its arguments") {
+TEST_CASE(
+    "every entry of the table of side writes names an existing op and arguments that the op has") {
   std::set<std::string> found;
   for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
     const SideWrites* writes = side_writes_of(name.name);

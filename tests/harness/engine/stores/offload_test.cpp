@@ -68,7 +68,7 @@ at::Tensor forward_of(const Network& network, const Checkpoint& checkpoint) {
 
 // The results of the first two layers are copied to the host and back once each. The last layer's
 // result stays on the device. At the end, the host is empty.
-TEST_CASE("an offloaded result leaves the device until backward") {
+TEST_CASE("an offloaded result takes no device memory until backward") {
   prepare_process();
   const NamedNetwork named = three_layers();
   const Trace trace = trace_of(named);

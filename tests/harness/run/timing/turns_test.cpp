@@ -154,7 +154,7 @@ TEST_CASE("a round with a throttled GPU is measured again as a whole, and marked
   }
 }
 
-TEST_CASE("a GPU that stays throttled or shared is measured again only up to the limit") {
+TEST_CASE("if a GPU stays throttled or shared, the number of repeated measurements is limited") {
   for (const bool shared : {false, true}) {
     CAPTURE(shared);
     std::vector<Arm> arms = {{0, false, {}}};
