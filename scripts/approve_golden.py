@@ -20,7 +20,7 @@ def parse_presets():
     presets = parser.parse_args().presets or [preset for preset in ("lite", "dev") if preset in built]
     for preset in presets:
         if preset not in built:
-            parser.error(f"preset '{preset}' is not built; built are {' '.join(built) or 'none'}")
+            parser.error(f"preset '{preset}' is not built; built: {' '.join(built) or 'none'}")
     if not presets:
         parser.error("nothing is built: run scripts/test, or cmake --workflow --preset dev")
     return presets

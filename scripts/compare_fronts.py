@@ -44,8 +44,8 @@ def parse_arguments():
     parser.add_argument("--points", type=int, default=24, help="maximum number of points of our front (default: 24)")
     parser.add_argument("--without-remat", action="store_true", help="leave torch_remat out")
     compiled = parser.add_argument_group("compiled models")
-    compiled.add_argument("--compiled", action="store_true", help="compare compiled models, by measured peaks and steps")
-    compiled.add_argument("--backend", choices=measured.BACKENDS, help="of torch.compile (default: inductor)")
+    compiled.add_argument("--compiled", action="store_true", help="compare compiled models by measured peaks and step times")
+    compiled.add_argument("--backend", choices=measured.BACKENDS, help="backend of torch.compile (default: inductor)")
     compiled.add_argument("--rounds", type=int, metavar="N", help="number of timed steps of each plan (default: 9)")
     arguments = parser.parse_args()
     if not arguments.compiled and (arguments.backend or arguments.rounds):

@@ -35,11 +35,11 @@ constexpr Pitfall kRegionsOnly = in_list(
     "the mode also offloads tensors of 1 KiB or more that autograd saves outside the layers; "
     "rematch keeps these tensors on the device");
 constexpr Pitfall kBytesNotGroups = in_list(
-    "rematch has no option for a share or a minimum size of offloaded tensors; write a policy "
-    "file");
+    "rematch has no setting for the share of tensors to offload or for their minimum size; write a "
+    "policy file");
 constexpr const char* kSelectiveAc =
-    "the name has two meanings: torchtitan saved the ops of lists before it moved to torch_remat, "
-    "and saves regions since then; write titan:selective for the lists, or "
+    "the name has two meanings: torchtitan saved listed ops before it moved to torch_remat, and "
+    "has saved regions since then; write titan:selective for the listed ops, or "
     "titan:SelectiveActivationRematConfig for the regions";
 constexpr Pitfall kRegionsOfTitan = in_list(
     "torchtitan ignores a pattern that matches no region, but rematch rejects it; rematch does not "
@@ -129,7 +129,7 @@ constexpr SystemEntry kEntries[] = {
      "until June 2026"},
     {"torchtitan", "titan:selective(force_recompute_mm_shapes_by_fqns=F)",
      "sac_titan_excluding({F})",
-     "excludes these linears and all linears of the same shapes, instead of router gates",
+     "excludes the named linears and all linears of the same shapes, instead of router gates",
      in_list("torchtitan silently ignores a name that matches nothing; rematch warns"),
      EarlyStop::kAsInPolicy,
      "[activation_checkpoint]\nmode = \"selective\"\nselective_ac_option = "
@@ -148,8 +148,8 @@ constexpr SystemEntry kEntries[] = {
      EarlyStop::kAsInPolicy, "activation_checkpoint=SelectiveActivationRematConfig()",
      "since July 2026, based on torch_remat"},
     {"torchtitan", "titan:FullActivationRematConfig", "remat_titan(save=[])",
-     "on torch_remat: recomputes every block, except expert selection and the last adds of the "
-     "block",
+     "on torch_remat: recomputes every block, except expert selection and the block's last "
+     "additions",
      "", EarlyStop::kAsInPolicy, "activation_checkpoint=FullActivationRematConfig()",
      "since July 2026, based on torch_remat"},
     {"torchtitan", "titan:ActivationRematConfig(save_regions=S,recompute_regions=R)",
@@ -207,10 +207,10 @@ constexpr SystemEntry kEntries[] = {
     {"torchtitan", "titan(memory_policy=full,full_recompute_save_ops=S)", "full_except({S})",
      "graph trainer: recomputes everything except the selected ops and random draws", ""},
     {"torchtitan", "titan(full_recompute_save_ops=S)", "",
-     "graph trainer: only the selectors, without the selective policy",
-     "the selectors need memory_policy=full, as in torchtitan"},
+     "graph trainer: lists ops to save, but sets no memory policy",
+     "full_recompute_save_ops needs memory_policy=full, as in torchtitan"},
     {"torchtitan", "titan(memory_policy=sac_and_offload)", "sac_and_offload",
-     "graph trainer: keeps the same tensors as default, but the largest tensors on the host",
+     "graph trainer: keeps the same tensors as default, and moves the largest of them to the host",
      in_list("rematch ignores the mode's budget of 100 GB of host memory"), EarlyStop::kOn,
      "--compile.memory_policy sac_and_offload", "graph trainer"},
     {"torchtitan", "titan(memory_policy=auto_perf_maxing)", "",
@@ -237,7 +237,7 @@ constexpr SystemEntry kEntries[] = {
      "ac_option is ignored, as in torchtune, which reads it only with ac_mode=selective"},
     {"torchtune", "torchtune(ac_mode=none)", "none", "any mode except full and selective", ""},
     {"torchtune", "torchtune(ac_mode=selective)", "", "selective without a number",
-     "ac_option is missing: give the N of every N-th layer, or 0 for every layer"},
+     "ac_option is missing: give N to checkpoint every N-th layer, or 0 to checkpoint every layer"},
     {"torchtune", "torchtune(ac_mode=selective,ac_option=0)", "full", "0: recomputes every layer",
      "", EarlyStop::kAsInPolicy,
      "enable_activation_checkpointing: false\nac_mode: selective\nac_option: 0"},
@@ -250,7 +250,7 @@ constexpr SystemEntry kEntries[] = {
      "the same mode, with every key written out", ""},
     {"torchtune", "torchtune(enable_activation_checkpointing=false,ac_mode=selective)", "",
      "selective without a number",
-     "ac_option is missing: give the N of every N-th layer, or 0 for every layer"},
+     "ac_option is missing: give N to checkpoint every N-th layer, or 0 to checkpoint every layer"},
     {"torchtune", "torchtune(enable_activation_checkpointing=false,ac_mode=selective,ac_option=0)",
      "full", "the same mode, with every key written out", ""},
     {"torchtune", "torchtune(enable_activation_checkpointing=false,ac_mode=selective,ac_option=op)",
@@ -259,11 +259,12 @@ constexpr SystemEntry kEntries[] = {
     {"torchtune", "torchtune(enable_activation_checkpointing=false,ac_mode=selective,ac_option=N)",
      "nth_last({N})", "the same mode, with every key written out", kCounter},
     {"torchtune", "torchtune(enable_activation_checkpointing=true,ac_mode=M)", "", "both switches",
-     "with both switches torchtune checkpoints nothing; give one of them"},
+     "with both switches, torchtune checkpoints nothing; set only one of the two switches"},
     {"torchtune", "torchtune(enable_activation_checkpointing=true,ac_mode=M,ac_option=N)", "",
-     "both switches", "with both switches torchtune checkpoints nothing; give one of them"},
+     "both switches",
+     "with both switches, torchtune checkpoints nothing; set only one of the two switches"},
     {"torchtune", "torchtune(ac_mode=M)", "", "any other mode",
-     "torchtune then silently checkpoints nothing; use full or selective"},
+     "for any other mode, torchtune silently checkpoints nothing; use full or selective"},
     {"torchtune", "torchtune(enable_activation_offloading=true)", "",
      "offloading without checkpointing",
      "the setting needs enable_activation_checkpointing=true, as in torchtune"},
@@ -274,11 +275,12 @@ constexpr SystemEntry kEntries[] = {
      "enable_activation_checkpointing: true\nenable_activation_offloading: true"},
 
     {"modalities", "modalities:none", "none",
-     "checkpoints nothing: the config has no activation checkpointed model", ""},
-    {"modalities", "modalities:full", "full", "recomputes every child of layers_fqn", kNoGenerator,
-     EarlyStop::kAsInPolicy, "ac_variant: full_activation_checkpointing\nac_fun_params: {}"},
+     "checkpoints nothing: the config has no activation-checkpointed model", ""},
+    {"modalities", "modalities:full", "full", "recomputes every child module of layers_fqn",
+     kNoGenerator, EarlyStop::kAsInPolicy,
+     "ac_variant: full_activation_checkpointing\nac_fun_params: {}"},
     {"modalities", "modalities:selective_layer", "", "ac_freq is missing",
-     "give ac_freq=N from 1; modalities raises an unrelated AttributeError for a missing or "
+     "give ac_freq=N with N >= 1; modalities raises an unrelated AttributeError for a missing or "
      "invalid value"},
     {"modalities", "modalities:selective_layer(ac_freq=N)", "nth_last({N})", "(i + 1) % N == 0",
      kSharedCounter, EarlyStop::kAsInPolicy,
@@ -301,11 +303,11 @@ constexpr SystemEntry kEntries[] = {
      kKeys},
 
     {"modalities", "modalities:fsdp1(activation_checkpointing_modules=[GPT2Block])", "full",
-     "the FSDP1 component: checkpoints every module of the class",
+     "the FSDP1 component: checkpoints every module of the class GPT2Block",
      in_list("this component wraps modules after FSDP1, while other components wrap modules before "
              "FSDP1")},
     {"modalities", "modalities:fsdp1(activation_checkpointing_modules=M)", "",
-     "the FSDP1 component: checkpoints modules of other classes",
+     "the FSDP1 component: checkpoints modules of classes other than GPT2Block",
      "the mode selects modules by Python class; write [GPT2Block] for every block, or "
      "recompute_modules(...) for parts of a block"},
 
@@ -404,7 +406,8 @@ constexpr SystemEntry kEntries[] = {
      "keeps what minimal_with_context keeps, and the results of quantization",
      "rematch quantizes nothing, so the mode equals minimal_with_context"},
     {"MaxText", "maxtext:custom", "", "keeps, offloads or recomputes each named tensor",
-     "custom needs a place for each tensor, such as maxtext:custom(out_proj=device)"},
+     "custom needs device, offload or remat for each tensor, such as "
+     "maxtext:custom(out_proj=device)"},
     {"MaxText", "maxtext:custom(T)", "remat_custom({T})",
      "for each named tensor: keep it on the device (device) or on the host (offload), or recompute "
      "it (remat)",
@@ -440,7 +443,7 @@ constexpr SystemEntry kEntries[] = {
     {"HF Transformers", "huggingface(gradient_checkpointing=true)", "full",
      "huggingface:gradient_checkpointing, written as in TrainingArguments", ""},
     {"HF Transformers", "huggingface:activation_checkpointing", "full",
-     "gradient_checkpointing under its new name, since 5.23",
+     "the new name of gradient_checkpointing, since Transformers 5.23",
      in_list("the mode is inactive in eval(); in diffusers it is active")},
     {"HF Transformers", "huggingface(offload=true)", "offload_inputs(full)",
      "recomputes every layer; the layer's input is on the host", kComputeStream,
@@ -448,7 +451,8 @@ constexpr SystemEntry kEntries[] = {
      "model.activation_checkpointing_enable({\"use_reentrant\": False}, offload=True)",
      "since 5.23"},
     {"HF Transformers", "huggingface(every_n_layers=N)", "nth_first({N})",
-     "recomputes the layers with i % N == 0, since 5.23", kLayersOfModel, EarlyStop::kAsInPolicy,
+     "recomputes the layers with i % N == 0, since Transformers 5.23", kLayersOfModel,
+     EarlyStop::kAsInPolicy,
      "model.activation_checkpointing_enable({\"use_reentrant\": False}, every_n_layers={N})",
      "since 5.23"},
     {"HF Transformers", "huggingface(every_n_layers=N,offload=true)",
@@ -476,8 +480,9 @@ constexpr SystemEntry kEntries[] = {
      EarlyStop::kAsInPolicy,
      "gradient_checkpointing: true\nselective_checkpointing:\n  offload: true", "since 0.18"},
     {"axolotl", "axolotl(gradient_checkpointing=true,selective_checkpointing.save=S)", "",
-     "keeps ops whose names contain one of the given parts",
-     "rematch cannot select ops by a part of a name; write a policy file with a save list"},
+     "keeps ops whose names contain one of the given substrings",
+     "rematch cannot select ops by a substring of their names; write a policy file with a save "
+     "list"},
     {"axolotl", "axolotl(selective_checkpointing=true)", "", "without gradient checkpointing",
      "the setting needs gradient_checkpointing=true, as in axolotl"},
     {"NeMo Automodel", "automodel:full", "full", "recomputes every layer", ""},
@@ -487,10 +492,11 @@ constexpr SystemEntry kEntries[] = {
              Concern::kExperts),
      EarlyStop::kOn},
     {"VeOmni", "veomni(recompute_last_n_layers=N)", "last_n({N})", "recomputes the last N layers",
-     in_list("recomputing the last block does not lower the usual peak")},
+     in_list("recomputing the last block saves nothing at the start of backward, where the peak "
+             "usually is")},
     {"VeOmni", "veomni(recompute_last_n_layers=N,selective_n_layers=M)", "",
      "recomputes the last N layers, the first M of these selectively",
-     "a policy has one rule for all layers; use rematch search for a mix"},
+     "a policy has one rule for all layers; rematch search can mix rules"},
     {"torch_remat", "torch_remat(save=S)", "remat(save={S})",
      "recomputes every block, except the saved parts", "", EarlyStop::kAsInPolicy,
      "rematch plan --policy 'remat(save={S})' --trace FILE -o remat.json\n"
@@ -515,7 +521,7 @@ constexpr TrainingSystem kSystems[] = {
      "github.com/pytorch/torchtitan"},
     {"torchtune", "torchtune", "the recipe's YAML", "github.com/meta-pytorch/torchtune"},
     {"FastVideo", "fastvideo", "the trainer's command line", "github.com/hao-ai-lab/FastVideo"},
-    {"modalities", "modalities", "the activation checkpointed model's config, next to layers_fqn",
+    {"modalities", "modalities", "the activation-checkpointed model's config, next to layers_fqn",
      "github.com/Modalities/modalities"},
     {"axolotl", "axolotl", "the run's YAML", "github.com/axolotl-ai-cloud/axolotl"},
     {"Megatron-LM", "megatron", "the trainer's command line", "github.com/NVIDIA/Megatron-LM"},

@@ -109,9 +109,10 @@ void warn_of_last_layer(const Policy& policy, const Plan& plan, const Trace& tra
   }
   const int last = *layers.rbegin();
   if (checkpointed.size() == layers.size() || !checkpointed.contains(last)) return;
-  warnings.push_back(policy.name + " checkpoints the last layer, " + std::to_string(last) +
-                     ", but not all layers. Backward starts with that layer and recomputes it at "
-                     "once, so its checkpoint saves nothing at the usual peak");
+  warnings.push_back(
+      policy.name + " checkpoints the last layer, " + std::to_string(last) +
+      ", but not all layers. Backward starts with that layer and recomputes it at once, so its "
+      "checkpoint saves nothing at the start of backward, where the peak usually is");
 }
 
 void warn_of_root(const Policy& policy, std::vector<std::string>& warnings) {

@@ -2,7 +2,7 @@
 
 Made by `rematch export --to @TARGET@`; needs only torch, from 2.4 on. @CALL@
 
-Loss and gradients keep their bits. A region whose model runs different ops than the plan was made for raises Mismatch."""
+Loss and gradients keep their bits. A region raises Mismatch if its ops differ from the plan's ops."""
 
 import functools
 

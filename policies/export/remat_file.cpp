@@ -142,7 +142,9 @@ class RegionParts {
       if (is_in_part(op)) continue;
       const std::string words = type_.ops[op].name + " (op " + std::to_string(op) + ")";
       if (graph_.ops[op].side_effect) {
-        return words + " writes to a tensor from outside, and recompute would repeat the write";
+        return words +
+               " writes to a tensor that comes from outside the region, and recompute would repeat "
+               "the write";
       }
       if (trace_.ops[range_.first + static_cast<std::int32_t>(op)].draws_random) {
         return words + " draws random numbers, but torch_remat does not restore the generator";

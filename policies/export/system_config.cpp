@@ -169,7 +169,7 @@ constexpr std::array kPlaces = {
               kApplyToTransformer},
     CallPlace{"modalities",
               "In a model component of your own, in\n"
-              "place of the activation checkpointed one, before FSDP2 shards the model:",
+              "place of the activation-checkpointed model, before FSDP2 shards the model:",
               kApplyToModel},
     CallPlace{"axolotl",
               "In a plugin, such as this plan_plugin.py.\n"

@@ -59,7 +59,8 @@ Problem problem_of_ops(const Trace& trace, const RegionGraph& graph, const Regio
   for (std::size_t op = 0; op < end; ++op) {
     if (graph.ops[op].side_effect) {
       return op_words(trace, graph, op) +
-             " writes to a tensor from outside, and torch's recompute would repeat the write";
+             " writes to a tensor that comes from outside the region, and torch's recompute would "
+             "repeat the write";
     }
     if (!traced_op(trace, graph, op).draws_random) continue;
     if (saved[op]) {

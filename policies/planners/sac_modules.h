@@ -22,7 +22,7 @@ struct SacModule {
   std::int64_t all_bytes = 0;  // bytes of the outputs of all its ops; at least kept_bytes
   // bytes kept by all modules up to this one, including its output
   std::int64_t total_kept_bytes = 0;
-  std::int64_t gradient_bytes = 0;  // most bytes of activation gradients during its backward
+  std::int64_t gradient_bytes = 0;  // peak bytes of activation gradients in its backward
   std::int64_t born_bytes = 0;      // bytes of parameter gradients when its backward begins
   double runtime_ms = 0;            // total time of its ops
   // Straight lines that map the discarded share of all_bytes to a share of the runtime. At each

@@ -79,7 +79,7 @@ std::optional<std::string> profile_problem(const Profile& profile, const Trace& 
   if (auto problem = other_model(profile, trace)) return *problem + again(profile);
   if (profile.trace_sha256.empty() && !profile.ops_sha256.empty()) {
     return "the profile's ops differ from the trace's ops (" + profile.ops_sha256.substr(0, 12) +
-           "); make both again in one call";
+           "); make the trace and the profile again in one call";
   }
   if (profile.trace_sha256 != trace_sha256(trace)) {
     return "the profile was made for another trace of model " + trace.model + " (" +

@@ -105,7 +105,8 @@ Problem check_op(const Trace& trace, OpId self, IdTable<ValueId, bool>& is_outpu
     if (auto problem = place.refers("value", use.value, trace.values)) return problem;
     const std::optional<OpId> producer = trace.values[use.value].producer;
     if (producer && *producer >= self) {
-      return place.says("reads value " + to_string(use.value) + " before it is made");
+      return place.says("reads value " + to_string(use.value) +
+                        " before an op produces this value");
     }
     if (use.version < 0) return place.says("reads version " + std::to_string(use.version));
   }

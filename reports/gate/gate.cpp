@@ -266,7 +266,7 @@ void Gate::add_loss(GatedPoint& gated, const PointRecord& point, const PointReco
     } else {
       decide(check, GateVerdict::kInconclusive,
              "the plan keeps values in " + point.effect->inexact_store +
-                 ", which does not keep bits; use --loss envelope or --loss equivalence");
+                 ", which does not preserve all bits; use --loss envelope or --loss equivalence");
     }
   }
   if (settings_.loss == LossTier::kEnvelope) checks.push_back(check_envelope(own, other));

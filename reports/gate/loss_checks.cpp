@@ -174,7 +174,7 @@ CheckRecord check_envelope(const LossArm& candidate, const LossArm& reference) {
                            among_runs(furthest, candidate) + " from the nearest of " +
                            std::to_string(reference.runs.size()) + " reference runs; allowed is " +
                            number_text(*check.limit) + ", " + times +
-                           " the largest difference between two of them";
+                           " the largest difference between two reference runs";
   return decide(
       check, furthest.difference <= *check.limit ? GateVerdict::kPass : GateVerdict::kFail, both);
 }
@@ -200,10 +200,10 @@ void hold_to_parity(CheckRecord& check, const PointRecord& point, const PointRec
   if (!is_held_to_it && (!is_same_policy || claims_wrong_bits(reference))) return;
   check.first_different_step = point.parity->first_different_step;
   check.first_different_tensor = point.parity->first_different_tensor;
-  decide(
-      check, GateVerdict::kFail,
-      "the recorded steps are equal, but the point's own parity says that its bits differ from " +
-          point.parity->reference + "'s");
+  decide(check, GateVerdict::kFail,
+         "the recorded steps are equal, but the point's own parity record says that its bits "
+         "differ from " +
+             point.parity->reference + "'s");
 }
 
 }  // namespace rematch

@@ -100,7 +100,7 @@ std::string explain_no_fall(const LossArm& reference, double allowed) {
       "the reference's loss falls by " + number_text(clearest.fall) + over_steps(curve);
   if (clearest.fall <= error) {
     return falls + ", within " + number_text(error) +
-           ", four standard errors of the loss's scatter" + proves_nothing +
+           ", which is four standard errors of this fall" + proves_nothing +
            "give curves that begin where the loss still falls, or more steps";
   }
   if (clearest.fall <= allowed) {

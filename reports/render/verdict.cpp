@@ -113,8 +113,9 @@ Verdict judge_lower(const PointRecord& point, const MemoryRecord& mine, const Me
     const Bytes more = *mine.peak_allocated - *full_memory->peak_allocated;
     return {VerdictKind::kNothingAgainstFull,
             more.count == 0
-                ? "saves nothing compared with full: as many ops recomputed, the same peak"
-                : "saves nothing compared with full: as many ops recomputed, a peak " +
+                ? "saves nothing compared with full: it recomputes as many ops, and its peak is "
+                  "the same"
+                : "saves nothing compared with full: it recomputes as many ops, and its peak is " +
                       format_percent(share(more, *full_memory->peak_allocated)) + " higher"};
   }
   const Bytes less = *theirs.peak_allocated - *mine.peak_allocated;

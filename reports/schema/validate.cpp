@@ -167,11 +167,11 @@ std::string expected_words(const std::string& description, const Document& node)
     return "expected a number " + range_words(node, "minimum", "maximum");
   }
   if (says("String should be") && has_either(node, "minLength", "maxLength")) {
-    return "expected text with a number of characters " +
+    return "expected text whose length in characters is " +
            range_words(node, "minLength", "maxLength");
   }
   if (says("Array should contain") && has_either(node, "minItems", "maxItems")) {
-    return "expected a number of elements " + range_words(node, "minItems", "maxItems");
+    return "expected a list whose length is " + range_words(node, "minItems", "maxItems");
   }
   return description;
 }

@@ -83,7 +83,7 @@ def nearest_to_its_limit(rows):
 def summary(rows_by_heading):
     """Returns one line per group that has targets. The line states how many rows met their targets, and which row is
     closest to its limit or furthest above it."""
-    lines = ["| | rows that met their target | the worst of them | target | measured (95 % interval) |",
+    lines = ["| | rows that met their target | worst row | target | measured (95 % interval) |",
              "| --- | --- | --- | --- | --- |"]
     for heading, rows in rows_by_heading.items():
         bound = [row for row in rows if row.limit is not None]

@@ -14,7 +14,7 @@ def judge_refusal(done):
     lines = [line for line in done.err.splitlines() if not line.startswith(HARMLESS)]
     if len(lines) != 1 or not lines[0].startswith("rematch: ") or len(lines[0]) > MOST_LETTERS or done.out:
         said = done.err.strip().splitlines()[-3:]
-        return [f"refusal: not one readable line: {' | '.join(said)!r}"]
+        return [f"refusal: the message is not one readable line: {' | '.join(said)!r}"]
     return []
 
 

@@ -208,7 +208,7 @@ def main():
     parser.add_argument("--rounds", type=at_least_one, default=3, help="turns of each rival (default: 3)")
     parser.add_argument("--steps", type=at_least_one, default=3, help="timed steps in a turn (default: 3)")
     parser.add_argument("--variants", type=variants_of, default=list(VARIANTS), help="default: eager,compile")
-    parser.add_argument("--seconds", type=float, default=500, help="limit of the whole run (default: 500)")
+    parser.add_argument("--seconds", type=float, default=500, help="time limit of the whole run (default: 500)")
     arguments = parser.parse_args()
     deadline = time.time() + arguments.seconds
     try:

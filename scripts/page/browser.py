@@ -28,7 +28,7 @@ def find_browser():
     if not shutil.which("apt-get"):
         raise NoBrowser("no Chromium here, and this is not a Debian system")
     if os.geteuid() != 0:
-        raise NoBrowser("no Chromium here; have root run: apt-get install chromium")
+        raise NoBrowser("no Chromium here; as root, run: apt-get install chromium")
     install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "-o",
                "Dpkg::Use-Pty=0", "chromium", "fonts-dejavu-core"]
     for command in (install, ["apt-get", "update", "-qq"], install):

@@ -85,8 +85,8 @@ std::variant<Policy, Rejected> offload_modules(const std::vector<std::string>& w
   }
   if (names_any(words, {"fused_group_mlp"}) && names_any(words, {"expert_fc1", "moe_act"})) {
     return Rejected{
-        "offload_modules: fused_group_mlp already includes expert_fc1 and moe_act; leave these "
-        "out"};
+        "offload_modules: fused_group_mlp already includes expert_fc1 and moe_act; leave out "
+        "expert_fc1 and moe_act"};
   }
   Policy policy;
   policy.inverse = true;

@@ -76,8 +76,8 @@ bool fits_in_a_part(const Policy& policy) {
 std::string difference(const Policy& a, const Policy& b) {
   if (!a.alternate || !b.alternate) return "";
   if (a.alternate->keep != b.alternate->keep) {
-    return "one part keeps odd matmuls and the other part keeps even matmuls; use the same choice "
-           "in both";
+    return "one part keeps odd matmuls and the other part keeps even matmuls; use the same rule "
+           "for both parts";
   }
   if (a.alternate->exclude != b.alternate->exclude ||
       a.alternate->exclude_same_shapes != b.alternate->exclude_same_shapes) {
@@ -129,7 +129,7 @@ std::variant<Policy, Rejected> sac_split(const std::vector<std::string>& words) 
   if (!names) {
     return Rejected{
         "sac_split needs a policy for each part: write sac_split(attn: full, ffn: sac_titan); ffn "
-        "stands for experts too; found (" +
+        "also covers experts; found (" +
         joined(words) + ")"};
   }
   const auto& [of_attention, of_ffn] = *names;
@@ -186,7 +186,7 @@ std::vector<CatalogueEntry> region_policies() {
       {"segments(N)", "recompute N layers at a time, keep the input of each segment", segments},
       {"root", "one region for the whole model except the loss", root},
       {"ops_root",
-       "one region for the whole model; keep SDPA and every second mm by their exact names: "
+       "one region for the whole model; keep SDPA and every second mm, matched by exact op name: "
        "FastVideo's ops mode",
        ops_root},
       {"sac_split(attn: X, ffn: Y)",
@@ -199,7 +199,8 @@ std::vector<CatalogueEntry> region_policies() {
        "part; other blocks are one region",
        sac_split_flex_compiled},
       {"sac_split_flex_eager",
-       "recompute attention whole, keep every second mm of the feed-forward", sac_split_flex_eager},
+       "recompute all of attention, keep every second mm of the feed-forward",
+       sac_split_flex_eager},
   };
 }
 

@@ -78,10 +78,8 @@ const std::vector<DeviceSheet>& device_sheets() {
        300 * kGiga,
        {"NVIDIA A100-SXM4-80GB"}},
       {"b200",
-       "NVIDIA HGX B200 data sheet, one of eight: BF16 4.5 PFLOPS with sparsity, NVLink 1.8 TB/s; "
-       "memory: 178.35 "
-       "and "
-       "178.36 GiB in published out-of-memory logs",
+       "NVIDIA HGX B200 data sheet, one of eight GPUs: BF16 4.5 PFLOPS with sparsity, NVLink 1.8 "
+       "TB/s; memory: 178.35 and 178.36 GiB in published out-of-memory logs",
        hundredths_of_gib(17835),
        2250 * kTera,
        75 * kTera,

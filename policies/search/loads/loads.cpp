@@ -101,7 +101,7 @@ void require_whole(const JsonField& field, const LoadPlan& plan) {
   const bool fits = plan.tokens_per_second.has_value();
   if (fits != plan.tokens_per_second_all_ranks.has_value() || fits != plan.step_time.has_value() ||
       fits != plan.peak.has_value() || fits != plan.num_recomputed.has_value()) {
-    field.fail("has only some of a plan's figures; give all of them, or null for each");
+    field.fail("has only some of a plan's figures; give every figure, or null for every figure");
   }
 }
 

@@ -213,7 +213,7 @@ class BlockOptionFinder {
 
   // Returns the largest sum of time gaps over the regions of any cut.
   nanoseconds largest_time_gap() const {
-    // the largest sum so far, by the op where the cut's last region ends
+    // the largest sum so far, indexed by the op where the cut's last region ends
     std::map<int, nanoseconds> largest = {{0, {}}};
     for (const auto& [end, gaps] : time_gaps_) {
       nanoseconds most = largest.rbegin()->second;

@@ -66,8 +66,8 @@ class SpanPricer {
   friend class SpanTally;
   struct Piece {
     RegionGraph graph;
-    // most bytes that backward has allocated at any time between backward of the next piece and
-    // backward of this piece
+    // the largest number of bytes that backward has allocated at any time between backward of the
+    // next piece and backward of this piece
     Bytes born_before;
   };
 

@@ -55,7 +55,7 @@ struct SpanMap {
   IdTable<StorageId, bool> is_shared;
   // true: no option of any other span holds the storage from forward to backward
   IdTable<StorageId, bool> is_alone;
-  Bytes most_born;  // most bytes that backward has allocated at any one time
+  Bytes most_born;  // the largest number of bytes that backward has allocated at any one time
 };
 
 // Returns, by path, how often each scope opens. Includes only scopes that contain ops. A path that

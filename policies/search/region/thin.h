@@ -1,5 +1,5 @@
-// Reduces the number of labels of a dynamic program, and computes how much time the reduction can
-// lose.
+// Drops about half of the labels of a dynamic program. Returns how much slower a solution can
+// become because of the dropped labels.
 #pragma once
 
 #include <algorithm>

@@ -396,7 +396,7 @@ std::string words_of(const std::vector<Layer>& layers) {
   });
   add(": keep all",
       [](const Layer& layer) { return !layer.is_checkpointed && !layer.holds_gathers; });
-  add(": keep all, gathered parameters too",
+  add(": keep all, including gathered parameters",
       [](const Layer& layer) { return !layer.is_checkpointed && layer.holds_gathers; });
   add(": keep all but gathered parameters",
       [](const Layer& layer) { return layer.is_checkpointed && layer.drops_gathers_alone; });

@@ -160,7 +160,7 @@ Plane measured_front(const std::vector<ComparedPoint>& points,
 Plane overlaid_points(const std::vector<OverlaidPoints>& reports) {
   constexpr std::array kPaints = {Paint::kBlue,   Paint::kOrange, Paint::kTeal,
                                   Paint::kPurple, Paint::kPink,   Paint::kDarkGrey};
-  Plane plane{"Step time against peak memory, of several reports"};
+  Plane plane{"Step time against peak memory in several reports"};
   for (std::size_t index = 0; index < reports.size(); ++index) {
     const Paint paint = kPaints.at(index % kPaints.size());
     plane.legend.push_back({reports[index].name, MarkerKind::kCircle, paint});

@@ -113,9 +113,10 @@ Grid points_grid(const FrontRecord& record, const std::vector<std::size_t>& show
   for (const std::size_t index : shown) {
     const FrontPoint& point = record.front.points[index];
     const bool is_knee = index == record.front.knee;
-    grid.rows.push_back(point_row(
-        record, std::to_string(index), point,
-        {is_knee ? "the knee: beyond it more bytes save little time" : "", short_saves(point)}));
+    grid.rows.push_back(
+        point_row(record, std::to_string(index), point,
+                  {is_knee ? "the knee: beyond this point, more memory saves little time" : "",
+                   short_saves(point)}));
   }
   if (record.simple) grid.rows.push_back(simple_row(record));
   drop_trivial_bound(record, grid);

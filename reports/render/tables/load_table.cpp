@@ -58,7 +58,7 @@ std::string loads_to_text(const LoadsRecord& record, TableFormat format, std::si
   const std::string link = record.links.empty() ? "its link" : "links (" + record.links + ")";
   summary += ": " + fits_words(record) + rate_words(record, highest) + " at " +
              std::to_string(*record.best) +
-             ". Bytes and times are predicted, times from the data sheet's peak rates" +
+             ". Bytes and times are predicted; times follow from the data sheet's peak rates" +
              (record.world > 1 ? ", communication by " + link + ", without overlap." : ".");
   return table::format_grid(grid, format, width) + "\n" +
          table::format_line(summary, format, width);

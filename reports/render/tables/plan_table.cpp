@@ -77,15 +77,15 @@ std::string matmuls_text(const RegionType& type) {
 
 std::string order_text(const RegionType& type, const TypeFacts& facts) {
   if (type.whole_on_demand) {
-    return "  on_demand order: all tensors when backward first needs one of them, which has a "
-           "lower peak than one tensor at a time\n";
+    return "  on_demand order: recompute all tensors when backward first needs any of them; one "
+           "tensor at a time has a higher peak\n";
   }
   if (type.demand_steps.empty()) {
-    return "  on_demand order: each saved tensor when backward needs it\n";
+    return "  on_demand order: recompute each saved tensor when backward needs it\n";
   }
   std::string text =
-      "  on_demand order: each saved tensor when backward needs it, with these exceptions for a "
-      "lower peak:\n";
+      "  on_demand order: recompute each saved tensor when backward needs it, except, for a lower "
+      "peak:\n";
   for (const DemandStep& step : type.demand_steps) {
     for (int pack : step.before) {
       text += "    " + facts.slots[pack] + " before " + facts.slots[step.pack] + "\n";
@@ -174,7 +174,8 @@ std::string kept_text(const Plan& plan, std::size_t index, const TypeFacts& fact
   if (!grid.rows.empty()) text += table::format_grid(grid, TableFormat::kText, width);
   if (facts.dead.count > 0) {
     text += table::format_line(
-        format_bytes(facts.dead) + " of them are dead: neither backward nor recompute reads them",
+        format_bytes(facts.dead) +
+            " of these results are dead: neither backward nor recompute reads them",
         TableFormat::kText, width);
   }
   return text;

@@ -15,7 +15,7 @@ namespace rematch {
 // made for a different model than the trace.
 std::string plan_to_text(const Plan& plan, const Trace& trace, std::string_view note,
                          std::size_t width);
-// Shows only the ops that each kind of region keeps, and totals.
+// Shows totals, and only the ops that each kind of region keeps.
 std::string kept_to_text(const Plan& plan, const Trace& trace, std::string_view note,
                          std::size_t width);
 

@@ -154,13 +154,12 @@ std::string traffic_to_text(const std::vector<PredictedStep>& steps, const Profi
   std::string words;
   if (!kinds.empty()) {
     words =
-        "collectives: issued by a rank in forward/recompute/backward, and the bytes that it "
-        "sends in them";
+        "collectives: issued by a rank in forward/recompute/backward, with the bytes that the rank "
+        "sends";
   }
   if (profile != nullptr) {
     words += std::string(words.empty() ? "" : "; ") + "times by " + source_words(*profile) +
-             ": the step without overlap, and its lower bound, at which compute hides all "
-             "communication";
+             ": the step without overlap, and its lower bound if compute hides all communication";
   }
   return "\n" + table::format_grid(grid, TableFormat::kText, width) +
          table::format_line(words, TableFormat::kText, width);

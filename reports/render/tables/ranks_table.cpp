@@ -80,8 +80,8 @@ ExplainedGrid ranks_grid(const PolicyComparison& comparison) {
   }
   return {grid,
           "Collectives: issued per step by each rank in forward/recompute/backward; backward "
-          "includes the sums of gradients after it. Moved: the bytes of all collectives of a step; "
-          "each counts its input or its output on a rank, whichever is larger."};
+          "includes the gradient sums that follow it. Moved: the bytes of all collectives of a "
+          "step; a collective counts its input or its output on a rank, whichever is larger."};
 }
 
 namespace {
@@ -127,8 +127,8 @@ ExplainedGrid host_grid(const PolicyComparison& comparison) {
     grid.rows.push_back(std::move(row));
   }
   std::string words =
-      "Host peak: most bytes of host memory that offloaded tensors take at once. Copied out, "
-      "copied back: per step, from the device and to it.";
+      "Host peak: peak bytes of host memory that offloaded tensors take. Copied out, copied back: "
+      "bytes per step from the device to the host, and back.";
   if (times) {
     words +=
         " Hidden, exposed: copy time that overlaps compute, and copy time that compute waits for.";

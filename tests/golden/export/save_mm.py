@@ -6,7 +6,7 @@ device, and before torch.compile, DDP, FSDP or a trainer wraps it; leave other g
     import save_mm
     save_mm.apply(model)
 
-Loss and gradients keep their bits. A region whose model runs different ops than the plan was made for raises Mismatch."""
+Loss and gradients keep their bits. A region raises Mismatch if its ops differ from the plan's ops."""
 
 import functools
 

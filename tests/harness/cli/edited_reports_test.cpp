@@ -164,7 +164,7 @@ const std::vector<Row> kLossRows = {
     {"parity that contradicts the steps",
      [](Json& report) { full_of(report)["parity"]["gradient_bits_equal"] = false; },
      "3000 000 0000300",
-     {{"T0", "the point's own parity says that its bits differ"},
+     {{"T0", "the point's own parity record says that its bits differ"},
       {"compare", "the candidate records that its bits differ from reference none"}}},
     {"no parity",
      [](Json& report) { full_of(report)["parity"] = nullptr; },

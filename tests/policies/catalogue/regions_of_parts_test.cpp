@@ -71,7 +71,7 @@ TEST_CASE("sac_split rejects a policy that cannot apply to a part of a block") {
   CHECK_THAT(rejection_of("sac_split(attn: segments(2), ffn: full)"),
              Catch::Contains("cannot apply to attention"));
   CHECK_THAT(rejection_of("sac_split(attn: sac_titan, ffn: sac_titan_even)"),
-             Catch::Contains("same choice"));
+             Catch::Contains("same rule"));
   CHECK_THAT(rejection_of("sac_split(attn: sac_titan_2024, ffn: sac_titan)"),
              Catch::Contains("exclude different matmuls from the count"));
   CHECK_THAT(rejection_of("sac_split(attn: sac_titan, ffn: sac_titan_excluding([ffn]))"),

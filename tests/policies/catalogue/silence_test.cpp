@@ -70,18 +70,18 @@ TEST_CASE("settings that contradict each other, or that need another setting, ar
   check_refused({
       // With these settings, torchtune checkpoints nothing.
       {"torchtune(enable_activation_checkpointing=true,ac_mode=full)",
-       "checkpoints nothing; give one of them"},
+       "checkpoints nothing; set only one of the two switches"},
       {"torchtune(enable_activation_checkpointing=true,ac_mode=selective,ac_option=2)",
-       "checkpoints nothing; give one of them"},
+       "checkpoints nothing; set only one of the two switches"},
       {"torchtune(ac_mode=selective)", "ac_option is missing"},
       {"torchtune(ac_mode=selective,ac_option=op)", "a ValueError"},
       {"torchtune(enable_activation_offloading=true)", "needs enable_activation_checkpointing"},
-      {"titan(full_recompute_save_ops=matmul)", "need memory_policy=full"},
+      {"titan(full_recompute_save_ops=matmul)", "needs memory_policy=full"},
       {"modalities:selective_op()", "needs save_ops_keys"},
       {"modalities:selective_op", "needs save_ops_keys"},
       // For this setting, the framework modalities raises an AttributeError that names a parameter
       // of another variant.
-      {"modalities:selective_layer", "ac_freq=N from 1"},
+      {"modalities:selective_layer", "ac_freq=N with N >= 1"},
       {"modalities:selective_layer(ac_freq=0)", "a whole number from 1"},
       {"modalities:selective_layer(ac_freq=two)", "a whole number from 1"},
       {"megatron(recompute_granularity=full)", "megatron has no mode"},
@@ -228,7 +228,7 @@ TEST_CASE(
         "modalities:selective_layer(ac_freq=2)"}) {
     CAPTURE(policy);
     CHECK(layers(policy) == std::vector<int>{1, 3});
-    CHECK(is_warned(policy, toy, "saves nothing at the usual peak"));
+    CHECK(is_warned(policy, toy, "saves nothing at the start of backward"));
     // the layer counter is never reset, so counting may start elsewhere in a second model
     CHECK(is_warned(policy, toy, "counter"));
   }
@@ -236,7 +236,7 @@ TEST_CASE(
                              "huggingface(every_n_layers=2)"}) {
     CAPTURE(policy);
     CHECK(layers(policy) == std::vector<int>{0, 2});
-    CHECK_FALSE(is_warned(policy, toy, "saves nothing at the usual peak"));
+    CHECK_FALSE(is_warned(policy, toy, "saves nothing at the start of backward"));
   }
 }
 
@@ -244,7 +244,7 @@ TEST_CASE("unsupported settings are rejected and never replaced by similar setti
   check_refused(
       {{"titan:memory_budget", "a compiler's graph"},
        {"titan(memory_policy=auto_perf_maxing)", "a search, not a policy"},
-       {"maxtext:custom", "a place for each tensor"},
+       {"maxtext:custom", "device, offload or remat for each tensor"},
        {"maxtext(remat_policy_for_vit=minimal)", "never reads it"},
        {"megatron(recompute_modules=[mhc])", "no model of rematch has hyper connections"},
        {"axolotl(selective_checkpointing=true)", "needs gradient_checkpointing=true"},

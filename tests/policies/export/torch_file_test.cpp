@@ -152,8 +152,9 @@ TEST_CASE("a region that writes to a tensor from outside is rejected") {
     builder.call("aten::mul.Tensor", {weight, weight}, {4, 4}, {{0, 1}, {}});
   }
   const Trace trace = builder.finish();
-  CHECK_THAT(refusal(trace, plan_of("full", trace)),
-             Catch::Contains("aten::add_.Tensor (op 0) writes to a tensor from outside"));
+  CHECK_THAT(
+      refusal(trace, plan_of("full", trace)),
+      Catch::Contains("aten::add_.Tensor (op 0) writes to a tensor that comes from outside"));
 }
 
 TEST_CASE("a region with a hidden effect is rejected for every target") {

@@ -21,7 +21,7 @@ TEST_CASE("T1 allows twice the difference between three runs of the reference") 
         GateVerdict::kInconclusive);
   CHECK(outside.reason ==
         "largest difference 0.5625 from the nearest of 3 reference runs; allowed is 0.5, twice the "
-        "largest difference between two of them");
+        "largest difference between two reference runs");
   CHECK_THAT(outside.noise->detects, Catch::EndsWith("fails at most 0.5 % of the time"));
   CHECK_THAT(
       check_envelope(arm_of({{5, 4}}), arm_of({{5, 4}, {5, 4.25F}, {5, 4}, {5, 4}})).noise->detects,
@@ -44,7 +44,8 @@ TEST_CASE(
   CHECK(outside.limit == Approx(0.6));
   CHECK(outside.reason ==
         "largest difference 0.625 (in repeat 2, the furthest of 4 runs) from the nearest of 3 "
-        "reference runs; allowed is 0.6, 2.4 times the largest difference between two of them");
+        "reference runs; allowed is 0.6, 2.4 times the largest difference between two reference "
+        "runs");
   const CheckRecord within =
       check_envelope(arm_of({{5, 4.75F}, {5, 4}, {5, 4}, {5, 4.25F}}), reference);
   CHECK(within.verdict == GateVerdict::kPass);

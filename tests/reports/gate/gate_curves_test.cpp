@@ -158,7 +158,7 @@ TEST_CASE(
        "the reference's loss falls by 0.75 over 2 steps, and 1.5 is allowed"},
       // The reference's loss varies by 1 from step to step, and no step has a much higher loss.
       {{{5, 4, 5, 4, 5, 4, 5, 4}, {5, 4, 5, 4, 5, 4, 5, 4}, {5, 4, 5, 4, 5, 4, 5, 4}},
-       "four standard errors of the loss's scatter"},
+       "four standard errors of this fall"},
       // The first step has a much higher loss. From the second step on, the loss varies as in the
       // case above.
       {{{50, 4, 5, 4, 5, 4, 5, 4}, {50, 4, 5, 4, 5, 4, 5, 4}, {50, 4, 5, 4, 5, 4, 5, 4}}, ""},

@@ -76,8 +76,8 @@ TEST_CASE("bits are not compared if the point's plan does not preserve them") {
   rounding.effect.emplace().inexact_store = "compress8";
   CHECK(check().verdict == GateVerdict::kInconclusive);
   CHECK(check().reason ==
-        "the plan keeps values in compress8, which does not keep bits; use --loss envelope or "
-        "--loss equivalence");
+        "the plan keeps values in compress8, which does not preserve all bits; use --loss envelope "
+        "or --loss equivalence");
   only_full = {};
   only_full.max_loss_difference = 0.0;
   only_full.policies = {"full"};

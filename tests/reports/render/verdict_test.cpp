@@ -98,14 +98,14 @@ TEST_CASE("a verdict states what a policy changes, or why it cannot change the p
        "optimizer, held by parameters 62 %, optimizer 31 %"},
       {"a plan that recomputes as much as policy full, at a higher peak",
        [](auto& point, auto&) { recompute_as_full(point); }, VerdictKind::kNothingAgainstFull,
-       "saves nothing compared with full: as many ops recomputed, a peak 14 % higher"},
+       "saves nothing compared with full: it recomputes as many ops, and its peak is 14 % higher"},
       {"a plan that recomputes as much as policy full, at the same peak",
        [](auto& point, auto&) {
          recompute_as_full(point);
          point.memory = full_point().memory;
        },
        VerdictKind::kNothingAgainstFull,
-       "saves nothing compared with full: as many ops recomputed, the same peak"},
+       "saves nothing compared with full: it recomputes as many ops, and its peak is the same"},
       {"as much recomputed as full, a lower peak",
        [](auto& point, auto&) {
          recompute_as_full(point);

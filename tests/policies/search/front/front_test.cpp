@@ -263,7 +263,7 @@ TEST_CASE("if blocks gather parameters, the front has a separate point for polic
     CHECK(plan_sha256(nothing.plan) == plan_sha256(holding));
     CHECK(nothing.figures.peak == simulator.simulate(holding, schedule).peak_bytes());
     CHECK((nothing.figures.peak - front.none->figures.peak).count == 3 * 64);
-    CHECK(nothing.saves == "layers 0-3: keep all, gathered parameters too");
+    CHECK(nothing.saves == "layers 0-3: keep all, including gathered parameters");
     CHECK(front.points.back().plan == nothing.plan);
     for (const FrontPoint& point : front.points) {
       CHECK((point.plan.policy != "none" || point.plan == none));

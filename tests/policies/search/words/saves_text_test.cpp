@@ -56,13 +56,13 @@ TEST_CASE("the text says whether gathered parameters are held") {
     return saves_text(plan_of(policy, trace), trace);
   };
   CHECK(words("none") == "layers 0-3: keep all but gathered parameters");
-  CHECK(words("no_reshard(none)") == "layers 0-3: keep all, gathered parameters too");
+  CHECK(words("no_reshard(none)") == "layers 0-3: keep all, including gathered parameters");
   CHECK(words("full") == "layers 0-3: recompute all");
   CHECK(words("no_reshard(full)") == "layers 0-3: keep gathered parameters");
   CHECK(words("nth_last(2)") ==
         "layers 1, 3: recompute all; 0, 2: keep all but gathered parameters");
   CHECK(words("no_reshard(nth_last(2))") ==
-        "layers 1, 3: keep gathered parameters; 0, 2: keep all, gathered parameters too");
+        "layers 1, 3: keep gathered parameters; 0, 2: keep all, including gathered parameters");
   CHECK(words("recompute_modules([mlp])") ==
         "layers 0-3: keep gathered parameters; regions of 0-3: ffn");
   CHECK(words("no_reshard(segments(2))") ==

@@ -29,7 +29,7 @@ TEST_CASE("a point that offloads has a row for its host memory") {
         std::vector<std::string>{"full", "on_demand", "12.0 MiB", "12.0 MiB", "10.0 MiB"});
   const std::string text = render_table(report, TableFormat::kText, 100);
   CHECK_THAT(text, Catch::Contains("host peak  copied out  copied back"));
-  CHECK_THAT(text, Catch::Contains("Host peak: most bytes of host memory"));
+  CHECK_THAT(text, Catch::Contains("Host peak: peak bytes of host memory"));
   CHECK_THAT(text, !Catch::Contains("exposed"));
 
   report.points[1].memory->host->hidden_time = std::chrono::milliseconds(7);

@@ -89,7 +89,7 @@ TEST_CASE("the table describes a recompute order other than lazy", "[golden]") {
   plan.types[0].demand_steps.clear();
   plan.types[0].whole_on_demand = true;
   CHECK_THAT(plan_to_text(plan, trace, "", kAllColumns),
-             Catch::Contains("all tensors when backward first needs one of them"));
+             Catch::Contains("all tensors when backward first needs any of them"));
 }
 
 // Matmuls of a dense DeepSeek layer, in order: wq wkv_a wkv_b attention wo, then w1 w3 w2.
