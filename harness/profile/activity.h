@@ -78,7 +78,7 @@ class LaunchMarker {
   virtual void begin_region(const std::string& /*name*/) {}
   virtual void end_region() noexcept {}
 
-  // begin_phase() and end_phase() surround all calls of a step's phase, on any thread.
+  // begin_phase() and end_phase() surround a phase of the step, with its calls on all threads.
   // begin_phase() ends the previous phase.
   virtual void begin_phase(const std::string& /*name*/) {}
   virtual void end_phase() noexcept {}
@@ -98,8 +98,8 @@ class ActivityRecorder : public LaunchMarker {
   // during this call.
   virtual void discard() = 0;
 
-  // Stops recording and returns the records. Lost records are counted. Call this once, after
-  // synchronizing the device, because a kernel that still runs is left out as unfinished. Throws
+  // Stops recording and returns the records. Lost records are counted. Call this once.
+  // Synchronize the device first, because kernels that are still running are not returned. Throws
   // ActivityError.
   virtual Activity finish() = 0;
 };

@@ -12,8 +12,8 @@ namespace {
 constexpr OpClass kCrossChecked[] = {OpClass::kMatmul, OpClass::kAttentionForward,
                                      OpClass::kAttentionBackward};
 
-// Returns the class of kernel that an op of this class must launch. Absent if ops of this class are
-// not checked.
+// Returns the kernel class that an op of class `op_class` must launch. Absent if such ops are not
+// checked.
 std::optional<KernelClass> own_kernel_class(OpClass op_class, AttentionKernels attention) {
   const bool is_composed = attention == AttentionKernels::kComposed;
   switch (op_class) {
@@ -142,9 +142,9 @@ class Attribution {
     totals.time += time;
   }
 
-  // Counts the launches that op calls made, and those without a kernel record. If a runtime call
-  // launches through a driver call, CUPTI may record both calls, but records the kernel for only
-  // one of them. Such a pair counts as one launch.
+  // Counts the launches by op calls, and how many of these launches have no kernel record. If a
+  // runtime call launches through a driver call, CUPTI may record both calls, but records the
+  // kernel for only one of them. Such a pair counts as one launch.
   void count_lost() {
     std::vector<LaunchCall> launches = activity_.launches;
     std::ranges::sort(launches, {}, [](const LaunchCall& launch) {
@@ -161,9 +161,8 @@ class Attribution {
     }
   }
 
-  // Returns whether a neighbouring call has a kernel, and either encloses the launch or lies inside
-  // the launch.
-  // `launches` must be sorted.
+  // Returns whether a call and the call before or after it are one launch: one of them contains the
+  // other, and the adjacent call has a kernel. `launches` must be sorted.
   bool is_one_with_neighbour(const std::vector<LaunchCall>& launches, std::size_t index) const {
     const auto contains = [](const LaunchCall& outer, const LaunchCall& inner) {
       return outer.thread == inner.thread && outer.start <= inner.start && inner.end <= outer.end;

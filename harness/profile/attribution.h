@@ -51,7 +51,7 @@ struct KernelUse {
   KernelTotalsByPhase<std::string> by_name;  // key: the kernel's short_name()
   KernelTotalsByPhase<OpClass> by_op_class;  // key: class of the op that launched the kernels
   AttentionKernels attention = AttentionKernels::kFused;
-  // Number of op calls that launched a kernel of the class that their op must launch.
+  // Number of op calls that launched a kernel of the required class, by phase and op class.
   std::array<std::map<OpClass, std::int64_t>, kNumPhases> ops_with_kernels;
   // Time of the kernels and transfers of each op call.
   std::vector<std::chrono::nanoseconds> by_call;
@@ -66,7 +66,7 @@ struct KernelUse {
 
   std::int64_t dropped = 0;
   std::int64_t unfinished = 0;
-  std::int64_t lost = 0;          // number of launches by ops without a kernel record
+  std::int64_t lost = 0;          // number of op launches whose kernel record is missing
   std::int64_t unattributed = 0;  // number of kernels that no op call launched
   std::int64_t badly_stamped =
       0;  // number of kernels that have no start, or an end before their start

@@ -66,8 +66,8 @@ using std::chrono::nanoseconds;
 
 nanoseconds stamp(std::uint64_t count) { return nanoseconds(static_cast<std::int64_t>(count)); }
 
-// Returns whether the kernel or transfer has ended. If not, only counts it. A record with neither
-// start nor end was not timed. It is kept, so that the check of time stamps reports it.
+// Returns whether the kernel or transfer has ended. Counts unfinished ones. A record with neither
+// start nor end was not timed. It counts as ended, so that the check of time stamps reports it.
 template <class Record>
 bool has_ended(const Record& record, Activity& activity) {
   if (record.end != 0 || record.start == 0) return true;

@@ -32,8 +32,8 @@ struct CuptiFunctions {
   decltype(&cuptiActivityGetNumDroppedRecords) num_dropped = nullptr;
 };
 
-// Loads the library of the version that this code was compiled with, which LibTorch ships. The
-// library stays loaded. Throws CuptiError if the library or a function is missing.
+// Loads CUPTI, by default the version that LibTorch ships. The library stays loaded. Throws
+// CuptiError if the library or a function is missing.
 CuptiFunctions load_cupti(const std::string& library = kCuptiLibrary);
 
 // Throws CuptiError unless the library writes the records that this code was compiled for. A

@@ -23,8 +23,8 @@ constexpr std::array kKinds = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTI
                                CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET,
                                CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
 
-// CUPTI records external ids only for calls that are traced. Enabling a kind traces all of its
-// calls and overrides earlier settings of single calls.
+// CUPTI records external ids only for traced calls. Enabling an activity kind traces all calls of
+// this kind, and overrides earlier settings for single calls.
 struct Calls {
   CUpti_ActivityKind kind;
   CUpti_CallbackDomain domain;

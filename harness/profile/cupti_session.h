@@ -20,9 +20,9 @@ struct CuptiError : ActivityError {
 // process may take seconds to start.
 class CuptiSession final : public ActivityRecorder {
  public:
-  // Starts recording. Throws CuptiError in three cases: CUPTI has a different version than this
-  // code was compiled for, it has another subscriber (nsys, ncu, a sanitizer, a profiler), or the
-  // driver rejects it.
+  // Starts recording. Throws CuptiError in three cases: CUPTI's version is not the
+  // version that this code was compiled for, CUPTI has another subscriber (nsys, ncu, a sanitizer,
+  // a profiler), or the driver rejects it.
   explicit CuptiSession(const CuptiFunctions& functions);
   ~CuptiSession() override;  // stops recording and drops what finish() did not collect
   CuptiSession(const CuptiSession&) = delete;

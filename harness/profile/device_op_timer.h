@@ -16,9 +16,9 @@
 namespace rematch {
 
 // Records an event in the current stream before and after each op, while an OpModeGuard installs
-// this mode. Autograd runs backward of a GPU on a thread of its own, so a BackwardThreadsGuard must
-// install the mode too. An op that is shorter than its launch appears too long, because the time
-// between its two events then includes a wait for the host.
+// this mode. Autograd runs backward on a separate thread for each GPU, so a BackwardThreadsGuard
+// must install the mode too. An op that is shorter than its launch appears too long, because the
+// time between its two events then includes a wait for the host.
 //
 // Until finish() is called, a list holds zeros instead of times. Only one thread at a time may run
 // ops.

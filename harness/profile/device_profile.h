@@ -9,8 +9,9 @@
 
 namespace rematch {
 
-// Runs `num_steps` steps of each kind after warm-up. `trace` must be recorded on meta. Throws
-// std::runtime_error if the model does not run the traced ops, or if activity cannot be recorded.
+// Makes each kind of measurement in `num_steps` steps, after warm-up. `trace` must be recorded on
+// meta. Throws std::runtime_error if the model runs ops other than the traced ops, or if activity
+// cannot be recorded.
 // Throws Interrupted, between two steps, if an InterruptGuard saw a signal.
 Profile profile_on_device(const Trace& trace, const TrainingSettings& settings, int num_steps);
 

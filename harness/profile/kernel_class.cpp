@@ -157,7 +157,7 @@ std::string demangled(const std::string& symbol) {
 std::string short_name(const std::string& name) {
   constexpr std::string_view kUnnamed = "(anonymous namespace)";
   std::string text;
-  std::string open;  // number of open brackets of template arguments, including nested ones
+  std::string open;  // the brackets that are open, the innermost last
   for (std::size_t index = 0; index < name.size(); ++index) {
     const char letter = name[index];
     if (open.empty() && std::string_view(name).substr(index).starts_with(kUnnamed)) {

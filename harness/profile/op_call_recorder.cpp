@@ -75,7 +75,7 @@ void OpCallRecorder::region_left() noexcept {
 }
 
 void OpCallRecorder::around(Move move, c10::Stream, const std::function<void()>& start) {
-  if (move != Move::kCopy) return start();  // a join starts no work on the device
+  if (move != Move::kCopy) return start();  // joining a stream launches no kernel or copy
   for (LaunchMarker* marker : markers_) marker->begin(kOffloadOfPlan, "offload copy");
   start();
   for (auto marker = markers_.rbegin(); marker != markers_.rend(); ++marker) (*marker)->end();

@@ -1,5 +1,5 @@
 // Lists the ops of a step as they are called, on any thread, and marks the kernels that each op
-// launches. The list shows to which op, phase and block a kernel of the device's activity belongs.
+// launches. The list shows to which op, phase and block each recorded kernel belongs.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -62,8 +62,8 @@ class OpCallRecorder final : public OpObserver, public MoveObserver {
   int step_ = -1;
 };
 
-// Records the bytes that each op's kernels allocate and free before the op returns. These bytes are
-// the allocator's peak while the op runs, minus the bytes at the op's boundaries.
+// Records the temporary bytes of each op, which the op allocates and frees before it returns. They
+// are the allocator's peak while the op runs, minus the bytes at the op's boundaries.
 //
 // Appends the bytes of each op to the list given to set_list(), while an OpObserverGuard installs
 // this observer. Without a list, ops are ignored. Only one op may run at a time, because the

@@ -74,10 +74,10 @@ OfStep of_trace(const StepFigures<Figure>& step, const Trace& trace, const std::
           figures_of(step.backward, backward_names(trace), "backward", device)};
 }
 
-// Returns the time of each op in each step: the time of the kernels and transfers that it launched,
-// on the device's clock. Also returns how many kernels each op of forward launched. `calls` are the
-// calls of steps 0 to num_steps - 1, without checkpointing. Throws std::runtime_error if activity
-// was lost or is unattributed, or if a step ran other ops than the trace.
+// Returns, for each step, the device time of each op's kernels and transfers. Also returns how many
+// kernels each op of forward launched. `calls` are the calls of steps 0 to num_steps - 1, without
+// checkpointing. Throws std::runtime_error if activity was lost or is unattributed, or if the ops
+// of a step differ from the traced ops.
 std::vector<TimedSteps::Ops> times_of_steps(const Activity& activity,
                                             const std::vector<OpCall>& calls, const Trace& trace,
                                             int num_steps);

@@ -35,7 +35,7 @@ class Progress {
 
   int num_parts_;
   int finished_ = 0;
-  int num_reused_ = 0;  // of the finished parts, how many an earlier run had finished
+  int num_reused_ = 0;  // number of parts that an earlier run has finished
   bool bar_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
@@ -82,8 +82,8 @@ class ElapsedProgress {
 
   // The computation may call poll() as often as it likes.
   void poll();
-  // Reports that `done` of `total` equally long pieces of the longest part are done. From the
-  // second piece on, an estimate is shown.
+  // Reports that `done` of `total` pieces of the computation's longest part are done. All pieces
+  // must take about equally long. From the second piece on, an estimate is shown.
   void advance(int done, int total);
   // Clears the terminal's line for other output. A later poll() draws again.
   void clear() { words_.clear(); }

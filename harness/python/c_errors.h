@@ -1,4 +1,4 @@
-// Converts errors that the engine throws inside an op to the right Python classes. LibTorch's
+// Makes Python raise the right class when the engine throws an error inside an op. LibTorch's
 // Python binding asks an exception of type PyTorchError which Python class to raise.
 #pragma once
 

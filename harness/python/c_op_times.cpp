@@ -35,8 +35,8 @@ struct RematchOpTimes {
         progress("measuring op times", num_steps) {}
 
   // For a watched step, call begin_forward(), run forward, call begin_backward(), run backward, and
-  // call end_step(). Any other order throws std::logic_error. Throws std::runtime_error if the step
-  // runs different ops than the trace. On the CPU, only ops on the calling thread are timed.
+  // call end_step(). Any other order throws std::logic_error. Throws std::runtime_error if the ops
+  // of the step differ from the traced ops. On the CPU, only ops on the calling thread are timed.
   void begin_forward() {
     if (watch) throw std::logic_error("a watched step has not ended");
     timed = {};

@@ -86,7 +86,7 @@ REMATCH_PYTHON_EXPORT void rematch_end_hidden(RematchHidden* section);
 REMATCH_PYTHON_EXPORT RematchCheckpoint* rematch_make_checkpoint(const char* plan_json,
                                                                  const char* schedule,
                                                                  int refuses_mismatch);
-// Returns how often a region ran different ops than planned, over all threads.
+// Returns how often regions left the plan, by running other ops than planned, over all threads.
 REMATCH_PYTHON_EXPORT std::int64_t rematch_num_left(const RematchCheckpoint* checkpoint);
 // Returns Checkpoint::departures() as a JSON list.
 REMATCH_PYTHON_EXPORT const char* rematch_departures(const RematchCheckpoint* checkpoint);

@@ -39,9 +39,9 @@ std::vector<at::Tensor> gradients_of(const std::vector<at::Tensor>& parameters) 
 // Detects the end of forward itself, because the program does not mark it.
 class ProgramWatch final : public OpObserver {
  public:
-  // Starts to watch the memory of `device`, if it is counted: always on an accelerator, and after
-  // install_counting_allocators() on devices cpu and meta. Resets memory tags, so no other watch
-  // may be active. `frozen` are the model's weights that do not train.
+  // Starts to watch the memory of `device`. On devices cpu and meta, does nothing unless
+  // install_counting_allocators() was called. Resets memory tags, so no other watch may be active.
+  // `frozen` are the model's frozen weights.
   void watch_memory(c10::Device device, const std::vector<at::Tensor>& parameters,
                     const std::vector<at::Tensor>& frozen) {
     if (!is_counted(device)) return;

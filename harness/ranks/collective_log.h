@@ -5,8 +5,8 @@
 // Note [Which collectives pair] Backends pair the calls of a group only by their order. If one rank
 // swaps two calls with equal shapes, the values are wrong but no error is raised. So each call is
 // listed with its group, kind, dtype, shape, phase and region, and with the op that made its input.
-// The line also says how long before the call that op ran. The lines must be equal on all ranks,
-// except for the row counts of an exchange, which depend on routing.
+// The line also counts the ops or collectives between that op and the call. The lines must be equal
+// on all ranks, except for the row counts of an exchange, which depend on routing.
 #pragma once
 
 #include <c10/core/StorageImpl.h>
@@ -27,7 +27,7 @@
 
 namespace rematch {
 
-// Thread-safe: backward may run on a different thread than forward.
+// Thread-safe, because forward and backward may run on different threads.
 class CollectiveLog final : public OpObserver {
  public:
   // Counts collectives by kind. The keys are the results of to_string(CollectiveKind).

@@ -25,7 +25,7 @@ using namespace std::string_literals;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kPollInterval{20};
-// After one rank has failed, the time in which the other ranks can still report errors.
+// How long other ranks may still report errors after a rank has failed.
 constexpr milliseconds kGraceToTell{300};
 // Time between SIGTERM and SIGKILL.
 constexpr milliseconds kGraceAfterSigterm{500};
@@ -207,7 +207,7 @@ void find_culprit(const LaunchExchange& exchange, milliseconds limit, LaunchResu
 }  // namespace
 
 struct Launcher::Job {
-  RankPlace place;  // address and number of this launcher's first rank
+  RankPlace place;  // the store's address, and this launcher's first rank
   std::vector<int> ranks;
   c10::intrusive_ptr<c10d::Store> store;
   int num_runs = 0;

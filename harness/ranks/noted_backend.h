@@ -98,9 +98,8 @@ class NotedBackend : public Base {
     return run("barrier", [&] { return Base::barrier(options); });
   }
 
-  // LibTorch 2.15 adds new names for some of the collectives above. From 2.15 on, the functions
-  // below override functions of Base. Before 2.15, Base lacks these functions, so the functions
-  // below cannot be marked `override`.
+  // LibTorch 2.15 adds new names for some of the collectives above. The functions below override
+  // these names. They are not marked `override`, because Base lacks the names before 2.15.
   // NOLINTBEGIN(modernize-use-override,clang-diagnostic-suggest-override)
   StartedWork all_gather_single(at::Tensor& output, at::Tensor& input,
                                 const c10d::AllgatherOptions& options) {

@@ -71,8 +71,8 @@ class ComparisonRun {
     const int num_points = static_cast<int>(variants_.size());
     return num_points + num_repeats() + (has_times() ? num_timed_parts(num_points) : 0);
   }
-  // Returns how many units the progress display counts for timing. Points that share one process
-  // are one unit, and their control is another.
+  // Returns how many parts of the progress display are for timing. Points that share one process
+  // count as one part, and their control as another.
   int num_timed_parts(int num_points) const {
     return request_.in_process ? 2 : request_.rounds.most * (num_points + 1);
   }

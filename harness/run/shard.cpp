@@ -39,8 +39,8 @@ std::optional<JobArray> job_array(const Variable& variable) {
   return JobArray{*first, *last, step, *count};
 }
 
-// Returns why the share of task `id` is ambiguous; "" if it is not. Assumes that a complete array
-// begins at 0 or 1.
+// Returns why the share of task `id` is ambiguous, or "" if the share is clear. Assumes that a
+// complete array begins at 0 or 1.
 std::string why_open(const JobArray& array, int id) {
   if (array.count == 1) {
     return "has only this task, so it may be a rerun of part of a larger array";

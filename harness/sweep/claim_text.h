@@ -26,9 +26,9 @@ struct ClaimHolder {
 
 enum class ClaimState : std::uint8_t {
   kFree,     // no worker holds the comparison, because none took it or its worker released it
-  kHeld,     // this process has seen its worker's heartbeats
-  kUnsure,   // its worker is silent, but not yet for long enough to be considered dead
-  kStale,    // its worker was silent for too long, or its process is gone
+  kHeld,     // this process has seen heartbeats of the claim's worker
+  kUnsure,   // too early to decide whether the claim's worker is alive
+  kStale,    // the claim's worker was silent for too long, or is known to be gone
   kDone,     // the comparison's report exists
   kFailed,   // the comparison ended without a report
   kSkipped,  // the comparison did not fit on the card where it was tried

@@ -134,8 +134,8 @@ std::optional<HeldClaim> Claims::retry(const std::string& comparison) {
   return make_next(comparison, judged);
 }
 
-// Creates the next claim after the claim of `judged`. Absent if another worker created that claim
-// first, or if the comparison is done.
+// Creates the comparison's next claim, one generation after `judged`. Absent if another worker
+// created that claim first, or if the comparison is done.
 std::optional<HeldClaim> Claims::make_next(const std::string& comparison, Judgement& judged) {
   const int generation = judged.generation + 1;
   if (!folder_.create_claim(claim_name(comparison, generation), holder_line(self_))) {

@@ -25,8 +25,8 @@ struct Judgement {
   std::string reason;
 };
 
-// The clock of this process, and a check whether another process is gone. `now` is a monotonic
-// clock, whose values are compared only with each other.
+// Tells the time, and whether another process is gone. `now` is a monotonic clock, so its values
+// can only be compared with each other.
 struct Observer {
   std::function<std::chrono::nanoseconds()> now;
   std::function<bool(const ClaimHolder&)> is_gone;  // true only if the holder is certainly gone

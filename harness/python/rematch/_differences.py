@@ -1,4 +1,4 @@
-"""Messages about recomputed ops that gave different results than in forward."""
+"""Messages about ops whose recomputed results differ from their results in forward."""
 
 from __future__ import annotations
 

@@ -123,8 +123,8 @@ def _redistribute(forward: Any, is_recorded: Callable[[], bool]) -> Any:
 
 
 class _Opened(types.SimpleNamespace):
-    """Replaces a DTensor, and has the attributes that torch's functions read. Its local tensor is the result of op
-    local_of, which is recorded."""
+    """A stand-in for a DTensor, with only the attributes that torch's functions read. The recorded op local_of makes
+    its local tensor."""
 
     def __init__(self, distributed: Any):
         super().__init__(_local_tensor=torch.ops.rematch.local_of(distributed), _spec=distributed._spec,

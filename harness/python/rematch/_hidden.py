@@ -1,8 +1,9 @@
 """Declares a plan's hidden effects in the process that runs the plan.
 
-Hidden effects are autograd functions and ops that write without torch's knowledge, and ops that cannot be repeated. The
-trace has found them. Functions are recognized by name when they run, even if their module is imported later. This
-module warns if an imported module lacks a function or op that the plan names, because it may have been renamed."""
+An autograd function or op has hidden effects if it writes without torch's knowledge. So has an op that cannot be
+repeated. The trace has found these functions and ops. Functions are recognized by name when they run,
+even if their module is imported later. If an imported module lacks a function or op that the plan names, this module
+warns, because the name may have changed."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ class HiddenEffects:
             self._unseen.setdefault(op, partial(_fault_of_op, op, []))
 
     def warn_of_missing_names(self) -> None:
-        """Warns once of each name that an imported module lacks. Call this at the beginning of a step."""
+        """Warns once about each name that an imported module lacks. Call this at the beginning of a step."""
         if not self._unseen or len(sys.modules) == self._num_modules:
             return
         self._num_modules = len(sys.modules)

@@ -81,7 +81,7 @@ def traced_step() -> Iterator[None]:
 def run_compiled_eagerly() -> contextlib.AbstractContextManager[Any]:
     """Makes compiled functions run eagerly, so that a step runs the same ops whether it is compiled or not."""
     if "torch._dynamo.eval_frame" not in sys.modules:
-        return contextlib.nullcontext()  # Nothing is compiled yet, and importing torch._dynamo takes seconds.
+        return contextlib.nullcontext()  # nothing is compiled before torch._dynamo is imported
     return sys.modules["torch"].compiler.set_stance("force_eager")
 
 

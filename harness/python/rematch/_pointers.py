@@ -30,10 +30,10 @@ _written_by_kernel: weakref.WeakKeyDictionary[Any, set[int | str]] = weakref.Wea
 
 
 class _Thread(threading.local):
-    is_watching = False  # a trace is watching which arguments Triton kernels write to
-    is_launching = False  # a launch of a Triton kernel is calling data_ptr() of its arguments
-    is_known = False  # a trace has seen which arguments the launching kernel writes
-    has_learned = False  # the current trace has seen a kernel write an argument for the first time
+    is_watching = False  # True while a trace watches which arguments Triton kernels write
+    is_launching = False  # True while a Triton kernel is launched, which calls data_ptr() of its arguments
+    is_known = False  # True if a trace has observed which arguments this kernel writes
+    has_learned = False  # True once the trace has observed a new kernel, or a write to another argument
 
 
 _thread = _Thread()

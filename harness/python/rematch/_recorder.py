@@ -102,8 +102,8 @@ for _hook in (Recorder.begin, Recorder.end):
 
 
 def _is_running(module: torch.nn.Module, called: torch.nn.Module) -> bool:
-    """Returns whether an earlier call of `module` is still running when `called` is called. Returns False if Ctrl-C has
-    interrupted the earlier call, although the hooks at its end did not run."""
+    """Returns whether an earlier call of `module` is still running when `called` is called. Searches the stack,
+    because a call that Ctrl-C has interrupted did not run its hooks."""
     num_module, num_called = 0, 0
     frame = sys._getframe(1).f_back
     while frame is not None:
@@ -111,8 +111,8 @@ def _is_running(module: torch.nn.Module, called: torch.nn.Module) -> bool:
             num_module += frame.f_locals["self"] is module
             num_called += frame.f_locals["self"] is called
         frame = frame.f_back
-    # If the stack does not even contain the current call, it does not show which calls are running. Then assumes that
-    # the earlier call is running.
+    # If even the current call is missing from the stack, the stack is incomplete. Then assumes that the earlier call is
+    # still running.
     return num_module > (module is called) or num_called == 0
 
 

@@ -1,5 +1,5 @@
-"""The hooks that open a scope around a module's calls. They also warn, once each, of mistakes that silently disable
-checkpointing, such as a forgotten call of rematch."""
+"""The hooks that open a scope around a module's calls. They also warn once about each mistake that silently
+disables checkpointing, such as a forgotten call of rematch."""
 
 from __future__ import annotations
 

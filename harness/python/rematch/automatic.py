@@ -131,9 +131,8 @@ def _say_which_layers(model: torch.nn.Module) -> None:
 
 def _plan_for_all(searches: list[functools.partial[dict[str, Any]]], fronts: list[dict[str, Any]], which: str,
                   traces: list[dict[str, Any]], limit: int, schedule: str, optimizer: str) -> tuple[dict[str, Any], list[int]]:
-    """Combines the answers of all fronts into one plan. Returns the plan, and the peak of each step under it. The
-    combined plan may exceed the limit although the plans do not. In that case, searches again with lower budgets and
-    updates `fronts`."""
+    """Combines the answers of all fronts into one plan. Returns the plan, and the peak of each step under it. If the
+    combined plan exceeds the limit, searches again with lower budgets and updates `fronts`."""
     smallest = None
     for _ in range(MAX_SEARCHES_OF_A_STEP):
         plan = combine(traces, [front[which]["plan"] for front in fronts])

@@ -45,7 +45,8 @@ def find_blocks(model: torch.nn.Module) -> Blocks:
 
 
 def choose_blocks(model: torch.nn.Module) -> tuple[Blocks, Blocks]:
-    """Returns the lists that find_blocks() takes, and the lists that it skips but a caller may choose, both by name."""
+    """Returns two dicts of lists by name: the lists that find_blocks() returns, and the other lists that a caller may
+    choose."""
     model = unwrapped(model)
     name_of = {module: name for name, module in model.named_modules()}
     for min_size in (2, 1):

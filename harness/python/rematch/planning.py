@@ -41,8 +41,8 @@ def _warn_at_exit() -> None:
 
 
 class Report(list[dict[str, Any]]):
-    """Counts how often regions ran different ops than planned ("left the plan"): a list with one dict for each type of
-    region that ran. Prints as a table.
+    """Counts how often regions left the plan, which means that they ran other ops than planned. A list with one dict
+    for each type of region that ran. Prints as a table.
 
       - `shape`: 0 for the plan's first shape, i for its i-th other shape; `type`: the index of the region type.
       - `passes`: number of passes through such regions; `left`: how many of them left the plan.
@@ -69,7 +69,7 @@ class Checkpoint:
     which recomputes a value when backward needs it, or "whole_region", which recomputes a whole region like
     torch.utils.checkpoint.
 
-    A step may run different ops than the plan was made for: a padded batch, another branch, a layer left out.
+    A step may run other ops than its plan expects, for example for a padded batch or if it skips a layer.
     `on_mismatch` says what happens then. With "follow" the affected layer leaves the plan: its planned ops are treated
     as planned, and its other ops are recomputed. The results still equal those of the step without a plan, bit for bit.
     recording() warns once for each kind of layer, and report() says how often it happened. With "refuse" the step

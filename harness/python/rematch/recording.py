@@ -98,12 +98,12 @@ def recording(checkpoint: Checkpoint, *, verify_every: int = 0) -> Iterator[None
     The model needs rematch.scopes(model, checkpoint). Warns once if the scopes are missing, or if steps never open
     them. A single step may skip all layers of the plan. Without grad mode, as in an evaluation, nothing is recorded.
 
-    If the model runs different ops than planned, the checkpoint's `on_mismatch` decides what happens. With "follow",
-    warns once for each type of region that left the plan.
+    If the ops that the model runs differ from the planned ops, the checkpoint's `on_mismatch` decides what happens.
+    With "follow", warns once for each type of region that left the plan.
 
     With `verify_every=N`, the first of every N steps hashes the results of ops and compares the hashes of recomputed
     results. Such a step is slow. The next step, checkpoint.report() or the end of the program warns once for each op
-    that gave different results than in forward.
+    whose recomputed results differ from its results in forward.
 
     Raises Refused where saved-tensor hooks are disabled, for regions in several units of fully_shard, and for code that
     cannot be recorded. Raises PlanError under "refuse"."""
@@ -160,7 +160,8 @@ def _say_what_left(checkpoint: Checkpoint, notes: _Notes) -> None:
 
 
 def _missing_scopes(checkpoint: Checkpoint, notes: _Notes) -> list[str]:
-    """Returns the scopes that the plan needs and no module opens. Warns if modules have other scopes."""
+    """Returns the scopes that the plan needs but that no module opens. Warns if modules have scopes of a different
+    plan."""
     names = names_of_scopes()
     missing = [name for name in checkpoint.scope_names() if name not in names]
     if names and missing:

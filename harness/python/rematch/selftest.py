@@ -1,5 +1,6 @@
-"""`python -m rematch.selftest` traces a small model, runs plans under every schedule, and compares bits, counts and
-peaks with the prediction. Prints a line for each run. The exit code is 0 if all agree."""
+"""`python -m rematch.selftest` traces a small model, and runs plans under every schedule. Checks that results are
+bit-identical to those without a plan, and that op counts and peaks are as predicted. Prints a line for each run. The
+exit code is 0 if all runs pass."""
 
 from __future__ import annotations
 

@@ -151,11 +151,11 @@ def check(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoint: 
         differs.
       - `plain`, `checkpointed`: dicts with `executed_ops`, counts by phase ("forward", "recompute", "backward"), and
         `peak_bytes`, the peak minus the bytes before the step. `peak_bytes` is None without rematch.count_memory().
-      - `recompute_differences`: for each region, the first recomputed op that gave different results than in forward;
-        see Checkpoint. None without `verify`, which runs one more step and hashes the results of ops.
+      - `recompute_differences`: for each region, the first op whose recomputed results differ from its results in
+        forward; see Checkpoint. None without `verify`, which runs one more step and hashes the results of ops.
 
     `blocks` is as for scopes(). The model must have no scopes, and no recording may be open. Raises PlanError if the
-    step runs different ops than planned, regardless of the checkpoint's `on_mismatch`."""
+    step's ops differ from the planned ops, regardless of the checkpoint's `on_mismatch`."""
     refuse_in_recorded_step("check")
     require_checkpoint(checkpoint)
     _run(model, step, contextlib.nullcontext())  # the first step may allocate caches and buffers that stay

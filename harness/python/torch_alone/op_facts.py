@@ -8,11 +8,11 @@ import torch
 aten = torch.ops.aten
 
 # Maps ops to the in-place ops that autograd runs if there is no dispatch mode. Under a mode, autograd treats every
-# tensor as a subclass. It then adds gradients, and biases of linear layers, out of place.
+# tensor like a tensor subclass: it adds gradients, and biases of linear layers, out of place.
 IN_PLACE = {aten.add.Tensor: aten.add_.Tensor, aten.scatter_add.default: aten.scatter_add_.default,
             aten.scatter.src: aten.scatter_.src, aten.index_add.default: aten.index_add_.default}
-# A tensor with more uses inside a mode's handler has an owner besides autograd. The handler's variable, the op's
-# arguments, autograd's buffer and the Python object each hold a reference.
+# References to a tensor inside a mode's handler: the handler's variable, the op's arguments, autograd's buffer and the
+# Python object. If there are more references, the tensor has an owner besides autograd.
 MOST_USES = 4
 MOST_STORAGE_USES = 2
 

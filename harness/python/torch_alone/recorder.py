@@ -15,7 +15,7 @@ from torch_alone.op_facts import (IN_PLACE, MOST_USES, arguments_of, aten, draws
                                   in_backward_without_mode, is_of_the_mode, tensors_in)
 from torch_alone.step_tables import BytesBorn, StepTables
 
-NO_SEQUENCE_NUMBER = 1 << 63  # nodes that accumulate gradients have sequence numbers from here on
+NO_SEQUENCE_NUMBER = 1 << 63  # real sequence numbers are smaller; nodes that accumulate gradients have larger ones
 
 
 class InLinear(TorchFunctionMode):
@@ -95,7 +95,7 @@ class Recorder(TorchDispatchMode):
         self.in_linear = InLinear()
         self._in_backward = False
         self._is_off = False  # True while the recorder's own ops run
-        self._unpacked = []  # indices in packs: unpacked tensors that a backward formula may still hold
+        self._unpacked = []  # unpacked tensors that a backward formula may still hold, as indices in packs
         self._saved = []  # weak references to SavedTensor objects, in the order of packs
         self._hooks = []
 
@@ -244,7 +244,7 @@ class Recorder(TorchDispatchMode):
             untyped = tensor.untyped_storage()
             if not self.tables.knows(untyped):
                 self.born.add(untyped)
-        tensor = untyped = None  # otherwise these variables would count as uses of the tensor
+        tensor = untyped = None  # drops these references, because references to the tensor are counted
         self._note_put_away()
         self._note({"op": facts_of(func).name})
         return result

@@ -45,7 +45,7 @@ class StepWatch(TorchDispatchMode):
             untyped = tensor.untyped_storage()
             if untyped._cdata not in read:
                 self._born.add(untyped)
-        tensor = untyped = None  # otherwise these variables would count as uses of the tensor
+        tensor = untyped = None  # drops these references, because references to the tensor are counted
         self.peak_bytes = max(self.peak_bytes, self._born.total())
         return result
 

@@ -44,8 +44,8 @@ std::vector<PointRecord> measure_turns_in_child(const TurnsRequest& request, con
 // failures may be unrelated to the point, so a retry can succeed. Pure.
 bool deserves_retry(const ChildResult& result);
 
-// Fills the status of a point if `attempts` child processes in succession ended without a result.
-// Pure.
+// Fills the status and reason of a point after `attempts` child processes that all ended without a
+// result. `result` describes the last of them. Pure.
 void describe_end(const ChildResult& result, std::chrono::milliseconds limit, int attempts,
                   PointRecord& record);
 

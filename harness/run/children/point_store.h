@@ -34,7 +34,7 @@ class PointStore {
   bool fresh_;
 };
 
-// Returns the file name of a point: the first letters of its key and its policy's name.
+// Returns the file name of a point, made of a prefix of its key and a prefix of the policy's name.
 std::string point_name(const PointIdentity& identity, const std::string& policy);
 
 }  // namespace rematch

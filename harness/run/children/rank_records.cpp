@@ -15,7 +15,7 @@
 namespace rematch {
 namespace {
 
-// Ranks statuses by how well they explain the failure of a point. 0 explains it best.
+// Orders statuses by how well they explain why a point failed. The best explanation gets 0.
 int rank_of_reason(PointStatus status) {
   switch (status) {
     case PointStatus::kOk:

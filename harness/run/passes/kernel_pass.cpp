@@ -18,7 +18,7 @@
 namespace rematch {
 namespace {
 
-// Returns the duration of the fastest step in seconds, including its kernels.
+// Returns the seconds of the fastest step, until its kernels have ended.
 double run_steps(Training& training, at::Device device, std::int64_t first_step, int num_steps,
                  StepListener& listener) {
   double fastest = std::numeric_limits<double>::max();

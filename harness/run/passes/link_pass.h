@@ -1,6 +1,6 @@
-// Measures, for a range of sizes, the time of collectives over each group of this rank, and of
-// copies to the host. All ranks must call this with the same request.
-// harness/cli/libtorch/profile_links.cpp starts the ranks and keeps the slowest rank's times.
+// Times collectives in each group of this rank, and copies to the host, for a range of sizes. All
+// ranks must run this pass with the same request. harness/cli/libtorch/profile_links.cpp starts the
+// ranks and keeps the slowest rank's times.
 #pragma once
 
 #include <cstdint>

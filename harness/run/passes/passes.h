@@ -64,7 +64,7 @@ struct StepsToTime {
 std::int64_t time_pass(Training& training, const Job& job, const StepsToTime& steps,
                        PassPosition& position, PointRecord& record);
 
-// Measures the copies of a plan that offloads, with no other observer than a copy timer. Fills
+// Measures the copies of a plan that offloads. Only a copy timer observes the steps. Fills
 // medians over `num_steps` steps, beginning with `first_step`. Call this after warm-up. Do not call
 // this on meta tensors or on the dry device, where copies take no time.
 void copy_time_pass(Training& training, at::Device device, std::int64_t first_step, int num_steps,

@@ -21,7 +21,7 @@ class MetaModel {
   MetaModel(const ModelSpec& spec, const OptimizerChoice& optimizer, const std::string& data_file,
             std::uint64_t seed);
 
-  // Returns the trace of a step. Its sizes are unrounded, unless the allocators round.
+  // Returns the trace of a step. Sizes are rounded only if the counting allocators round.
   Trace trace();
   // Returns the trace with all sizes rounded up, as the counting allocators round them. The
   // allocators must have been installed with this `round` before the model was made.

@@ -4,8 +4,8 @@
 namespace rematch {
 
 // The number of rounds. If `least` equals `most`, exactly that many rounds run. Otherwise rounds
-// stop once the ratio of every arm to the reference arm, including the A/A control, has at most
-// this `precision`: half the 95 % interval divided by the ratio.
+// stop once the ratios of all arms, including the A/A control, to the reference arm are precise
+// enough. Half of each ratio's 95 % interval, divided by the ratio, is then at most `precision`.
 struct RoundRule {
   int least = 4;
   int most = 8;

@@ -142,8 +142,8 @@ std::vector<PointRecord> TimedArms::measure_turns() {
   return records;
 }
 
-// Measures the control in a fresh process, to show whether times change because the shared process
-// runs long.
+// Measures the control in a fresh process, to show whether times change with the age of the shared
+// process.
 void TimedArms::add_fresh_control() {
   const Variant& variant = variants_[*reference_];
   const std::string part = describe_variant(variant) + " again, in a fresh process";

@@ -73,8 +73,8 @@ class Capture:
         return note_call
 
     def note_dropped_outputs(self) -> None:
-        """Finds the graph outputs that the program does not keep until backward, or only passes to another graph. Call
-        this while the loss is alive."""
+        """Finds the graph outputs that the program drops before backward or passes to a later graph. Call this while
+        the loss is alive."""
         gc.collect()  # a reference cycle may keep a dropped output alive
         held: dict[str, set[int]] = {}
         for position, call in enumerate(self.calls):

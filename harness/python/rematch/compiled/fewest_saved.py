@@ -18,8 +18,8 @@ from torch import fx
 from rematch.compiled.joint_graph import JointGraph, is_tensor, must_be_kept, op_of
 from rematch.compiled.op_costs import is_elementwise, is_inside_kernel
 
-# The weight of a value is its number of bytes. Some values are in memory only if they are saved. One cut raises their
-# weight by one sixteenth, and a second cut lowers it by one sixteenth. The cut with the lower peak is used.
+# The weight of a value is its number of bytes. Values inside kernels are in memory only if they are saved. Two cuts are
+# tried, which raise or lower the weight of such values by one sixteenth. The cut with the lower peak is used.
 SHIFTS = (1, -1)
 PARTS = 16
 
@@ -87,7 +87,7 @@ class FewestSaved:
         return tuple(network)
 
     def _with_reads(self, values: list[_Value]) -> list[_Value]:
-        """Returns the values of a layer, preceded by those values of other layers that its ops read."""
+        """Returns the values of a layer. The values of other layers that its ops read come first."""
         own = {value.root for value in values}
         others = dict.fromkeys(read for value in values for read in value.reads if read not in own)
         return [dataclasses.replace(self._value_of[read], is_wanted=False) for read in others] + values

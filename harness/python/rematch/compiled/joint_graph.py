@@ -15,8 +15,7 @@ import torch
 from torch import fx
 from torch._functorch import partitioners
 
-RANDOM_ARGUMENTS = ("dropout_p", "p")  # an op with such an argument draws random numbers only if the argument is above
-                                       # 0
+RANDOM_ARGUMENTS = ("dropout_p", "p")  # probabilities; if the argument is 0, the op draws no random numbers
 MIN_COVERED_RATIO = 0.5  # if a smaller share of forward's ops is in lists of modules, the whole graph is one layer
 _ELEMENT = re.compile(r"(.+)\.(\d+)$")
 

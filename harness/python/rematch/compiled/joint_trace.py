@@ -15,7 +15,7 @@ from rematch.compiled.joint_graph import (JointGraph, Layer, is_tensor, is_view,
 from rematch.compiled.op_costs import OpCosts
 from rematch.planning import COMPILED, resolve
 
-KEPT_TIME_NS = 10**12  # a time so long that no plan recomputes an op with this time
+KEPT_TIME_NS = 10**12  # the time of ops that must be kept; so long that no plan recomputes them
 
 
 def trace_of(joint: JointGraph, model: str) -> dict[str, Any]:
@@ -121,7 +121,7 @@ class _TraceWriter:
     def _packs_and_events(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         joint = self._joint
         last_use: dict[fx.Node, int] = {}
-        alias_of: dict[fx.Node, fx.Node] = {}  # maps each view that backward makes of a saved tensor to that tensor
+        alias_of: dict[fx.Node, fx.Node] = {}  # maps views that backward makes to the saved tensors that they view
         for index, op in enumerate(joint.backward):
             for node in joint.reads(op):
                 saved = alias_of.get(node, node)

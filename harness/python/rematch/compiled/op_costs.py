@@ -120,8 +120,8 @@ def is_reduction(node: fx.Node) -> bool:
 
 
 def is_inside_kernel(node: fx.Node, users: list[fx.Node] | None = None) -> bool:
-    """Returns whether Inductor computes the value inside the kernels that read it, so that it takes no memory. `users`
-    are the nodes that read it in this graph."""
+    """Returns whether Inductor computes the node's value inside the kernels that read the value. Such a value takes no
+    memory. `users` are the nodes that read the value; if None, all users in the graph."""
     if not is_elementwise(node) or is_view(node):
         return False
     read_by = _readers(node, list(node.users) if users is None else users)

@@ -85,8 +85,8 @@ class Planner:
                       peaks_of(self._joint, schedule, fuses=self._fuses), added_ns, len(schedule.recomputed))
 
     def profile(self, trace: dict[str, Any]) -> dict[str, Any]:
-        """Returns the graph's op times as a profile of `trace`, which must be a trace of this graph, possibly with
-        another name."""
+        """Returns the graph's op times as a profile of `trace`. `trace` must be a trace of this graph, but may have a
+        different name."""
         return profile_of(self._joint, trace, self._costs)
 
     def options(self) -> list[Option]:

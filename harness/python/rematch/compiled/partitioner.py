@@ -88,7 +88,7 @@ def _decisions_replaced(choose_saved: Callable[..., list[fx.Node]], ordered_name
 
 
 def in_order(module: fx.GraphModule, names: Sequence[str]) -> fx.GraphModule:
-    """Returns the module with the named nodes in the given order, except that inputs of a node always come first. Other
+    """Returns the module with the named nodes in the given order. A node's inputs always come before the node. Other
     nodes keep their order."""
     graph = fx.Graph()
     copies: dict[fx.Node, fx.Node] = {}

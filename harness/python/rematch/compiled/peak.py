@@ -72,8 +72,8 @@ class _Run:
         self._constants = constants
         self._kept = kept
         self._fuses = fuses
-        # Inductor may reuse the memory of a saved tensor, but not that of an output of forward or of an incoming
-        # gradient.
+        # Inductor may reuse the memory of saved tensors, but not the memory of forward's outputs or of incoming
+        # gradients.
         self._not_donated = {joint.root(node) for node in joint.forward_outputs} | set(joint.tangents)
         self._in_kernel = self._inside_kernels() if fuses else set()
 

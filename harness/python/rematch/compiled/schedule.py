@@ -62,8 +62,8 @@ def recomputed_ops(joint: JointGraph, plan: dict[str, Any]) -> set[fx.Node]:
 
 
 def saved_values(joint: JointGraph, recomputed: set[fx.Node], region_of: dict[fx.Node, Any]) -> list[fx.Node]:
-    """Returns the values that forward may save: inputs, symbolic sizes, results of kept ops, and results of recomputed
-    ops that another region reads. Views are left out, because recomputing them costs nothing."""
+    """Returns the values that forward may save: inputs, symbolic sizes, results of kept ops, and those results of
+    recomputed ops that another region reads. Leaves out views, because recomputing a view costs nothing."""
     crossing = _read_by_other_regions(joint, region_of)
     saved: dict[fx.Node, None] = dict.fromkeys(joint.inputs)
     for node in joint.nodes:
