@@ -34,7 +34,7 @@ void add_trace(CLI::App& app, Action& action);
 void add_plan(CLI::App& app, Action& action);
 void add_predict(CLI::App& app, Action& action);
 void add_profile(CLI::App& app, Action& action);
-// `command` is argv, which is written to the report.
+// `command` is argv; reports contain it.
 void add_search(CLI::App& app, Action& action, const std::vector<std::string>& command);
 void add_run(CLI::App& app, Action& action, const std::vector<std::string>& command);
 void add_export(CLI::App& app, Action& action);

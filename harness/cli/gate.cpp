@@ -196,8 +196,7 @@ GateRecord gate_with(const GateFlags& flags, GateSettings settings, const Report
     settings.reference_policy =
         require_policies("--reference-policy", {*settings.reference_policy}, {reference}).at(0);
   }
-  // Points may have different numbers of steps. A window with more steps than every point is
-  // rejected.
+  // Points may have different numbers of steps. Rejects a window that is longer than every point.
   const std::size_t most = most_steps(reports);
   if (most > 0) require_window(settings, "the runs have", most);
   return gate_report(report, flags.report, reference, flags.reference, settings);

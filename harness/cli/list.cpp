@@ -86,8 +86,8 @@ Json systems_to_json() {
   return {{"schema", "rematch.systems/1.0"}, {"modes", std::move(rows)}};
 }
 
-// Returns the lines for a trainer's configuration, below the heading "to write:". A list's
-// placeholder contains a separator, which is not printed: {S;, } becomes {S}.
+// Returns the lines for a trainer's configuration, below the heading "to write:". In `pattern`,
+// {S;, } is a list with the separator ", ", and is printed as {S}.
 std::string configuration_text(std::string_view pattern, std::size_t indent) {
   std::string text(pattern);
   for (std::size_t at = text.find(';'); at != std::string::npos; at = text.find(';', at)) {

@@ -1,7 +1,7 @@
 // Stand-in for libcupti. Converts records of the stand-in runtime to CUPTI's record types, and
 // delivers them in CUPTI's buffers. Loses or delays a record only if a test requests it. As in
-// CUPTI, a kernel has its caller's external id only if calls of the function that launched it are
-// traced. That function is cudaLaunchKernel for the program's kernels, and the driver's
+// CUPTI, a kernel gets its caller's external id only if calls of the launch function are traced.
+// The launch function is cudaLaunchKernel for the program's kernels, and the driver's
 // cuLaunchKernelEx for kernels of libraries.
 #include <cupti.h>
 
@@ -44,7 +44,7 @@ struct Session {
   std::set<CUpti_ActivityKind> kinds;
   std::bitset<kMaxCalls> runtime_calls, driver_calls;  // functions whose calls are traced
   std::vector<Entry> entries;
-  std::vector<Entry> withheld;  // records that only a forced flush delivers
+  std::vector<Entry> withheld;  // delivered only by a forced flush
   CUpti_BuffersCallbackRequestFunc request = nullptr;
   CUpti_BuffersCallbackCompleteFunc complete = nullptr;
 };

@@ -64,8 +64,8 @@ void dry_cuda_plant_failure(const char* function, unsigned calls_before, int cod
 
 // Used by the other stand-ins. dry_cuda_launch() records a kernel of a library. dry_cuda_listen()
 // sets the function that receives records. dry_cuda_planted() returns the error code planted for
-// this call, or 0. dry_cuda_missing() returns `code`, and on the first call for a function prints
-// on stderr that the function has no stand-in.
+// this call, or 0. dry_cuda_missing() returns `code`. The first call for a function also prints on
+// stderr that the function has no stand-in.
 uint32_t dry_cuda_launch(const char* name, const uint32_t grid[3], const uint32_t block[3],
                          uint64_t shared_bytes, void* stream);
 typedef void (*DryCudaListener)(const struct DryCudaRecord*);

@@ -1,6 +1,6 @@
 // Device memory. An allocation only reserves address space, which the program cannot access, as on
-// a real device. Shadow pages after it store the content of small copies. They use no memory until
-// they are written.
+// a real device. Shadow pages behind the reserved space store the content of small copies. Shadow
+// pages use no memory until they are written.
 #include <cuda_runtime_api.h>
 #include <sys/mman.h>
 
@@ -74,8 +74,8 @@ Allocations::iterator find(const void* address) {
   return number_of(address) < found->first + found->second.bytes ? found : all.end();
 }
 
-// Where an address's content is stored in host memory. `room` is the number of bytes up to the end
-// of the allocation.
+// The host memory that stores the content of an address. `room` is the number of bytes from the
+// address to the end of the allocation.
 struct Place {
   char* bytes;
   bool is_device;

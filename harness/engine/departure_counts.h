@@ -1,4 +1,4 @@
-// Counts the forward passes that ran other ops than planned, for Checkpoint::departures().
+// Counts the forward passes whose ops differed from the plan, for Checkpoint::departures().
 #pragma once
 
 #include <atomic>

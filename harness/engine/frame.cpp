@@ -195,8 +195,8 @@ void Frame::begin_replay(int graph_task) {
   if (as_forward || at_once) replay_->run_all();
 }
 
-// Returns the version of the tensor that backward reads. If the version counter shows a later
-// write, returns the saved version, otherwise the storage's last version.
+// Returns the tensor's version that backward reads: the saved version if the version counter shows
+// a later write, and the storage's last version otherwise.
 WantedValue Frame::as_backward_reads(const Slot& slot) const {
   const std::int32_t last = record_.storages[record_.values[slot.wanted.value].storage].version;
   return {slot.wanted.value, is_stale(slot) ? slot.wanted.version : last};

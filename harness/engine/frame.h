@@ -98,7 +98,7 @@ class Frame {
   Record& record_;
   Stash stash_;
   std::vector<Slot>& slots_;
-  std::int32_t stop_ = 0;  // number of ops at the last pack, where early stop ends recompute
+  std::int32_t stop_ = 0;  // number of ops before the last pack; used by early stop
   bool open_ = true;
   bool has_left_plan_ = false;
   std::exception_ptr fault_;

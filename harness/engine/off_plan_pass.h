@@ -1,4 +1,4 @@
-// A forward pass through a region that runs other ops than planned. See Note [Leaving the plan]
+// A forward pass through a region, with ops that differ from the plan. See Note [Leaving the plan]
 // (recording.h).
 #pragma once
 

@@ -1,6 +1,6 @@
 // A part of forward that cannot be recorded, because its kernels bypass the dispatcher, as in
 // compiled code. Inside the section, autograd itself keeps the tensors that it saves. The record
-// holds the section's results, like tensors from outside the region.
+// treats the section's results as tensors from outside the region.
 #pragma once
 
 #include <c10/core/impl/LocalDispatchKeySet.h>

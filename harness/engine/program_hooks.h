@@ -72,8 +72,8 @@ class PackedValues {
   // Restores all packed values in the record.
   void unpack(Record& record);
 
-  // Returns whether saved tensors must be returned contiguous, as the program's unpack would return
-  // them.
+  // Returns whether the program's unpack function makes tensors contiguous. If so, saved tensors
+  // must be contiguous too.
   bool makes_contiguous() const { return makes_contiguous_; }
 
  private:

@@ -25,7 +25,7 @@ bool are_ops_seen() {
   return keys.included_.has(c10::DispatchKey::Fake) && !keys.excluded_.has(c10::DispatchKey::Fake);
 }
 
-// If Python is about to run the op, returns the op's dispatch keys from key Python downwards.
+// For an op that Python is about to run, returns key Python and all lower keys of the arguments.
 c10::DispatchKeySet keys_of(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
   constexpr c10::DispatchKeySet kFromPythonOn =
       c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::Python) |

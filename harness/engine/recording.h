@@ -25,7 +25,7 @@
 
 namespace rematch {
 
-// Thrown under OnMismatch::kRefuse if the model runs different ops than planned. The message names
+// Thrown under OnMismatch::kRefuse if the model's ops differ from the plan. The message names
 // region, index, expected op and actual op.
 struct StreamMismatch : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -43,7 +43,7 @@ struct Refused : std::runtime_error {
 // - replacing the data of a result of the region (set_data, x.data = y) after autograd saved it;
 // - filling a tensor through a raw pointer a second time, after the first content was read;
 // - a collective that the region does not wait for, or a planned collective that returns a handle;
-// - an op on another stream of its device than the ops before it;
+// - ops on different streams of one device;
 // - inference mode, and a Recording that begins inside the region.
 //
 // The program may have overwritten a tensor from outside the region, or replaced its data. Backward
@@ -59,8 +59,9 @@ struct Refused : std::runtime_error {
 // Also refused:
 // - reading a result that was overwritten after the region, if the result was filled through a raw
 //   pointer or made by an op with a side effect, because recompute cannot make such a result again;
-// - recompute of an op on a different stream than in forward. Autograd runs backward on the streams
-//   of forward, so this happens only if the program switches streams in backward.
+// - recompute of an op on a different stream from the op's stream in forward. Autograd runs
+//   backward on the streams of forward, so this happens only if the program switches streams in
+//   backward.
 //
 // Note [What the engine cannot see]
 // - A write through .data or a raw pointer into a tensor from outside the region, or a replacement

@@ -95,7 +95,7 @@ struct CopyTimes {
 
 // Times the copies of offloaded values, and how long the step waits for them. On a GPU, records
 // events before and after each copy and each wait, without synchronizing. On the CPU copies are
-// synchronous, so the step waits for all of each copy.
+// synchronous, so the step waits during every copy.
 class CopyTimer final : public MoveObserver {
  public:
   void around(Move move, c10::Stream stream, const std::function<void()>& start) override;

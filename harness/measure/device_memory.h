@@ -1,6 +1,6 @@
 // One interface to the memory of a device: counting allocators on the CPU and on meta, and the
-// caching allocator on an accelerator. The caching allocator stores no tags. A list here keeps
-// them, and bytes outside the list count as kOther.
+// caching allocator on an accelerator. The caching allocator stores no tags, so DeviceMemory keeps
+// a list of them. Bytes outside the list count as kOther.
 #pragma once
 
 #include <c10/core/Device.h>

@@ -83,8 +83,9 @@ class GpuMonitor {
   GpuMonitor(const GpuMonitor&) = delete;
   GpuMonitor& operator=(const GpuMonitor&) = delete;
 
-  // `own_context` is kYes if this process uses the device. It is then subtracted from the number of
-  // processes, because in a container the driver's process ids belong to another namespace.
+  // `own_context` is kYes if this process uses the device. The count of other processes is then one
+  // lower. Process ids cannot identify this process, because in a container the driver's ids belong
+  // to another namespace.
   enum class OwnContext { kNo, kYes };
   GpuReading read(OwnContext own_context) const;
   // Fills the fields of the device and leaves the rest of the environment unchanged.
@@ -108,7 +109,7 @@ class GpuMonitor {
 };
 
 // Returns a UUID as nvidia-smi prints it, such as "GPU-8d7f...", or "MIG-..." for a MIG instance.
-// CUDA's `name` tells which it is: a MIG instance is named, for example, "NVIDIA H100 80GB HBM3 MIG
+// `name` is CUDA's name of the device. A MIG instance has a name such as "NVIDIA H100 80GB HBM3 MIG
 // 1g.10gb".
 std::string gpu_uuid(const std::string& name, const std::array<unsigned char, 16>& bytes);
 

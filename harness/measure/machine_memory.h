@@ -14,7 +14,7 @@ struct MachineMemory {
   std::optional<Bytes> total;  // RAM, or the lowest limit of a control group if that limit is lower
   std::optional<Bytes> available;  // the part of `total` that is free now, without swapping
   std::optional<std::int64_t>
-      oom_kills;  // number of processes killed since the system started, because memory ran out
+      oom_kills;  // processes killed for lack of memory since the system started
 };
 
 // The memory that the next run may use on its device.

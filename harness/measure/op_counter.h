@@ -15,8 +15,8 @@ namespace rematch {
 
 struct OpFacts;
 
-// Thread-safe: backward may run on a different thread than forward. Costs one look-up by schema
-// pointer per op.
+// Thread-safe, because backward may run on another thread. Costs one look-up by schema pointer per
+// op.
 class OpCounter final : public OpObserver {
  public:
   void executed(const c10::OperatorHandle& op, Phase phase,

@@ -11,8 +11,8 @@
 
 namespace rematch {
 
-// While this guard lives, the given signals set a flag, which the work polls, instead of ending the
-// process. Guards may nest. The outermost guard clears the flag when it is made.
+// While this guard lives, the given signals do not end the process. They set a flag, which the work
+// polls. Guards may nest. The outermost guard clears the flag when it is made.
 class InterruptGuard {
  public:
   explicit InterruptGuard(std::initializer_list<int> signals = {SIGINT, SIGTERM});

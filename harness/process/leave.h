@@ -21,9 +21,9 @@ inline bool is_watched_to_its_end() {
 #endif
 }
 
-// Ends the process with exit code `code`. Unless a tool relies on a normal exit, does not destroy
-// LibTorch's op tables, which would take 50 ms, a quarter of the time of a short command. Call this
-// from main().
+// Ends the process with exit code `code`. Skips the destruction of LibTorch's op tables if no tool
+// relies on a normal exit. The destruction would take 50 ms, a quarter of the time of a short
+// command. Call this from main().
 [[noreturn]] inline void leave(int code) {
   std::cout.flush();
   std::fflush(nullptr);

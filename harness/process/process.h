@@ -37,8 +37,8 @@ class Child {
   // ended.
   void stop(std::chrono::milliseconds grace);
 
-  // Waits until the child writes to stderr, the child ends or a signal arrives, but at most
-  // `longest`. Reads what the child wrote. Returns whether the child has ended.
+  // Waits until the child writes to stderr, the child ends, a signal arrives or `longest` has
+  // passed. Reads what the child wrote. Returns whether the child has ended.
   bool poll_once(std::chrono::milliseconds longest);
   bool has_ended() const { return ended_; }
   // A file descriptor that becomes readable when the child writes to stderr or ends. -1 after the

@@ -17,9 +17,9 @@
 
 namespace rematch {
 
-// Throws UsageError, which names the file, if rematch profile --links did not write `path`. Warns
-// on stderr if the links were not measured on `device`, the device of the op times. Call this at
-// the start of a command.
+// Throws UsageError if `path` was not written by rematch profile --links. The message names the
+// file. Warns on stderr if the links were not measured on `device`, the device of the op times.
+// Call this at the start of a command.
 void require_links(const std::string& path, const std::string& device);
 
 NamedLinks read_links(const std::string& path);

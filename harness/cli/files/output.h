@@ -21,8 +21,8 @@ void require_writable(const std::string& file);
 
 void print(const std::string& text);  // prints to stdout; throws FileError
 void print_json(const Json& json);    // prints to stdout, indented by two spaces; throws FileError
-// Writes the record to `file`, unless `file` is empty. Also prints the record as JSON, or the
-// table. Calls each function only if its result is needed.
+// Writes the record to `file`, unless `file` is empty. Prints the record as JSON if `as_json` is
+// true, and the table otherwise. Calls each function only if its result is needed.
 void show(const std::string& file, bool as_json, const std::function<Json()>& record,
           const std::function<std::string()>& table);
 // Turns a message into one line, because the message may quote anything from a user's file.

@@ -16,8 +16,8 @@ struct CardInQuestion {
   std::vector<std::string> cards;  // cards of this machine, under their driver's names
 };
 
-// Returns a one-line message if `profile` was measured on another card than `wanted`, and nothing
-// otherwise. The message names `file` and both cards. A profile of a CPU, or of a GPU without a
+// If `profile` was measured on a different card from `wanted`, returns a one-line message that
+// names `file` and both cards. Otherwise returns nothing. A profile of a CPU, or of a GPU without a
 // name, conflicts only with a card from --device.
 std::optional<std::string> other_card_problem(const Profile& profile, const std::string& file,
                                               const CardInQuestion& wanted);

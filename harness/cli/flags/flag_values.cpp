@@ -36,7 +36,7 @@ std::optional<NumberWithUnit<Number>> number_with_unit(std::string_view text) {
 }
 
 // Parses a number with one of `units`, and multiplies the number by the unit's factor. Returns
-// nothing unless the number is finite and above 0 and the unit is known.
+// nothing if the unit is unknown, or if the number is infinite or not above 0.
 template <std::size_t size>
 std::optional<double> in_units(std::string_view text,
                                const std::pair<std::string_view, double> (&units)[size]) {

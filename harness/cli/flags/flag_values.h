@@ -36,8 +36,7 @@ T parse_word(const std::string& flag, const std::string& text) {
   throw UsageError(flag + " '" + text + "' is unknown" + did_you_mean(text, all_words<T>()));
 }
 
-// Parses a time such as "90s", "10min", "500ms" or "1h". Throws UsageError, also if the unit is
-// missing.
+// Parses a time such as "90s", "10min", "500ms" or "1h". The unit is required. Throws UsageError.
 std::chrono::milliseconds parse_duration(const std::string& text);
 
 // Parses a percentage such as "2%" or "0.5%". Returns a fraction above 0 and up to 1. Throws
@@ -58,8 +57,8 @@ void require_unit(const std::string& flag, const std::string& text);
 // Parses a rate such as "50GB/s" or "24GiB/s". Returns bytes per second. Throws UsageError.
 double parse_rate(const std::string& text);
 
-// Parses a short time such as "200us", "1.5ms", "2s" or "50ns". Throws UsageError, also if the unit
-// is missing.
+// Parses a short time such as "200us", "1.5ms", "2s" or "50ns". The unit is required. Throws
+// UsageError.
 double parse_nanoseconds(const std::string& text);
 
 // Parses the optimizer of a prediction, such as "adamw" or "sgd(momentum=0.9)". Accepts learning

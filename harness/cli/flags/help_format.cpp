@@ -38,8 +38,9 @@ std::string range_of(const CLI::Option& option) {
          type.substr(dash + 3, type.size() - dash - 4);
 }
 
-// Returns a text such as "default: 4", "required" or "no default". Returns an empty text for a flag
-// without a value, and if the description already states the default.
+// Returns a text such as "default: 4", "required" or "no default". Returns an empty text for flags
+// without a value, positional arguments, and options whose description or heading states the
+// default.
 std::string default_of(const CLI::Option& option) {
   const bool has_heading = option.get_group().find("default") != std::string::npos;
   if (option.get_type_name().empty() || option.get_positional() || has_heading) return "";

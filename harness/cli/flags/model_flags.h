@@ -30,8 +30,8 @@ class ModelFlags {
   void add_world(CLI::App& app);
 
   const std::string& model() const { return model_; }
-  // Returns the spec that the flags give. Throws UsageError, also if a range was given or --world
-  // is combined with a layout.
+  // Returns the spec that the flags give. Throws UsageError if the flags are invalid, for example
+  // if a range was given or --world is combined with a layout.
   ModelSpec spec() const;
   // Returns the spec of `model`. `dimensions` and `dtype` are the defaults for flags that are not
   // given.
@@ -44,11 +44,11 @@ class ModelFlags {
   ModelSpec spec_at(std::int64_t value) const { return spec_with(range_.value().name, value); }
   // Returns the same model with FSDP over this many ranks. Absent if --parallel gives a layout.
   std::optional<ModelSpec> spec_over(int ranks) const;
-  // Returns the value of --world, to estimate the sharding of a trace file. Absent if there is no
-  // trace file.
+  // Returns the number of ranks (--world) for which the sharding of a trace file is estimated.
+  // Absent without a trace file.
   std::optional<int> ranks_of_trace(const std::string& trace_file) const;
-  // Returns the same model with fewer layers. Throws UsageError unless this model has more than
-  // `layers` layers.
+  // Returns the same model with fewer layers. Throws UsageError if this model has only `layers`
+  // layers or fewer.
   ModelSpec spec_with_layers(std::int64_t layers) const;
   // Returns the same model with this many tokens. The grid of a video model is chosen again. Throws
   // UsageError.

@@ -40,8 +40,8 @@ Shard shard_of(const RunFlags& flags) {
   return require(shard_of_slurm([](const char* name) { return std::getenv(name); }));
 }
 
-// Adds the policies of the flags, preceded by the reference if it is not among them. Modes without
-// an equivalent policy are added to `refused`.
+// Adds the policies that the flags name, preceded by the reference if it is not among them. Lists
+// modes without an equivalent policy in `refused`.
 void set_policies(const RunFlags& flags, RunRequest& request) {
   if (flags.policies.empty() && flags.plan_files.empty()) {
     throw UsageError("nothing to run: give --policy none,full,... or --plan FILE");

@@ -116,7 +116,7 @@ std::string timed_attention(const PointRecord& point) {
   return is_chosen ? point.time->attention_backend : point.identity.attention_backend;
 }
 
-// Warns if the points were timed with a different attention kernel than the ops of the front's
+// Warns if the points were timed with a different attention kernel from that of the front's
 // profile. Such a measurement does not test the front's prediction.
 void warn_of_other_attention(const FrontRecord& record, const Report& report) {
   const std::string timed = timed_attention(report.points.front());

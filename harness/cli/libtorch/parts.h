@@ -17,9 +17,9 @@ bool has_libtorch();
 // `command` is argv. Returns false if `command` is not the hidden subcommand.
 bool run_as_child(const std::vector<std::string>& command);
 
-// Call this first in a command that times ops in its own process. Restarts the program with
-// OMP_WAIT_POLICY set, unless it is already set, because OpenMP reads this variable before main().
-// `arguments` is argv.
+// Call this first in a command that times ops in its own process. If OMP_WAIT_POLICY is not set,
+// sets it and restarts the program, because OpenMP reads this variable before main(). `arguments`
+// is argv.
 void prepare_timing(char** arguments);
 
 // Returns the memory of the device. Absent if the memory is unknown on this machine.

@@ -15,8 +15,8 @@
 
 namespace rematch {
 
-// Returns the request for `rematch search --measure`: the `chosen` points of `front` and its
-// baselines, on the device whose times the search used. Throws UsageError.
+// Returns the request that `rematch search --measure` runs. It contains the front's baselines and
+// the points with the indices `chosen`. Throws UsageError.
 RunRequest request_of(const SearchFlags& flags, const std::string& device, const Front& front,
                       const std::vector<std::size_t>& chosen);
 
@@ -34,8 +34,8 @@ std::string points_folder_of(const std::string& output);
 // Returns kOk, kSomePointsFailed, or kGateFailed if bits differ from the reference's.
 ExitCode exit_code_of(const Report& report);
 
-// Writes the report of an interrupted run to `output`, unless `output` is empty or holds a report
-// with at least as many points. Returns text to append to the status line, or "".
+// Writes the report of an interrupted run to `output`, if `output` is given. Keeps an existing
+// report that has at least as many points. Returns text to append to the status line, or "".
 std::string keep_partial(const std::string& output, const Report& partial);
 
 }  // namespace rematch

@@ -122,8 +122,8 @@ SearchSpace space_of(const SearchFlags& flags) {
 }
 
 // Resolves the baselines that the user named. This runs before the search, so that a wrong name is
-// reported at once. Warns of each baseline that does not apply to the model, and then sets
-// `is_any_refused`.
+// reported at once. Warns about each baseline that does not apply to the model, and sets
+// `is_any_refused` if there is one.
 std::vector<Plan> named_baselines(const SearchFlags& flags, const Trace& trace,
                                   const Profile& profile, bool& is_any_refused) {
   if (flags.baselines.empty()) return {};
@@ -170,7 +170,7 @@ void print_front(const SearchFlags& flags, const FrontRecord& record) {
 }
 
 // Prints and writes the front found before a signal, then passes the signal on to main(). `of_runs`
-// says which measured runs are kept, and becomes part of the message.
+// says which measured runs are kept, and is added to the message.
 [[noreturn]] void end_early(const SearchFlags& flags, FrontRecord& record, int signal,
                             const std::string& of_runs = "") {
   record.front.is_complete = false;
@@ -250,7 +250,7 @@ void require_times(const SearchFlags& flags) {
 // The record of a search that has ended or was interrupted.
 struct Searched {
   FrontRecord record;
-  // The line that says that no plan fits the budget or device. Empty if a plan fits.
+  // Tells the user that no plan fits the budget or device. Empty if a plan fits.
   std::string fits_nothing;
   // With --for TRAINER: the trainer's modes, and the best plan of the front within the same limit.
   std::vector<TrainerMode> modes;
@@ -332,7 +332,7 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
   return searched;
 }
 
-// Prints the answer for a trainer. Returns kGateFailed if none of its modes fits.
+// Prints the answer for a trainer. Returns kGateFailed if no mode fits.
 ExitCode show_modes(const SearchFlags& flags, const TrainingSystem& trainer,
                     const Searched& searched) {
   if (searched.modes.empty()) {

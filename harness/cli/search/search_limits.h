@@ -17,21 +17,22 @@ namespace rematch {
 // --activation-budget and --max-slowdown is given.
 void require_one_budget(const SearchFlags& flags);
 
-// Sets the record's budget to --free or --activation-budget plus the parameters and optimizer state
-// of one rank. For --activation-budget, also adds the rank's gradients. Prints the sum to stderr.
+// Computes the record's budget from --free or --activation-budget, if given. Adds the parameters
+// and optimizer state of one rank to the flag's value, and for --activation-budget also the
+// gradients. Prints the sum to stderr.
 void take_free_memory(const SearchFlags& flags, const SearchSpace& space, const Trace& trace,
                       FrontRecord& record);
 
-// Sets the reserve of the device's memory: --reserve, or the usual reserve. Subtracts --reserve
-// from the budget. Throws UsageError if nothing is left.
+// Sets the record's reserve to --reserve. Without --reserve, uses the card's usual reserve, if
+// there is a card. Subtracts --reserve from the budget. Throws UsageError if nothing is left.
 void take_reserve(const SearchFlags& flags, const Trace& trace, FrontRecord& record);
 
 // Returns the number of communicators of one rank.
 int communicators_of(const Trace& trace, int world);
 
 // Returns the memory of the GPU in the file given to --doctor, which `rematch doctor --json` wrote.
-// Absent without --doctor. Throws UsageError if the file has no GPU, or has a different GPU than
-// --device names.
+// Absent without --doctor. Throws UsageError if the file has no GPU, or if --device names a
+// different GPU.
 std::optional<Bytes> memory_by_doctor(const SearchFlags& flags);
 
 // Returns the driver's name for the GPU in the file given to --doctor. Empty without --doctor.

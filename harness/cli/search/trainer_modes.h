@@ -23,16 +23,16 @@ struct TrainerMode {
   FrontPoint point;
 };
 
-// Predicts every mode of the trainer that applies to this model, under the trainer's schedule. Of
-// modes with equal plans and versions, keeps only the first. Step times include all copies to the
-// host at the rate of `link`; without a link, modes that copy are left out. Stops early once
+// Predicts every mode of the trainer that applies to this model, under the trainer's schedule. If
+// several modes have equal plans and versions, keeps only the first. Step times include all copies
+// to the host at the rate of `link`; without a link, modes that copy are left out. Stops early once
 // space.is_stopped() returns true.
 std::vector<TrainerMode> judge_modes(const TrainingSystem& trainer, const Trace& trace,
                                      const Profile& profile, const SearchSpace& space,
                                      const std::optional<HostLink>& link);
 
-// Returns the index of the fastest mode whose peak is at most `limit`; of equally fast modes, the
-// index of the mode with the lowest peak. With `versions`, considers only modes of these versions.
+// Returns the index of the fastest mode whose peak is at most `limit`. Among equally fast modes,
+// chooses the mode with the lowest peak. With `versions`, considers only modes of these versions.
 std::optional<std::size_t> fastest_mode(const std::vector<TrainerMode>& modes,
                                         std::optional<Bytes> limit,
                                         std::optional<std::string_view> versions = std::nullopt);

@@ -82,7 +82,8 @@ std::string partition_among(const std::vector<std::string>& options) {
   return "";
 }
 
-// Slurm accepts a job with a longer limit than its partition's, but never starts it.
+// Slurm accepts a job whose time limit exceeds the limit of its partition, but never starts the
+// job.
 void require_limit_fits(const std::vector<std::string>& options, std::chrono::minutes limit) {
   const std::string asked = partition_among(options);
   const auto all = output_of("scontrol -o show partition 2>/dev/null");

@@ -39,9 +39,9 @@ struct PrecisionTable {
 template struct Expose<FirstFlag, &at::Context::enabled_cudnn>;
 template struct Expose<PrecisionTable, &at::Context::fp32_precision>;
 
-// The flags in at::Context, from the first flag up to the precision table, which follows the last
-// flag. The last flag differs between versions of LibTorch. The context never moves, and entries
-// are never removed from the table.
+// The flags in at::Context: everything from the first flag to the precision table. The table marks
+// the end, because the last flag differs between versions of LibTorch. The context never moves, and
+// entries are never removed from the table.
 struct FlagPlaces {
   FlagPlaces() {
     at::Context& context = at::globalContext();

@@ -270,8 +270,8 @@ void mark_hidden_effects(const HiddenEffects& effects) {
 
 // This list was made by calling every op of LibTorch 2.11 that has a CPU kernel and comparing the
 // bytes of its arguments before and after. Ops without a CPU kernel were found by searching the
-// schemas for arguments that hold state between calls. The schema marks some of the listed
-// arguments too. They are listed so that recompute may run the op.
+// schemas for arguments that hold state between calls. Some listed arguments are also marked by
+// their schema. Without the list, recompute would never run their ops.
 const std::vector<SideWrites>& all_side_writes() {
   static const auto* all = new std::vector<SideWrites>{
       {"aten::native_batch_norm", {"running_mean", "running_var"}, "training"},

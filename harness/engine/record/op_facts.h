@@ -27,7 +27,7 @@ struct OpFacts {
   std::size_t num_returns = 0;
   std::vector<std::uint16_t> written;       // positions of the tensor arguments that the op mutates
   std::vector<std::uint16_t> side_written;  // positions of arguments: Note [Side writes]
-  std::vector<std::uint16_t> silently_written;  // the same; found by a trace
+  std::vector<std::uint16_t> silently_written;  // positions; found by a trace
   OptionalIndex side_if;  // a bool argument; side writes happen only if the argument is true
   bool side_feeds_results = false;
   bool mutates = false;           // the schema is mutable
@@ -49,7 +49,7 @@ struct OpFacts {
   OptionalIndex device_argument;
 };
 
-// Returns whether this call of the op writes to the op's side arguments. `stack` ends with the op's
+// Returns whether this call makes side writes: see Note [Side writes]. `stack` ends with the op's
 // arguments.
 bool has_side_writes(const OpFacts& facts, const torch::jit::Stack& stack);
 

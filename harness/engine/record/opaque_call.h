@@ -14,7 +14,7 @@ namespace rematch {
 // torch's knowledge. A call of such a library is not recorded op by op. When the call has returned,
 // the recorder appends one op, rematch::opaque, whose results are those of the call. The results
 // are kept and never recomputed. Inside the call, autograd saves tensors as usual, so backward of
-// the call finds all that it reads.
+// the call has everything it needs.
 class OpaqueCall {
  public:
   // Times each opaque call as one op, as in a trace. Used on threads that do not record.

@@ -37,14 +37,14 @@ struct OutsideTensor {
 // `held` is the tensor in the record: `tensor` itself, or a copy without its graph.
 OutsideTensor outside_tensor(const at::Tensor& tensor, const at::Tensor& held);
 
-// Call this after the record has replaced the tensor that it holds by `held`, which has the same
-// content on another storage.
+// Call this after `held` has taken the place of the tensor that the record held. `held` must have
+// the same content, on another storage.
 void exchange_held(OutsideTensor& outside, const at::Tensor& held);
 
 inline constexpr const char* kChangedInPlace = "changed in place";
 
 // Returns how the tensor has changed since the record first saw it, for error messages. Returns
-// null if no change was found. If it returns kChangedInPlace, views of the tensor are still valid.
+// null if no change was found. After kChangedInPlace, views of the tensor are still valid.
 const char* change_of(const OutsideTensor& then, const at::Tensor& held, OutsideCheck check);
 
 // A hash of the tensor's elements, on any device; 0 for tensors without storage.

@@ -140,8 +140,8 @@ const char* Record::change_of_gathered(const at::Tensor& held) const {
                                  : "still missing, according to its gathered_by() callback,";
 }
 
-// After a side write, does not compare hashes, because backward would read the written content even
-// without checkpointing.
+// Ignores hashes after a side write, because backward reads the written content even without
+// checkpointing.
 const char* Record::change_since_saved(std::int32_t value) const {
   const OutsideTensor& outside = outside_tensors[*values[value].outside];
   const at::Tensor& held = values[outside.value].kept;

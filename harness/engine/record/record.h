@@ -105,9 +105,9 @@ struct RecordedValue {
   // results are held until their last use.
   at::Tensor kept;
   std::uint32_t kept_version = 0;  // version of `kept`, for a kept result
-  // The outside tensor, if this value is an outside tensor or a view of one. Absent if the
-  // value was made inside the region. A result of .data can have an outside tensor and share a
-  // storage with the region's values.
+  // The outside tensor, if this value is an outside tensor or a view of one. Absent if the value
+  // was made inside the region. A result of .data can count as an outside tensor although a value
+  // of the region uses the same storage.
   OptionalIndex outside;
   // The tensor's version counter minus RecordedStorage::explained.
   std::uint32_t version_offset = 0;
@@ -122,7 +122,7 @@ struct RecordedStorage {
   std::int32_t version = 0;  // number of in-place writes seen
   std::int32_t last_loud_version =
       0;                        // version after the last write that raised the version counter
-  std::uint32_t explained = 0;  // number of counter increments that recorded writes explain
+  std::uint32_t explained = 0;  // number of counter increments caused by recorded writes
   bool outside = false;
   bool exposed = false;           // the program has taken a pointer to the storage
   const void* address = nullptr;  // address of the StorageImpl
@@ -134,8 +134,8 @@ struct RecordedWrite {
   std::int32_t version;  // version of the storage after the write
 };
 
-// A write that happens after its op was recorded, and that the op's schema does not mark. The op is
-// an opaque call, or a collective that returns a handle.
+// A write that the op's schema does not mark, and that happens only after the op was recorded. The
+// op is an opaque call, or a collective that returns a handle.
 struct RecordedWriteAhead {
   std::int32_t op;
   std::int32_t storage;
@@ -258,8 +258,8 @@ inline constexpr Keep Keep::kNothing = {};
 inline constexpr Keep Keep::kOutputs = {What::kOutputs};
 inline constexpr Keep Keep::kForever = {What::kForever};
 
-// Use of a record. A trace is never replayed, so its record needs no copies of the content that
-// hidden writes and held ops wrote.
+// The use of a record. A trace is never replayed, so its record needs no copies for hidden writes
+// and held ops.
 enum class RecordUse : std::uint8_t { kReplay, kTrace };
 
 // Writes a record while its region is open, on one thread.
@@ -516,15 +516,15 @@ bool contains(const std::vector<Number>& numbers, Number number) {
 
 bool is_written(const RecordedOp& op, const RecordedUse& use);
 
-// Returns whether the use is a side argument (Note [Side writes]), even if this call does not write
-// to it.
+// Returns whether some calls of the op write to this argument as in Note [Side writes]. This call
+// may be one that does not.
 bool is_side_argument(const OpFacts& facts, const RecordedUse& use);
 
-// Returns the reads of the storage's present content by ops that may be recomputed. Leaves out ops
-// that make views, because such ops read no content.
+// Returns all reads of the storage's present content that recompute may repeat. Leaves out ops that
+// make views, because such ops read no content.
 std::vector<RecordedUse> reads_of(const Record& record, std::int32_t storage);
 
-// If an op read an outside tensor, or a view of an outside tensor, copies the content that it read.
+// If `read` is of an outside tensor or of a view of one, copies the content that the op read.
 void copy_outside(Record& record, const std::string& region, const RecordedUse& read);
 
 // Returns whether this thread runs the kernel of an intercepted op.

@@ -131,8 +131,8 @@ bool Recorder::is_explained(std::int32_t id, const at::Tensor& tensor, const OpF
   return !is_written || is_unwritten_constant(value.storage);
 }
 
-// Returns by how much the last op has raised the version counter of the storage, if settle_writes()
-// has not counted this yet.
+// Returns by how much the last op has raised the storage's version counter. Leaves out increments
+// that settle_writes() has already counted.
 std::uint32_t Recorder::pending_bumps(std::int32_t storage) const {
   std::uint32_t pending = 0;
   for (const UnsettledWrite& write : unsettled_) {
@@ -216,7 +216,7 @@ void Recorder::append_part_write(std::int32_t value, std::int32_t part, const at
   append_own_write(op, value);
 }
 
-// Appends an op that writes to the value and that the program did not run. The caller has already
+// Appends an op that writes to the value. The program did not run this op. The caller has already
 // appended the op's arguments. Returns the op's index.
 std::int32_t Recorder::append_own_write(RecordedOp op, std::int32_t value) {
   const std::int32_t written = record_->values[value].storage;

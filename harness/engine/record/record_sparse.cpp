@@ -180,8 +180,8 @@ void Recorder::note_linked_write(std::int32_t part, std::int32_t op,
   }
 }
 
-// A held op has written to a sparse tensor: see Note [Held ops]. Appends ops that restore those
-// parts of the tensor that the region made. Returns whether the tensor is sparse.
+// A held op has written to a sparse tensor: see Note [Held ops]. Appends ops that restore the
+// tensor's parts, if the region made them. Returns whether the tensor is sparse.
 bool Recorder::restore_own_parts(std::int32_t value, const at::Tensor& tensor) {
   if (!is_without_storage(tensor)) return false;
   const std::vector<at::Tensor> parts = parts_of(impl_with_data(tensor));

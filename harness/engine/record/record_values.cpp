@@ -40,7 +40,7 @@ c10::weak_intrusive_ptr<c10::StorageImpl> weak_storage(c10::StorageImpl* storage
 
 }  // namespace
 
-// Returns the outside tensor of which an op's result is a view.
+// Returns the outside tensor that an op's result is a view of.
 OptionalIndex Recorder::outside_behind(const RecordedOp& op, std::int32_t storage) const {
   for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
     const RecordedValue& argument = record_->values[record_->uses[i].value];

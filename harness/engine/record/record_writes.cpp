@@ -129,9 +129,9 @@ void Recorder::hold_writes() {
   }
 }
 
-// Returns a value on the storage that replay computes. Returns `otherwise` if replay computes
-// `otherwise`, or if replay computes no value on the storage. Replay does not compute results of
-// .data, but uses the tensors from forward.
+// Among the values that replay computes, returns one on the storage, and prefers `otherwise`.
+// Returns `otherwise` if there is none. Replay does not compute results of .data, but uses the
+// tensors from forward.
 std::int32_t Recorder::value_made_on(std::int32_t storage, std::int32_t otherwise) const {
   const auto is_made = [storage](const RecordedValue& value) {
     return value.storage == storage && value.op.has_value() && !value.outside.has_value();
@@ -142,8 +142,9 @@ std::int32_t Recorder::value_made_on(std::int32_t storage, std::int32_t otherwis
   return static_cast<std::int32_t>(found - record_->values.begin());
 }
 
-// Copies the side arguments that this call only reads. For example, batch norm in evaluation mode
-// reads statistics that another pass may overwrite unnoticed.
+// Copies arguments that this call only reads, but that other calls of the op write: see Note [Side
+// writes]. For example, batch norm in evaluation mode reads statistics that another pass may
+// overwrite unnoticed.
 void Recorder::copy_side_arguments(const RecordedOp& op, const torch::jit::Stack& stack) {
   if (op.facts->side_feeds_results) return;
   const std::size_t base = stack.size() - op.facts->arguments.size();
@@ -212,8 +213,7 @@ Recorder::VersionCounters Recorder::counters_of_written(const RecordedOp& op,
 }
 
 // Copies the constants on a storage that the op is about to overwrite, because replay cannot
-// compute them. Skips a tensor that was made by `empty` if no op has read the tensor, and this op
-// does not read it either.
+// compute them. Skips a tensor made by `empty` that neither this op nor any earlier op reads.
 void Recorder::copy_constants_before_write(const RecordedOp& op, const RecordedUse& write) {
   const std::int32_t storage = record_->values[write.value].storage;
   for (const RecordedValue& value : record_->values) {

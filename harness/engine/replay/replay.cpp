@@ -189,7 +189,7 @@ at::Tensor Replay::argument(const RecordedOp& op, const RecordedUse& use) {
   if (gets_scratch(op, use)) return scratch_like(tensor);
   const at::Tensor* copy = record_.copies.empty() ? nullptr : record_.copy_of(use);
   if (copy == nullptr) return tensor;
-  // Makes a second copy, because rematch::restore_part writes to this copy.
+  // rematch::restore_part will write to the result, so the result must not be the record's copy.
   return op.takes_parts ? content_of(*copy) : *copy;
 }
 

@@ -5,8 +5,9 @@
 
 namespace rematch {
 
-// Returns whether to run the op. An op that reads an outside tensor that has changed since forward
-// must not run. For such an op, returns false if no value needs it, and throws Refused otherwise.
+// Returns whether to run the op. If the op reads an outside tensor, and that tensor has changed
+// since forward, the op must not run. In this case, returns false if no value needs the op, and
+// throws Refused otherwise.
 bool Replay::may_run(std::int32_t op_index) {
   const RecordedOp& op = record_.ops[op_index];
   for (std::size_t i = op.first_use; i < op.first_use + op.num_uses; ++i) {
@@ -29,7 +30,7 @@ bool Replay::may_run(std::int32_t op_index) {
   return true;
 }
 
-// Throws Refused if the op would run on a different stream than in forward, because the different
+// Throws Refused if the current stream is not the op's stream in forward, because the current
 // stream does not wait for forward's work. Autograd runs each backward node on the stream of its
 // forward. So this happens only if a program switches streams in backward, or reads a saved tensor
 // outside backward.

@@ -1,4 +1,4 @@
-// One value of a record in a store: the copy of its storage, and what is needed to restore the
+// A value that was copied to a store: the copy of its storage, and what is needed to restore the
 // tensor.
 #pragma once
 
@@ -18,8 +18,8 @@ namespace rematch {
 
 class StoredValue {
  public:
-  // Starts the copy to `values`, the store of kind `store`. `tensor` is a detached value of the
-  // record.
+  // Starts to copy the value to the store `values`; `store` is the store's kind. `tensor` is a
+  // detached value of the record.
   StoredValue(std::int32_t value, const at::Tensor& tensor, Store store, ValueStore& values);
 
   // Returns whether the tensor's bytes can be copied. The tensor must be plain and have data.
