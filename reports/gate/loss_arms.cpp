@@ -140,8 +140,8 @@ LossArm LossArms::arm_of(const PointRecord& point) const {
   return arm;
 }
 
-// A report omits gradient hashes of a point that equal the reference's hashes. In this case, copies
-// the reference's hashes.
+// A report stores no gradient hashes for a point whose gradients equal the reference's. In this
+// case, copies the reference's hashes.
 Steps LossArms::steps_of(const PointRecord& point) const {
   Steps steps = point.steps;
   const bool has_own = steps.empty() || !steps.front().gradient_hashes.empty();

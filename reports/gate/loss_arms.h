@@ -63,9 +63,8 @@ std::optional<int> first_step_not_finite(const Steps& steps);
 // Returns text such as " in repeat 2". Returns "" for the first run, which is the point's own.
 std::string in_repeat(std::size_t run);
 
-// Returns a label for the training that a point ran. Two trainings with equal labels must have
-// equal losses. The label contains the policy and the identity, except for schedule, machine and
-// threads.
+// Returns a label that contains the policy and the identity, without schedule, machine and threads.
+// Points with equal labels must have equal losses.
 std::string training_label(const PointIdentity& identity, const std::string& policy);
 
 class LossArms {

@@ -63,7 +63,7 @@ std::optional<CheckRecord> check_gradients(const LossArm& candidate) {
 
 namespace {
 
-// Returns a line about the first step that lacks bits which tier T0 compares, or "" if no bits are
+// Tier T0 compares recorded bits. Returns a line about the first missing bits, or "" if none are
 // missing.
 std::string unrecorded(const LossArm& arm) {
   for (const Steps& run : arm.runs) {

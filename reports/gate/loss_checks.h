@@ -33,10 +33,9 @@ std::optional<BitDifference> first_difference(const Steps& left, const Steps& ri
 // reference does not repeat its own bits.
 CheckRecord check_bitwise(const LossArm& candidate, const LossArm& reference);
 
-// Returns the factor of the envelope. The envelope is this factor times the largest difference
-// between two reference runs. The factor is 2 for one candidate run and grows by 0.2 each time the
-// number of runs doubles, because the furthest of more runs is farther away. See Note [The
-// envelope].
+// The envelope is this factor times the largest difference between two reference runs. The factor
+// is 2 for one candidate run, and grows by 0.2 each time the number of candidate runs doubles,
+// because the largest distance grows with the number of runs. See Note [The envelope].
 double envelope_factor(std::size_t candidate_runs);
 
 // Note [The envelope] Tier T1 takes the distance of each candidate run to the nearest reference
@@ -45,14 +44,13 @@ double envelope_factor(std::size_t candidate_runs);
 //
 // If candidate and reference differ only by noise, the check fails in at most 0.5 % of gates with
 // three reference runs and in 0.3 % with four. The simulations in tests/reports/gate also tried
-// other rules. These rules failed in the following shares of gates:
-//   distance to the first reference run:         0.6 % with three reference runs, under noise that
-//                                                persists and grows
-//   distance to the farthest reference run:      1.0 % with three, under the same noise
-//   distance to the mean of four reference runs: 0.35 % under a random walk
-//   constant factor of 2, four candidate runs:   0.5 % with three reference runs under noise that
-//                                                persists and grows, 0.65 % with four under a
-//                                                random walk
+// other rules:
+// - The distance to the first of three reference runs fails in 0.6 % of gates, if noise persists
+//   and grows.
+// - The distance to the farthest of three reference runs fails in 1.0 %, with the same noise.
+// - The distance to the mean of four reference runs fails in 0.35 %, if noise is a random walk.
+// - A constant factor of 2 with four candidate runs fails in 0.5 % with three reference runs, if
+//   noise persists and grows, and in 0.65 % with four, if noise is a random walk.
 CheckRecord check_envelope(const LossArm& candidate, const LossArm& reference);
 
 // Tier T2: mean losses differ by less than a margin. Use this tier for long runs, and to compare
@@ -68,8 +66,8 @@ CheckRecord check_equivalence(const LossArm& candidate, const LossArm& reference
 std::optional<CheckRecord> check_proof(const PointRecord& point);
 
 // Turns a passed bit check into a failed check if the point's parity record contradicts it. The
-// parity record must refer to `reference`, or to a policy that is equal to `reference`. It covers
-// every bit, while the steps store only some bits.
+// parity record must refer to `reference`, or to an equal policy. A parity record covers every bit,
+// while the steps store only some bits.
 void hold_to_parity(CheckRecord& check, const PointRecord& point, const PointRecord& reference);
 
 }  // namespace rematch

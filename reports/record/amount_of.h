@@ -13,7 +13,7 @@
 
 namespace rematch {
 
-// Returns the amount under a name, or 0 if the name is absent.
+// Returns the count, bytes or time with this name, or 0 if the name is absent.
 template <class Amounts>
 typename Amounts::mapped_type amount_of(const Amounts& amounts,
                                         const typename Amounts::key_type& name) {
@@ -21,15 +21,16 @@ typename Amounts::mapped_type amount_of(const Amounts& amounts,
   return found == amounts.end() ? typename Amounts::mapped_type{} : found->second;
 }
 
-// Returns the amount under a name in one phase.
+// Returns the count, bytes or time with this name in one phase.
 template <class ByPhase>
 auto amount_of(const ByPhase& by_phase, Phase phase,
                const typename ByPhase::value_type::key_type& name) {
   return amount_of(by_phase[static_cast<std::size_t>(phase)], name);
 }
 
-// Returns the first phase and name whose amounts per step differ. Inputs are totals over the given
-// numbers of steps. If `only` is set, looks at that phase alone. An absent name counts as 0.
+// Finds the first phase and name whose values per step differ. `base` and `candidate` are totals
+// over their numbers of steps. An absent name counts as 0. If `only` is set, compares only that
+// phase.
 template <class Key, class Amount>
 std::optional<std::pair<Phase, Key>> first_difference(
     const std::array<std::map<Key, Amount>, kNumPhases>& base, int base_steps,

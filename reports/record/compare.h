@@ -170,11 +170,11 @@ struct ComparedRow {
   std::optional<std::int64_t> world;
   std::string base_key;
   std::string candidate_key;
-  bool plan_differs = false;  // true if the two plans of the policy differ
+  bool plan_differs = false;  // true if base and candidate have different plans
   std::vector<MetricRecord> metrics;
   std::vector<ExplanationRecord> explanations;
-  // JSON names of other fields that differ although they repeat exactly in equal runs, such as
-  // "memory.after_forward_bytes". Filled only if all metrics are compared.
+  // JSON names of other fields that differ, such as "memory.after_forward_bytes". Includes only
+  // fields without noise. Filled only if all metrics are compared.
   std::vector<std::string> other_differences;
 };
 
@@ -197,7 +197,7 @@ void visit_fields(Row& row, Visit visit) {
   visit({"other_differences", kLater}, row.other_differences);
 }
 
-// A point that only one report has, or that did not finish in at least one of them.
+// A point that is missing in one of the reports, or did not finish in one of them.
 struct UncomparedPoint {
   std::string key;
   std::string model;

@@ -27,7 +27,7 @@ struct CountsRecord {
   bool operator==(const CountsRecord&) const = default;
 };
 
-// A total of transfers. Memory copies and memory sets are counted together.
+// Totals over several memory copies and memory sets.
 struct TransferRecord {
   std::int64_t count = 0;
   Bytes bytes;
@@ -65,7 +65,7 @@ struct KernelRecord {
   std::optional<TransferRecord> unattributed_transfers;
   // step time with counting, divided by step time without counting
   std::optional<double> slowdown_ratio;
-  std::string note;     // a remark about the figures if they are usable; may be empty
+  std::string note;     // a remark about usable figures; may be empty
   std::string invalid;  // why the figures must not be used; empty if usable
   bool is_usable() const { return invalid.empty() && counted_steps > 0; }
   bool operator==(const KernelRecord&) const = default;

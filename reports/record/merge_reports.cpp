@@ -25,8 +25,8 @@ struct Entry {
   std::string text;  // the point's JSON; empty until two measurements of the point must be compared
 };
 
-// Returns the first key in which two measurements of one point differ although its value must
-// repeat exactly.
+// Returns the first key whose values differ, among the keys whose values must be equal in all
+// measurements of a point.
 std::optional<std::string> difference(const PointRecord& left, const PointRecord& right) {
   const Json one = repeated_fields(left);
   const Json other = repeated_fields(right);
@@ -71,8 +71,8 @@ class Merge {
     return common;
   }
 
-  // Merges the lists that all reports have in this member. If all nonempty lists are equal, returns
-  // that list in its own order. Otherwise sorts by `order` and drops duplicates.
+  // Merges this list of all reports. If all nonempty lists are equal, keeps their order. Otherwise
+  // sorts by `order` and drops duplicates.
   template <class T, class Order, class IsSame>
   std::vector<T> united(std::vector<T> Report::*list, Order order, IsSame is_same) const {
     std::vector<T> all;
@@ -99,8 +99,8 @@ class Merge {
     }
   }
 
-  // Keeps each repeat as often as the report that contains it most often. Merging a report with
-  // itself therefore adds nothing.
+  // The number of copies of a repeat is the largest number in any report, not the sum. Merging a
+  // report with itself therefore adds nothing.
   void collect_repeats() {
     bool one_list = true;
     std::map<std::string, std::pair<RepeatRecord, std::ptrdiff_t>> kept;

@@ -36,9 +36,8 @@ struct MergedReport {
 std::variant<MergedReport, Rejected, FingerprintsDiffer> merge_reports(
     std::vector<Report> reports, MixedEnvironments mixed, PointOrder order = PointOrder::kPlanned);
 
-// Returns a provenance with the members that are equal in all `provenances`, which must not be
-// empty. Keeps two members even if they differ: the lowest seed, and the command lines joined by
-// "&&".
+// Returns a provenance with the members that are equal in all `provenances`. If seeds differ, keeps
+// the lowest. If command lines differ, joins them by "&&". `provenances` must not be empty.
 Provenance provenance_in_common(const std::map<std::string, Provenance>& provenances);
 
 }  // namespace rematch

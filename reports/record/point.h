@@ -87,8 +87,8 @@ inline bool is_exact(const PointRecord& point) {
   return !point.effect || point.effect->inexact_store.empty();
 }
 
-// Visits the fields whose JSON is written directly. Leaves out the key, the fields repeated from
-// the identity, and the members of CountsRecord.
+// Visits the fields whose JSON needs no special code. point_json.cpp handles the key, the counts
+// and the fields that repeat values of the identity.
 template <RecordOf<PointRecord> Point, class Visit>
 void visit_fields(Point& point, Visit visit) {
   visit("policy", point.policy);

@@ -15,7 +15,7 @@ HeldBytes held_by_kind(const HolderBytes& holders) {
 
 using Peaks = std::map<std::string, const StepBoundary*>;
 
-// Makes `boundary` the peak of a part if it has more bytes than the peak so far.
+// Replaces the peak of `part` with `boundary` if `boundary` has more bytes.
 void raise(Peaks& peaks, const std::string& part, const StepBoundary& boundary) {
   const StepBoundary*& peak = peaks[part];
   if (peak == nullptr || boundary.holders.total() > peak->holders.total()) peak = &boundary;

@@ -29,7 +29,7 @@ struct PredictedStep {
   std::int64_t recomputed_flops = 0;  // flops of repeated matmuls and attention
   std::optional<StepRange> range;     // present if times are known
   std::string refused;       // why the policy does not apply to the model; empty if it applies
-  std::optional<bool> fits;  // present if the memory of a card is known
+  std::optional<bool> fits;  // present if the card's memory size is known
 };
 
 // A trace whose sizes are rounded up to the allocator's granularity: see rounded_trace() in
@@ -54,7 +54,7 @@ struct TracedModel {
 
 struct PredictorSettings {
   OptimizerKind optimizer = OptimizerKind::kAdamW;
-  // The number of ranks over which shard_step() divides the parameters, as an estimate.
+  // The number of ranks among which shard_step() divides the parameters.
   int world = 1;
   const Profile* profile = nullptr;  // null: times are not predicted
 };

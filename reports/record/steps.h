@@ -89,10 +89,11 @@ inline bool has_other_bits(const ParityRecord& parity) {
 // that the plan predicts.
 struct EffectRecord {
   std::string same_as;    // "none" or "full" if the plan equals the plan of that policy; else empty
-  bool intended = false;  // true if the policy's name promises a plan equal to that of `same_as`
+  bool intended = false;  // true if the policy's name implies that the plans are equal
   std::optional<bool> counts_equal_prediction;
   std::string detail;  // the first difference, in one line
-  // a store that may change the bits of the plan's kept values; empty if the plan is exact
+  // name of a store that may change the bits of kept values, such as "compress8"; empty if the plan
+  // uses no such store
   std::string inexact_store;
   bool operator==(const EffectRecord&) const = default;
 };

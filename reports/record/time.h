@@ -36,7 +36,7 @@ void visit_fields(Ratio& ratio, Visit visit) {
 }
 
 // The A/A control: the reference is timed twice, either alternately or in two processes, and
-// `ratio` is the quotient. A policy's ratio that is closer to 1 than this ratio is not reliable.
+// `ratio` is the quotient. If a policy's ratio is closer to 1 than this ratio, it may be noise.
 struct ControlRecord {
   double ratio = 1;
   std::optional<std::array<double, 2>> interval;  // 95 % interval; absent if only one round ran
@@ -105,8 +105,8 @@ void visit_fields(State& state, Visit visit) {
 struct TimeRecord {
   using Nanoseconds = std::chrono::nanoseconds;
   std::vector<std::vector<Nanoseconds>> samples;  // [round][step]: all samples, in order
-  // For each round, the time at which the command that measured it started. Rounds of two points
-  // can have alternated only if these times are equal. Empty if not recorded.
+  // For each round, the start time of the command that measured it. Different times mean that the
+  // rounds of two points did not alternate. Empty if not recorded.
   std::vector<std::string> starts;
   std::optional<Nanoseconds> step_median;
   std::optional<std::array<Nanoseconds, 2>> step_interval;  // 95 % interval of the median
@@ -126,8 +126,9 @@ struct TimeRecord {
   // The attention backend of the timed steps, which may differ from the backend in the point's
   // identity. Empty if the device is not CUDA.
   std::string attention_backend;
-  // The device allocator's peaks while steps were timed. The timed steps may run different kernels
-  // than the steps whose memory was recorded. Absent on a device without such an allocator.
+  // The device allocator's peaks while steps were timed. They may differ from the peaks in the
+  // memory record, because timed steps may run other kernels. Absent on a device without such an
+  // allocator.
   std::optional<Bytes> peak_requested;
   std::optional<Bytes> peak_allocated;
   std::optional<Bytes> peak_reserved;

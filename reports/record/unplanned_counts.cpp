@@ -38,7 +38,7 @@ std::optional<std::string> unplanned_counts(const PointRecord& point) {
     problem = first_unplanned("issued", all_words<CollectiveKind>(), point.ranks->collectives,
                               *point.ranks->predicted_collectives);
   }
-  // Predicted counts of single ops are not stored, only whether they matched.
+  // For single ops, the record stores whether counts equal the prediction, but not the prediction.
   if (is_open() && point.effect && point.effect->counts_equal_prediction) {
     problem = *point.effect->counts_equal_prediction
                   ? ""

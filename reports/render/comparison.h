@@ -16,8 +16,8 @@ namespace rematch {
 // The pointers point into the report, which must outlive this object.
 struct ComparedPoint {
   const PointRecord* point = nullptr;
-  // The point of policy `none`, with the same schedule if there are several. Null if the report has
-  // no such point.
+  // The point of policy `none`. If there are several, the point with the same schedule. Null if the
+  // report has no such point.
   const PointRecord* none = nullptr;
   // The point of policy `full` with the same schedule. Null if the report has no such point.
   const PointRecord* full = nullptr;

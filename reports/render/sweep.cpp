@@ -57,8 +57,8 @@ bool follows_from(const std::string& name, const std::string& leader,
   return true;
 }
 
-// Orders axes by their number of values, the largest first; then "tokens" first, then by name. The
-// seed is always last.
+// Sorts axes by their number of values, the largest first. Among equals, "tokens" is first, and the
+// others are sorted by name. The seed is always last.
 bool leads(const SweepAxis& left, const SweepAxis& right) {
   const auto rank = [](const SweepAxis& axis) {
     const int kind = axis.name == kSeedAxis ? 2 : axis.name == "tokens" ? 0 : 1;

@@ -56,9 +56,8 @@ std::vector<SweepModel> sweep_models(const Report& report,
 // True if a model has several comparisons, or a comparison that was not measured.
 bool is_sweep(const std::vector<SweepModel>& models);
 
-// Returns text such as "tokens 8, batch 1"; the model's heading if nothing varies.
+// Both functions return text such as "tokens 8, batch 1"; the model's heading if nothing varies.
 std::string shape_words(const SweepModel& model, const SweepShape& shape);
-// Returns the values of the model's axes for which the comparison was planned.
 std::string shape_words(const SweepModel& model, const UnmeasuredComparison& comparison);
 
 }  // namespace rematch

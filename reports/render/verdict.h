@@ -18,7 +18,7 @@ enum class VerdictKind : std::uint8_t {
   kFits,         // the point finished, but the reference did not
   kNoEffect,     // the plan changes nothing
   kLowersPeak,
-  kNothingAgainstFull,  // lowers the peak, but not below `full`, which runs no more ops
+  kNothingAgainstFull,  // lowers the peak no further than `full`, and recomputes at least as much
   kSavesNothing,  // the peak equals the reference's, although activations are part of the peak
   kCannotLower,   // the peak equals the reference's, and no policy can lower it
   kRaisesPeak,

@@ -90,8 +90,8 @@ inline constexpr double kWidestSame = 0.05;
 // band and `floor` is at most kWidestSame. Otherwise returns unsure.
 RatioVerdict judge_ratio(const Estimate& ratio, double floor = kSmallestDifference);
 
-// Returns the `floor` for judge_ratio() from an A/A control, which compares two arms with the same
-// code: the largest distance of its interval from 1, but at least kSmallestDifference.
+// An A/A control compares two arms with the same code. Returns the largest distance of its interval
+// from 1, but at least kSmallestDifference. The result is the `floor` for judge_ratio().
 double floor_of_control(const Estimate& control);
 
 }  // namespace rematch

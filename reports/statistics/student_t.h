@@ -31,8 +31,8 @@ MeanDifference welch_difference(const std::vector<double>& above, const std::vec
 // difference is at most `margin`, in either direction.
 double probability_within(const MeanDifference& difference, double margin);
 
-// Returns p-values with Holm's correction. If every row with an adjusted p-value below some limit
-// is reported, the chance of even one false report is at most that limit.
+// Returns p-values with Holm's correction. If all rows with adjusted p-values below alpha are
+// reported, the probability of any false report is at most alpha.
 std::vector<double> holm_adjusted(const std::vector<double>& p_values);
 
 }  // namespace rematch

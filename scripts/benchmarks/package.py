@@ -41,7 +41,7 @@ class Result:
     extra: Row  # extra time per op; None except for the dispatch-bound model
     num_more_ops: int  # number of ops executed in addition to those of a step without checkpointing
     bits_equal: bool
-    target: Row = None  # `step` with an absolute limit; only for the dispatch-bound model
+    target: Row = None  # the figures of `step` with a fixed limit; only for the dispatch-bound model
 
     @property
     def verdicts(self):

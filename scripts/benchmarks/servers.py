@@ -17,8 +17,8 @@ class Failed(Exception):
 
 
 def torch_python(python, releases):
-    """Splits the command `python` into words. Returns the words, and the torch version of this Python. Raises Failed
-    unless this Python has numpy and a torch of one of `releases`."""
+    """Returns the words of the command `python`, and the torch version that this Python has. Raises Failed if it lacks
+    numpy, or if its torch is not of one of `releases`."""
     words = shlex.split(python)
     wanted = " or ".join(releases)
     advice = (f"make one with 'python3 -m venv DIR && DIR/bin/pip install torch=={releases[-1]}.* numpy', "

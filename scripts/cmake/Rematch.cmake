@@ -68,7 +68,7 @@ macro(rematch_choose_libtorch)
 endmacro()
 
 # Defines a cached path that follows its default until the user sets another path. Older build folders do not store the
-# default. It was the path of LibTorch's default version.
+# default, which was the path of LibTorch's default version.
 macro(rematch_default_path variable default help)
   if(NOT DEFINED ${variable}_DEFAULT)
     string(REGEX REPLACE "-2\\.[0-9]+$" "" ${variable}_DEFAULT ${default})
@@ -323,7 +323,7 @@ set(REMATCH_HANG_SECONDS 1800)
 # test cases of a source that have the same label form one ctest test. The labels are the Catch2 tags [property]
 # [golden] [parity] [device] [gpu]; test cases without a tag have the label `unit`.
 # - CUDA links the binary with CUDA.
-# - ORACLES compiles the tests with -O1, because their own code computes for seconds.
+# - ORACLES compiles the tests with -O1, because their brute-force oracles would be slow with -O0.
 # - TIMEOUT is for tests that take long under scripts/test --deep. The default is REMATCH_HANG_SECONDS.
 function(rematch_add_test name)
   cmake_parse_arguments(arg "TORCH;CUDA;ORACLES" "TIMEOUT" "SOURCES;DEPENDS" ${ARGN})

@@ -8,7 +8,7 @@ from driving import verdict
 from driving.afterwards import COMMANDS
 from driving.case import FrontPoint, placed, shell_line, words_of
 
-# Policies that no model rejects if --allow-no-effect is given.
+# Policies that apply to every model if --allow-no-effect is given.
 NEVER_REFUSED = ("none", "full", "full_reentrant", "full_nostop", "root", "attn_only", "save_mm",
                  "save_compute")
 
@@ -19,7 +19,7 @@ class Outcome:
     lines: list = dataclasses.field(default_factory=list)  # commands with which a user can reproduce the failure
     refused: list = dataclasses.field(default_factory=list)  # messages about rejected policies and plans
     points: int = 0
-    proofs: int = 0  # number of points whose gradients all existed and were not zero
+    proofs: int = 0  # number of points in which every parameter got a nonzero gradient
     pairs: int = 0  # number of plans that ran under both schedules
 
     def kinds(self):
@@ -76,7 +76,7 @@ class Execution:
             policies = left
 
     def has_refused_point(self, done):
-        """Returns whether the run continued without a policy that does not apply to the model."""
+        """Returns whether the run rejected a policy and continued with the others."""
         if done.code != 5 or not self.report_file.exists():
             return False
         return any(point["status"] == "refused" for point in self.read_report()["points"])

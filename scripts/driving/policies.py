@@ -7,7 +7,7 @@ from driving.tool import Failed
 
 # In policy names of other systems, a single upper-case letter is a placeholder for a value.
 HOLE = re.compile(r"(?<=[=(])[A-Z](?=[,)])")
-# Selectors that match no op of these models, for example because they use another system's name of an op.
+# Selectors that match no op of these models. Some use the op names of other systems.
 FOREIGN = ("aten::_scaled_dot_product_flash_attention", "rematch::attention", "norm", "random",
            "aten._scaled_dot_product_efficient_attention.default", "torch.ops.aten.mm.default",
            "_c10d_functional::reduce_scatter_tensor")
@@ -51,7 +51,7 @@ def saved_and_recomputed(*values):
 
 TITAN_REGIONS = ("attention.*", "attention.wo.*", "*", "*routed_experts.w13.*", "feed_forward.*")
 
-# Maps a policy to a function that draws its argument, if the argument consists of words.
+# Maps a policy to a function that draws its argument.
 ARGUMENTS = {
     "sac_titan_excluding": words_of("attention.output", "self_attention.output", "moe.router.gate",
                                     "ffn", "head", brackets="[{}]"),
@@ -78,7 +78,7 @@ ARGUMENTS = {
     "remat_custom": words_of("out_proj=device", "query_proj=offload", "context=device", "mlpwo=remat",
                              "moe_mlpwo=device"),
 }
-# Maps (policy, placeholder) to a function that draws a value, if the value is only a part of the policy's argument.
+# Maps (policy, placeholder) to a function that draws a value for the placeholder.
 PARTS = {("remat_titan", letter): words_of(*TITAN_REGIONS, brackets="[{}]") for letter in "SR"}
 PARTS["remat", "S"] = words_of("attention", "ffn", brackets="[{}]")
 BY_FORM = {"": None, "(N)": count, "([I,...])": layer_list}
@@ -110,8 +110,7 @@ class Catalogue:
         while True:
             entry = rng.choice(self.systems)
             if entry["policy"] is None and rng.random() < 0.8:
-                # rematch rejects modes of other systems for which it has no equivalent policy, so such modes are drawn
-                # rarely.
+                # drawn rarely, because rematch rejects modes without an equivalent policy
                 continue
             return HOLE.sub(lambda hole: self.value_of(hole[0], entry["policy"], rng, layers),
                             entry["mode"])

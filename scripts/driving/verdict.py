@@ -31,7 +31,7 @@ def judge_ending(done, *allowed):
 
 def judge_report(report, case, plans, front_figures):
     """`plans` lists the names under which the case's plans are reported. `front_figures` maps (plan hash, schedule) to
-    the figures that a search predicted for this optimizer."""
+    the figures that a search predicted for the case's optimizer."""
     points = report["points"]
     found = judge_reference(points, case) + judge_presence(points, case, plans)
     for point in points:
@@ -54,7 +54,8 @@ def judge_reference(points, case):
 
 
 def judge_presence(points, case, plans):
-    """Requires that every requested point exists once. A policy may make a plan that was also requested as a file."""
+    """Requires one point for each requested plan and schedule. A plan that recomputes nothing may have only the point
+    under whole_region. A policy and a plan file may share a point."""
     reference = case.flags.get("--reference", "none")
     least = len(case.policies) + (reference not in case.policies)
     schedules = collections.defaultdict(list)

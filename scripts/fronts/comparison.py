@@ -42,8 +42,8 @@ class Priced:
     plain: Point
     ours: list
     theirs: dict  # maps each family to its points
-    # `ours`, and one plan for each point of `theirs` that beats all of `ours`: the plan that the search finds with the
-    # point's peak as budget
+    # `ours`, and more plans of the search. For each point of `theirs` that `ours` does not match, the search ran again
+    # with the point's peak as budget.
     answered: list
 
     def all_of_theirs(self):

@@ -1,4 +1,4 @@
-"""Compares measured points of compiled models: finds PyTorch's points that beat ours in bytes or time, and makes a
+"""Compares measured points of compiled models: finds the points of PyTorch that no point of ours matches, and makes a
 model's row of the table. Does not need torch."""
 
 import dataclasses
@@ -62,13 +62,13 @@ class Comparison:
         return self.hypervolume(self.ours) / self.hypervolume(self.theirs)
 
     def ahead(self):
-        """Returns PyTorch's points that are better than every point of ours in bytes or in time."""
+        """Returns the points of PyTorch for which no point of ours is as small and as fast."""
         return [each for each in self.theirs
                 if not any(mine.is_as_small_as(each) and mine.is_as_fast_as(each) for mine in (self.plain, *self.ours))]
 
     def low_points(self):
-        """Returns PyTorch's points below LOW_PEAK, without points that another point of PyTorch beats in both bytes and
-        time."""
+        """Returns PyTorch's points below LOW_PEAK. Leaves out a point if another point of PyTorch has a lower peak and
+        is at least as fast."""
         return [each for each in self.theirs if each.peak_bytes < LOW_PEAK * self.plain.peak_bytes and not any(
             other.peak_bytes < each.peak_bytes and other.median_ns <= each.median_ns for other in self.theirs)]
 

@@ -2,8 +2,8 @@
 
 import dataclasses
 
-# Two plans count as equally fast if their times differ by less than this fraction. All ops that are almost free
-# take about this fraction of a step together.
+# Two plans count as equally fast if their times differ by less than this fraction. All cheap ops of a step together
+# take about this fraction of its time.
 SAME_TIME = 1e-4
 
 
@@ -33,13 +33,13 @@ def hypervolume_ratio(points, reference):
 
 
 def unmatched(points, front):
-    """Returns the members of `points` that are better than every point of the front in bytes or in time."""
+    """Returns each of `points` for which no point of the front is as small and as fast."""
     return [point for point in points if not any(
         mine.peak_bytes <= point.peak_bytes and mine.time_ns <= point.time_ns * (1 + SAME_TIME) for mine in front)]
 
 
 def with_answers(front, points, answer_of):
-    """Returns the front, and for each of `points` that beats the front, the plan that `answer_of` finds with that
-    point's peak as budget. `answer_of` takes a budget in bytes, and returns a point or None."""
+    """Returns the front and additional points. For each of `points` that the front does not match, calls `answer_of`
+    with that point's peak as budget. `answer_of` returns a point or None."""
     answers = [answer_of(point.peak_bytes) for point in unmatched(points, front)]
     return [*front, *(answer for answer in answers if answer is not None)]

@@ -14,7 +14,7 @@ LEFT_OUT = "left_out.json"
 
 
 def contents(folder):
-    """Returns the paths to pack: verdicts first, then reports, then stored points, with which an interrupted run can
+    """Returns the paths to pack: verdicts first, then reports, then the stored points that an interrupted run needs to
     continue."""
     def order(path):
         is_report = ".report." in path.name

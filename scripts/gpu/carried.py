@@ -20,7 +20,7 @@ PACKAGE_LIBRARY = "harness/python/librematch_python.so"
 
 def pack(file, build, dry_results, open_list):
     """Packs the Python package, the stripped CUDA programs, the list of open questions, and the reports of these
-    questions from the dry device. Returns exit code 0, or 2 if something is missing; nothing is written then."""
+    questions from the dry device. Returns exit code 0. If something is missing, writes nothing and returns 2."""
     programs = {name: build / path for name, path in DRY_PROGRAMS.items()}
     absent = [str(path) for path in programs.values() if not path.exists()]
     if absent:

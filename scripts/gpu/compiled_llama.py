@@ -4,7 +4,7 @@ the time of a step for each, and compares losses and gradients with those of tor
 
     compiled_llama.py -o FILE [--seconds N] [--small]
 
---small uses a model of four layers, on any device. Measurements for which N seconds do not suffice are left out, and
+--small uses a model of four layers, on any device. Measurements that may not finish within N seconds are skipped, and
 FILE names them. Needs a supported torch, transformers and package rematch (PYTHONPATH). Exit codes: 0 FILE is written,
 whatever its result; 2 usage, or something is missing."""
 

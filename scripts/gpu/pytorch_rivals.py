@@ -57,7 +57,7 @@ FAMILIES = {"wan": (wan, "Wan", data.shape_batch), "llama": (llama, "Llama", dat
 # Sequence length of the call that tests whether a kernel supports the model's heads. Any length works.
 PROBE_TOKENS = 256
 
-# Functions that call an attention op directly, for heads with which scaled_dot_product_attention cannot select that op.
+# Functions that call an attention op directly. They are used if scaled_dot_product_attention fails with this op.
 DIRECT = {"flash": lambda q, k, v, causal: aten._scaled_dot_product_flash_attention(q, k, v, 0.0, causal)[0],
           "cudnn": lambda q, k, v, causal: aten._scaled_dot_product_cudnn_attention(
               q, k, v, None, True, 0.0, causal)[0]}

@@ -97,8 +97,8 @@ def rival_named(state, name):
 
 
 def blame_running(state, reason):
-    """Marks the rival whose turn was running when the child ended as failed. If no turn was running, marks the whole
-    run as failed."""
+    """Called after the child failed. If the turn of a rival was running, marks this rival as failed. Otherwise marks
+    the whole run as failed."""
     running, state["running"] = state["running"], None
     if running is None:
         state["failure"] = reason

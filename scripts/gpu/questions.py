@@ -43,11 +43,11 @@ class Question:
     always: bool = False  # if true, every run includes the question, even if it is already answered
     judge: str = None  # name of a judge in verdicts.JUDGES; if None, the exit codes decide
     ok_codes: tuple = (0,)
-    quote: str = None  # pattern; the rest of each output line that matches is a finding
+    quote: str = None  # pattern; in each matching line of the output, the text after the match is a finding
     refuse: str = None  # pattern; the question fails if a line of the output matches
     needs: list = field(default_factory=list)  # other questions whose reports this question reads
     programs: list = field(default_factory=list)  # programs that must be on the PATH
-    # true if the question needs a Python whose torch can use the device and has the programs' release
+    # true if the question needs a Python whose torch can use the device and has the version that the programs need
     torch: bool = False
     gpu: bool = True
     dry: bool = True  # whether the question can run on the dry device

@@ -12,7 +12,7 @@
 namespace rematch {
 namespace {
 
-// The fields that readers need first are repeated at the top of a point, with equal values.
+// A point repeats these fields of its identity at the top, because readers need them first.
 constexpr std::array kRepeated = {"model", "plan_sha256", "schedule"};
 
 void require_consistent(const JsonField& field) {

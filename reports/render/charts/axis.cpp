@@ -94,7 +94,7 @@ Axis decades_axis(double low, double high, int most_ticks) {
 }
 
 Axis ratio_axis(double low, double high, int most_ticks) {
-  // If the ratio of its ends is below this value, a logarithmic axis looks linear.
+  // Below this ratio of `high` to `low`, a logarithmic axis looks linear.
   constexpr double kRoundNumbersBelow = 2.5;
   for (double* end : {&low, &high}) *end = std::clamp(*end, kSmallestRatio, 1 / kSmallestRatio);
   if (high / low < 1 + kTolerance) {

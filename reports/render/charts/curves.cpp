@@ -123,8 +123,8 @@ Panel loss_panel(const std::vector<Losses>& all, const std::optional<Band>& band
   if (!band) return panel;
   std::vector<Position> lower;
   Area area{{}, Paint::kGrid, Paint::kAxis, words_of(*band)};
-  // Closes the current area by its lower edge, drawn backwards, and adds it. Called at each gap of
-  // the band and at its end.
+  // Appends the lower edge in reverse order to the current area, and adds the area to the panel.
+  // Called at each gap of the band and at its end.
   const auto flush = [&] {
     area.corners.insert(area.corners.end(), lower.rbegin(), lower.rend());
     if (lower.size() > 1) panel.areas.push_back(area);
@@ -136,7 +136,7 @@ Panel loss_panel(const std::vector<Losses>& all, const std::optional<Band>& band
       flush();
       continue;
     }
-    // the offset exists, because the band contains only finite losses
+    // offset() has a value here, because the band contains only finite losses
     const double from = *offset(step);
     const auto x = static_cast<double>(step);
     area.corners.push_back({x, band->steps[step]->high - from});

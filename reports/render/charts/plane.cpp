@@ -23,7 +23,7 @@ constexpr double kClearance = kRadius * kGrowth + 4;  // distance from a marker'
 // A limit is drawn only if it differs from the spots' peaks by at most this factor. Otherwise the
 // spots would be squeezed together.
 constexpr double kNearLimit = 1.6;
-// The longest name, as a fraction of the plot's width.
+// The maximum width of a name, as a fraction of the plot's width.
 constexpr double kLongestName = 0.45;
 
 Range peaks_of(const Plane& chart) {
@@ -99,8 +99,8 @@ void draw_steps(Picture& picture, const std::vector<Position>& corners) {
   picture.add(Path{corners, Paint::kBlue, Paint::kClear, 1, /*is_dashed=*/true});
 }
 
-// Splits the staircase of a front into stairs. A stair is three points: a horizontal line leads to
-// the second point, and a vertical line to the third.
+// Splits the staircase of a front into steps. A step has three points: a horizontal line joins the
+// first two, and a vertical line joins the last two.
 std::vector<std::array<Position, 3>> steps_through(std::vector<Position> corners,
                                                    const Plot& plot) {
   std::sort(corners.begin(), corners.end(),

@@ -55,8 +55,8 @@ std::string legend(const std::vector<chart::Key>& keys);
 std::string picture(const chart::Picture& picture);  // markup of the picture and its legend
 std::string list(const std::vector<std::string>& lines);
 
-// The place of the titles of cells: above the columns, or on a narrow screen beside the values.
-// With titles beside values, a wide row wraps instead of scrolling.
+// The position of column titles: above the columns, or on a narrow screen beside each value. With
+// kBesideOnNarrow, a wide row wraps instead of scrolling.
 enum class CellTitles : std::uint8_t { kAbove, kBesideOnNarrow };
 
 // Writes a table. A row's detail is in a separate row below it. A table that is too wide scrolls

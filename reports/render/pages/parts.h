@@ -25,10 +25,10 @@ Part compare_part(const CompareRecord& record);
 // path of the front. The anchors of its points start with `anchor`: "f0-p5".
 Part front_part(const FrontRecord& record, const std::string& file, const std::string& anchor);
 
-// One model of a sweep: tables and heat maps of policies by axes, fronts side by side, failures,
-// and all comparisons, folded. If comparisons have parts of their own on the page, `anchors` links
-// to these parts, one for each of model.shapes. If `anchors` is empty, adds a folded table for
-// every comparison, with anchors that begin with `anchor`.
+// One model of a sweep: tables and heat maps of policies by axes, fronts side by side, and
+// failures. `anchors` has the anchor of each comparison's own part of the page, in the order of
+// model.shapes. If `anchors` is empty, adds a folded table for every comparison, with anchors that
+// begin with `anchor`.
 Part sweep_part(const SweepModel& model, const std::string& anchor,
                 std::vector<std::string> anchors);
 

@@ -30,9 +30,8 @@ double measured_ns(const FrontPoint& point) {
   return static_cast<double>(point.measured->step_time->count());
 }
 
-// Returns the noise of the line that calibrates step times, relative to the step time: the largest
-// distance of an anchor from the line, or the largest difference between two timings of one plan,
-// whichever is larger.
+// Returns the noise of the calibration line, relative to the step time. It is the largest distance
+// of an anchor from the line, or of the A/A interval from 1, whichever is larger.
 double noise_of_line(const Front& front) {
   double noise = 0;
   for (const FrontPoint* point : timed_anchors(front)) {
@@ -57,7 +56,7 @@ std::pair<double, int> spread_of_anchors(const Front& front) {
 
 // Returns a warning if the slope of the line through the anchors may be noise.
 std::string noisy_line_warning(const Front& front) {
-  // With noise of a quarter of the spread at each end of the line, the slope may be wrong by half.
+  // If noise moves each end of the line by a quarter of the spread, the slope may be wrong by half.
   constexpr double kMaxNoiseOfSpread = 0.25;
   const bool is_line = front.measurement && front.measurement->line.offset_ns != 0;
   if (!is_line) return "";

@@ -112,7 +112,8 @@ std::string knee_words(const Front& front);
 // Returns text such as "6 of 56 plans worth having".
 std::string plans_words(const Front& front);
 
-// Describes the plans among which the front is optimal, or how much better untried plans could be.
+// Says among which plans the front is optimal, or how much better than the front other plans could
+// be.
 std::string exactness_words(const FrontRecord& record);
 
 // Describes the speed of copies to the host, and how much of the copy time compute hides. Empty if

@@ -45,7 +45,8 @@ struct Grid {
   std::vector<Row> rows = {};
 };
 
-// Drops empty columns; if `title` is not empty, only the column with this title.
+// Drops every empty column. If `title` is given, drops only the column with this title, if it is
+// empty.
 void drop_empty_columns(Grid& grid, std::string_view title = "");
 
 // The result ends with a newline. Lines have at most `width` characters, unless a single cell is

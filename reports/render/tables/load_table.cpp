@@ -17,8 +17,8 @@ std::string fits_words(const LoadsRecord& record) {
          "; the highest throughput is ";
 }
 
-// Returns whether the rate is for one rank, or for the ranks that share a batch. Empty for a single
-// rank.
+// Returns " per rank", or text such as " per 4 ranks" if four ranks share a batch. Empty for a
+// single rank.
 std::string owner_words(const LoadsRecord& record) {
   if (record.world == 1) return "";
   const int sharing = record.world / record.num_batches;

@@ -10,8 +10,8 @@
 
 namespace rematch {
 
-// Returns a table of what was tried, and a sentence about the best. Empty if nothing fits on the
-// device.
+// Returns a table of the sizes that were tried, and a sentence about the best size. Empty if no
+// size fits on the device.
 std::string loads_to_text(const LoadsRecord& record, TableFormat format, std::size_t width);
 
 }  // namespace rematch

@@ -97,8 +97,8 @@ std::set<CollectiveKind> kinds_in(const std::vector<PredictedStep>& steps) {
   return kinds;
 }
 
-// Counts collectives of the optimizer phase, such as sums of gradients, as part of backward, like
-// the report of a run on several ranks.
+// Adds collectives of the optimizer phase, such as sums of gradients, to those of backward. Reports
+// of runs on several ranks also do this.
 std::string issued_cell(const Traffic& traffic, CollectiveKind kind) {
   const auto of = [&](Phase phase) { return amount_of(traffic, phase, kind).count; };
   return std::to_string(of(Phase::kForward)) + "/" + std::to_string(of(Phase::kRecompute)) + "/" +
