@@ -158,9 +158,8 @@ bool is_kind(const Selector& selector, std::optional<OpClass> op_class, const Tr
 
 using Instances = IdTable<ScopeId, std::optional<ScopeId>>;
 
-// Returns for each scope the outermost matching scope that contains it. A matching scope counts as
-// containing itself. Returns nullopt for a scope without such a match. Parents precede their
-// children.
+// Returns for each scope the outermost scope that matches: the scope itself or a scope around it.
+// Returns nullopt for a scope without a match. Parents precede their children.
 Instances matching_instances(const std::string& pattern, const Trace& trace) {
   Instances instances(trace.scopes.size());
   for (const ScopeId self : trace.scopes.ids()) {
@@ -248,7 +247,7 @@ IdTable<OpId, bool> matches(const Selector& selector, const Trace& trace) {
   const std::optional<OpClass> op_class = from_string<OpClass>(selector.op);
   IdTable<OpId, bool> picked(trace.ops.size(), false);
   if (selector.op == kResult) picked = scope_results(trace, instances);
-  // number of ops so far that match the selector's name or class, by scope instance
+  // indexed by scope instance: number of ops so far that match the selector's name or class
   std::map<std::optional<ScopeId>, int> seen;
   for (const OpId id : trace.ops.ids()) {
     const TracedOp& op = trace.ops[id];

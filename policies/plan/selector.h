@@ -14,8 +14,9 @@
 // - `*.ffn::any`: every op of each matching scope
 // - `*.attention.qkv::result#3`: the third result of each matching scope, in op order
 //
-// A result is an op that makes a new storage, if some forward op outside the scope instance reads
-// that storage, directly or through views. Views and in-place writes are not results.
+// An op is a result of a scope if it makes a new storage and a forward op outside the scope
+// instance reads that storage, directly or through a view. Views and in-place writes are not
+// results.
 //
 // The character `*` in a pattern matches any run of characters. A scope that matches includes
 // everything below it, so a matching scope inside another matching scope is not a separate

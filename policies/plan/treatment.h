@@ -17,11 +17,12 @@
 
 namespace rematch {
 
-// Note [Lifetime of stored values] The engine copies a value to the store after its op has run, and
-// an input of a region when the region ends. The device memory of both is freed when the next
-// region ends, even if the copy completes earlier. Memory use therefore depends only on the plan.
-// The last region moves no values, because backward needs them first. When backward first demands a
-// value of a region, the engine brings back the values of this region and of the region before it.
+// Note [Lifetime of stored values] The engine copies an op's result to the store after the op has
+// run. It copies an input of a region when the region ends. The device memory of both is freed when
+// the next region ends, even if the copy completes earlier. Memory use therefore depends only on
+// the plan. The last region moves no values, because backward needs them first. When backward first
+// demands a value of a region, the engine brings back the values of this region and of the region
+// before it.
 enum class Store : std::uint8_t {
   kDevice,  // device memory: the value stays where its op has made it
   kHost,    // host memory
@@ -29,8 +30,8 @@ enum class Store : std::uint8_t {
 
 struct StoreTraits {
   Store store;
-  // The verb for keeping a value in this store: "save", "offload". Also the key, in a policy file,
-  // of the list of ops whose results are kept in this store.
+  // The verb for keeping a value in this store: "save", "offload". In a policy file, this word is
+  // the key of the list of ops to keep in this store.
   const char* word;
   // Keys in policy files for the members of StoreRule. Null for the device, which needs no
   // StoreRule.
@@ -40,7 +41,7 @@ struct StoreTraits {
   const char* verb;   // for messages: "the plan offloads aten::mm"
   const char* place;  // for messages: "kept on the host"
   char letter;        // letter for tables of ops
-  bool is_exact;      // whether a value that is read back has the same bits
+  bool is_exact;      // whether values return from the store with the same bits
   // Whether the store can hold the results of an op. The op's name has the form of TracedOp::name.
   bool (*can_hold)(std::string_view op_name);
   // Memory that a value of this size takes while it is in the store.

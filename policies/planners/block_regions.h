@@ -25,8 +25,8 @@ struct BlockSaves {
   std::size_t block = 0;
   std::vector<bool> saves;  // indexed by op of the block
 };
-// Returns the plan under another name, with the given saved ops in each block. A block without an
-// entry is not checkpointed.
+// Returns a copy of blocks.plan with this name, in which each block saves the ops in `saves`. A
+// block without an entry is not checkpointed.
 Plan plan_with_saves(const Trace& trace, const BlockRegions& blocks,
                      const std::vector<BlockSaves>& saves, std::string name);
 

@@ -22,7 +22,7 @@ std::int64_t quantized(double memory) {
 struct Label {
   double memory = 0;
   double runtime = 0;
-  OptionalIndex last;  // the set, as an index into the lists of chosen items
+  OptionalIndex last;  // the items of the set, as an index into the ChoiceLists
 };
 
 // Returns the sets in `labels`, and each of these sets with `item` added. Drops sets above the
@@ -101,9 +101,9 @@ class Order {
   std::vector<KnapsackItem> sums_;
 };
 
-// Fills the budget with the items in this order, and returns the runtime saved. The search uses the
-// result as a lower bound. Adds memory in the same order as with_item(), so that both round
-// equally.
+// Takes items in the given order, and skips items that no longer fit in the budget. Returns the
+// runtime saved, which the search uses as a lower bound. Adds memory in the same order as
+// with_item(), so that both round equally.
 double greedy_runtime(const std::vector<KnapsackItem>& items, const Order& order, double budget) {
   KnapsackItem sum;
   for (std::size_t place = 0; place < items.size(); ++place) {

@@ -20,7 +20,8 @@ bool is_dear(const TracedOp& op) {
          op.draws_random;
 }
 
-// Returns the values that backward demands and that an op of the region makes, with their versions.
+// Returns the values that backward demands, with their versions. Omits values from outside the
+// region.
 std::vector<RegionUse> demanded_uses(const RegionGraph& graph) {
   std::vector<RegionUse> uses;
   for (const RegionEvent& event : graph.events) {

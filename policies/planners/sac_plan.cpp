@@ -37,7 +37,7 @@ std::vector<Module> modules_of(const Trace& trace, const std::vector<OpRange>& b
   return modules;
 }
 
-// Computes bytes as PyTorch's memory tracker does.
+// Computes the memory figures of modules in the same way as PyTorch's memory tracker.
 class Tracker {
  public:
   explicit Tracker(const Trace& trace) : trace_(trace), maker_(trace.storages.size()) {
@@ -54,8 +54,8 @@ class Tracker {
     }
   }
 
-  // Returns the module's memory figures. Counts the tensors that are saved, or that an op after the
-  // range reads.
+  // Returns the memory figures of the module with these ops. Counts saved tensors, and tensors that
+  // later ops read.
   SacModule figures(OpRange range) const {
     SacModule module;
     std::set<StorageId> saved;

@@ -6,9 +6,9 @@
 namespace rematch {
 namespace {
 
-// The first unmatched op of a group costs most. An extra op costs more than a missing op. The first
-// op that is not the expected op therefore counts as extra. After a skipped branch, ops match again
-// from the second op on.
+// The first unmatched op of a group costs most, and an extra op costs more than a missing op. If a
+// pass skips several planned ops, the next op that runs therefore counts as extra. Later ops match
+// again.
 constexpr std::int32_t kFirstMissing = 100;
 constexpr std::int32_t kNextMissing = 1;
 constexpr std::int32_t kFirstExtra = 100;

@@ -137,8 +137,8 @@ class ReplayPlanner {
   }
   void release(std::int32_t value) { tables_.is_there[value] = kNo; }
 
-  // Drops planned ops from index `first` on that no saved tensor and no later op needs. Calls
-  // `release` with each value that only dropped ops would have read.
+  // Drops each planned op with an index of at least `first` if no saved tensor and no later op
+  // needs it. Calls `release` with each value that only dropped ops would have read.
   template <typename Uses, typename Release>
   void leave_out_unneeded(std::int32_t first, const Uses& saved, Release&& release);
 

@@ -30,8 +30,7 @@ class Cutter {
  public:
   explicit Cutter(const Trace& trace) : trace_(trace) {}
 
-  // Takes the scope as an argument, because a scope may contain no op, so `op` does not determine
-  // it.
+  // `op` does not determine `scope`, because a scope may contain no op.
   Cut cut_at(OpId op, ScopeId scope, const Cut& previous) {
     while (next_op_ < op) take_outputs_of(next_op_++);
     while (trace_.packs.contains(pack_) && trace_.packs[pack_].at_op < op) ++pack_;
@@ -43,7 +42,7 @@ class Cutter {
   }
 
  private:
-  // Ids grow in the order in which values first appear. An outside value that a later op reads
+  // Ids grow in the order in which values first appear. A value from outside that a later op reads
   // first has a higher id than the op's outputs, so it belongs to a later span.
   void take_outputs_of(OpId op) {
     for (const ValueId output : trace_.ops[op].outputs) {

@@ -1,5 +1,5 @@
-// Effects of other libraries' code that torch does not see. They are found when a step is recorded,
-// and a plan stores them for the process that runs the plan.
+// Effects that torch does not see, caused by other libraries' code. Recording a step finds these
+// effects. A plan stores them for the process that runs the plan.
 #pragma once
 
 #include <optional>
@@ -35,8 +35,8 @@ struct HiddenEffects {
   bool operator==(const HiddenEffects&) const = default;
 };
 
-// Returns the union of the effects. A function without `overwrites` in `a` or `b` has none in the
-// result.
+// Returns the union of the effects. If `overwrites` of a function is absent in `a` or `b`, it is
+// absent in the result.
 HiddenEffects united(const HiddenEffects& a, const HiddenEffects& b);
 
 // Returns a line for each entry, such as "lib::op writes to arguments 1, 2".

@@ -33,12 +33,12 @@ struct TimedSteps {
   std::vector<Profile::Duration> optimizer;
 };
 
-// Throws std::invalid_argument if `watched` is empty, if no step ran without observers, or if a
-// step in `watched` or `weighed` has other ops than the trace.
+// Throws std::invalid_argument if `watched` is empty, if no step ran without observers, or if the
+// ops of a step in `watched` or `weighed` differ from the trace's ops.
 Profile measured_profile(const Trace& trace, const std::string& device, const TimedSteps& steps);
 
 // Completes a profile that has an ops_sha256 and no trace_sha256: adds the trace's hash, and gives
-// equal layers the median of their times. Returns any other profile unchanged, and also a profile
+// equal layers the median of their times. Returns all other profiles unchanged, including profiles
 // whose ops differ from the trace's ops.
 Profile profile_for_trace(Profile profile, const Trace& trace);
 

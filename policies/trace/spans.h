@@ -53,7 +53,7 @@ inline bool has_bytes(const BackwardEvent& event) {
   return event.kind == BackwardEvent::Kind::kDemand || event.kind == BackwardEvent::Kind::kOp;
 }
 
-// One occurrence of a span type in the trace, with the outside ids of this occurrence.
+// One occurrence of a span type in the trace, with the ids that it uses from outside the span.
 struct TraceSpan {
   int type = 0;
   std::string path;  // path of the block's scope; empty between blocks

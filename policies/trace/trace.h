@@ -30,7 +30,8 @@ struct TracedStorage {
   Bytes bytes;
   // The first op after which the program no longer refers to the storage. From then on, only
   // autograd or a region can hold it. One past the last op: the program refers to it until forward
-  // returns. Absent: until the end of the step, as with the loss and all outside tensors.
+  // returns. Absent: the program refers to it until the end of the step. Examples are the loss and
+  // all tensors from outside.
   std::optional<OpId> freed_at;
   bool operator==(const TracedStorage&) const = default;
 };

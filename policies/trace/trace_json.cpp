@@ -12,7 +12,7 @@
 
 namespace rematch {
 
-// A use is written as a reference, or as [reference, version] if its storage was written before.
+// A use is written as a reference, or as [reference, version] if the version is not 0.
 Json to_value(const TracedUse& use) {
   if (use.version == 0) return to_value(use.value);
   return Json::array({to_value(use.value), use.version});
@@ -154,8 +154,8 @@ Trace trace_from_json(const Json& json) {
   return trace;
 }
 
-// Computes the hash of the file in version 1.0, so that plans and profiles for such a file still
-// match.
+// Computes the hash that a file of version 1.0 has. Plans and profiles that were made for such a
+// file therefore still match.
 std::string trace_sha256(const Trace& trace) {
   Json json = trace_to_json(trace);
   json["schema"] = "rematch.trace/1.0";

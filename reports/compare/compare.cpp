@@ -165,7 +165,7 @@ void ReportComparer::explain_row(std::size_t row) {
 }
 
 // Lists differences in figures that have no metric, unless the user selected metrics. Skips rows
-// whose plans differ, because another plan changes most figures.
+// whose plans differ, because a different plan changes most figures.
 void ReportComparer::list_other_differences() {
   if (settings_.metrics.size() != kAll<Metric>.size()) return;
   for (std::size_t index = 0; index < record_.rows.size(); ++index) {

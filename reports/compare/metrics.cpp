@@ -107,8 +107,8 @@ void compare_mix(MetricRecord& record, const PointRecord& base, const PointRecor
   }
 }
 
-// The metric compares only the highest peak of all ranks. This function adds a note if a different
-// rank has it than in the base, or if the peaks of other ranks differ.
+// The metric compares only the highest peak of all ranks. This function adds a note if the base and
+// the candidate have this peak on different ranks, or if the peaks of other ranks differ.
 void compare_rank_peaks(MetricRecord& record, const PointRecord& base,
                         const PointRecord& candidate) {
   if (!base.ranks || !candidate.ranks || !record.base || !record.candidate) return;

@@ -22,9 +22,9 @@ Bytes sent_bytes(CollectiveKind kind, Bytes whole, std::int64_t ranks);
 // bytes.
 Bytes whole_bytes(const Trace& trace, const TracedOp& op);
 
-// Returns the number of ranks in an op's process group, or nullopt if the number is unknown. It is
-// the size of the layout dimension with the group's name, or follows from the sizes of an
-// all-gather or a reduce-scatter.
+// Returns the number of ranks in an op's process group, or nullopt if the number is unknown. Uses
+// the size of the layout dimension with the group's name. If there is none, divides the larger of
+// the op's input and output bytes by the smaller.
 std::optional<std::int64_t> ranks_of(const Trace& trace, const TracedOp& op);
 
 // These functions return the bytes that a rank sends, or nullopt for an op that does not start a

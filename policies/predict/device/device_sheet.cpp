@@ -24,13 +24,6 @@ constexpr Bytes hundredths_of_gib(std::int64_t hundredths) {
 // sheet's decimal gigabytes, because ECC and the driver use some memory. On an H100 it is more,
 // because the chips hold 80 GiB. Drivers differ by up to 0.3 GiB; the table has the smallest value
 // found. Tensors cannot use all of this memory: see Note [Memory reserved on a card].
-//
-// Note [How much memory a device has] `memory` is the total that the driver reports in
-// cudaMemGetInfo. PyTorch shows the same number in its out-of-memory messages ("total capacity").
-// On most cards this total is less than the data sheet's decimal gigabytes, because ECC and the
-// driver take a part. On an H100 this total is more, because its chips hold 80 binary gigabytes.
-// Drivers differ by up to 0.3 GiB; the table has the smallest value found. Tensors cannot use all
-// of this memory: see Note [Memory reserved on a card].
 const std::vector<DeviceSheet>& device_sheets() {
   static const std::vector<DeviceSheet> sheets = {
       {"h100",

@@ -70,9 +70,9 @@ struct LinkPoint {
 // Points sorted by bytes. A curve has at least one point, and no two points have the same bytes.
 using LinkCurve = std::vector<LinkPoint>;
 
-// Returns the time for this number of bytes. Interpolates linearly between two points. Returns the
-// time of the first point for fewer bytes. Scales the time of the last point in proportion for more
-// bytes.
+// Returns the time for this number of bytes. Interpolates linearly between two points. Below the
+// first point, returns the time of the first point. Above the last point, scales the time of the
+// last point in proportion to the bytes.
 std::chrono::nanoseconds time_at(const LinkCurve& curve, Bytes bytes);
 
 // A group of ranks that communicate. `name` is the name of the group, such as "tp".

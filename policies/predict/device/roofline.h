@@ -26,15 +26,15 @@ struct NamedLinks {
 };
 Profile roofline_profile(const Trace& trace, const DeviceSheet& sheet, const NamedLinks& links);
 
-// Returns the data sheet of the profile's device, or else of the profile's card. Returns null if
-// neither has a data sheet.
+// Returns the data sheet of the profile's device. If there is none, returns the data sheet of the
+// profile's card, or null.
 const DeviceSheet* sheet_of(const Profile& profile);
 
 // Returns the bytes of the value, but at most the bytes of its storage.
 Bytes value_bytes(const Trace& trace, ValueId id);
 
-// Returns the bytes that a forward op reads and writes. Each input and each result counts once. An
-// embedding table counts only the rows that are looked up. Views count as 0 bytes.
+// Returns the bytes that a forward op reads and writes. Each input and each result counts once. For
+// an embedding table, counts only the rows that are looked up. Views count as 0 bytes.
 Bytes moved_bytes(const Trace& trace, const TracedOp& op);
 
 // Returns the bytes that one AdamW step reads and writes if the step makes one pass over all

@@ -10,9 +10,10 @@
 
 namespace rematch {
 
-// Note [Late copies] A region may read a tensor from outside that a later op of forward overwrites.
-// Recompute needs the old content, so the engine copies the tensor before the write: see
-// harness/engine/write_watch.h. The region holds the copy until its last slot is released.
+// Note [Late copies] A region may read a tensor from outside, and a later op of forward may
+// overwrite this tensor. Recompute needs the old content, so the engine copies the tensor before
+// the write: see harness/engine/write_watch.h. The region holds the copy until its last slot is
+// released.
 struct LateCopy {
   OpId op;  // the op that overwrites the tensor
   Bytes bytes;

@@ -22,7 +22,7 @@
 namespace rematch {
 
 // Fills `type.demand_steps` and `type.whole_on_demand` for the region of ops [first_op, end_op).
-// The result is also valid for regions for which same_behaviour() holds.
+// The result is also valid for all regions with the same behaviour: see same_behaviour().
 void choose_order(const Trace& trace, OpId first_op, OpId end_op, RegionType& type);
 // Returns the simulation of the region in the chosen order. `least` must be a lower bound on the
 // peak of every order. The search ends when it finds an order with this peak.

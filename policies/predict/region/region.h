@@ -21,14 +21,14 @@ struct OpRange {
 };
 
 struct RegionValue {
-  OptionalIndex producer;  // index of the local op; absent: the value comes from outside
+  OptionalIndex producer;  // local index of the op that makes it; absent: from outside
   int storage = 0;         // local
   // The value cannot be recomputed, so it is held until the region's last slot is released.
   // Examples are the result of a side effect, an `empty` that a kernel filled through a pointer,
   // and a tensor that appeared without an op.
   bool constant = false;
-  // An op overwrites this value, an `empty` that a kernel filled. The region saves a copy before
-  // the overwrite (RegionCopy). Replay works on a duplicate of that copy.
+  // The value is an `empty` that a kernel filled, and an op overwrites it. The region saves a copy
+  // before the overwrite (RegionCopy). Replay works on a duplicate of that copy.
   bool copied = false;
   bool operator==(const RegionValue&) const = default;
 };
@@ -40,7 +40,7 @@ struct RegionStorage {
   // True if an earlier op outside the region allocated the storage. In backward, only the region
   // holds such a storage. False for parameters, constants and the batch.
   bool is_input = false;
-  // local ops that write the storage in place, in order; empty if the storage is outside
+  // ops of the region that write the storage in place, in order; empty if `outside`
   std::vector<int> writes;
   struct Reader {
     int op = 0;  // local
@@ -61,7 +61,7 @@ struct RegionOp {
   std::vector<RegionUse> reads;
   std::vector<int> outputs;  // local values
   std::vector<int> writes;   // local storages
-  std::vector<int> waits;    // local ops that wait for the collective that this op starts
+  std::vector<int> waits;    // ops of the region that wait for this op's collective
   bool is_view = false;
   // true: the op writes to a storage outside the region, so it never runs again
   bool side_effect = false;
@@ -71,8 +71,8 @@ struct RegionOp {
 };
 
 // A copy that the region makes when an op runs. The region holds the copy until its last slot is
-// released. The copy is of an outside tensor or a constant that the op overwrites, or of content
-// that a kernel wrote without an op.
+// released. It is a copy of a tensor that the op overwrites (a constant, or a tensor from outside),
+// or of content that a kernel wrote without an op.
 struct RegionCopy {
   int op = 0;  // local
   Bytes bytes;
@@ -145,9 +145,9 @@ std::vector<StorageId> kept_storages(const RegionGraph& graph, const std::vector
 // the engine rejects that demand.
 bool can_be_recomputed(const RegionGraph& graph, const RegionUse& slot);
 
-// Returns for each local op whether it runs when exactly `roots` are recomputed. Kept values are
-// not recomputed. A read also needs the earlier in-place writes to its storage, and a collective
-// needs its wait.
+// Returns for each op of the region whether it must run to recompute `roots`. Kept values are not
+// recomputed. A read also needs the earlier in-place writes to its storage, and a collective needs
+// its wait.
 std::vector<bool> closure_of(const RegionGraph& graph, const std::vector<bool>& kept,
                              const std::vector<RegionUse>& roots);
 

@@ -78,8 +78,8 @@ class ReplayState {
   ReplayState& operator=(const ReplayState&) = delete;
 
   // plan_closure() plans the ops that the live slots depend on. plan_prefix() plans all ops below
-  // `stop`, except ops whose results are kept and ops of `skipped` that nothing needs. Both
-  // functions release kept values that nothing needs.
+  // `stop`, except ops whose results are kept. It plans an op of `skipped` only if a slot or
+  // another planned op needs it. Both functions release kept values that nothing needs.
   void plan_closure(const std::vector<int>& slots);
   void plan_prefix(const std::vector<int>& slots, int stop, const std::vector<int>& skipped);
 
@@ -106,7 +106,7 @@ class ReplayState {
 
   bool is_planned_slot(int slot) const { return planned_slots_[slot]; }
   Bytes held() const { return held_; }
-  // the bytes of held() that forward allocated
+  // the part of held() that forward allocated
   Bytes held_originals() const { return held_originals_; }
 
   // originals() returns the local storages held since forward. take_released_originals() returns

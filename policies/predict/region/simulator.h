@@ -24,7 +24,7 @@ struct RegionTimeline {
   // An op boundary of recompute, or the release of a storage from forward.
   struct Step {
     OptionalIndex released;  // local storage that is released; absent: this is an op boundary
-    int op = 0;              // local op that ends at the boundary
+    int op = 0;              // local index of the op that ends at the boundary
     Bytes recomputed;        // recomputed bytes that the region holds at the boundary
   };
   // An event of one of the region's slots. Events are in the order of backward.

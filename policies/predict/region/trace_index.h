@@ -19,10 +19,10 @@ class TraceIndex {
  public:
   explicit TraceIndex(const Trace& trace);
 
-  // Returns the op ranges of the plan's regions in the plan's order. If a scope opens several
-  // times, the i-th region that starts with it begins at its i-th opening outside other regions. A
-  // region ends when its last scope first closes. Throws std::invalid_argument if the trace lacks a
-  // scope, because the plan was made for another model.
+  // Returns the op ranges of the plan's regions in the plan's order. A region begins where its
+  // first scope next opens after the previous region. It ends where its last scope next closes.
+  // Throws std::invalid_argument if the trace lacks a scope, because the plan was made for another
+  // model.
   std::vector<OpRange> ranges(const Plan& plan) const;
 
   RegionGraph graph(OpRange range) const;

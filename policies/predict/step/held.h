@@ -1,6 +1,6 @@
 // Computes how many bytes a plan holds from forward to backward, by reason. The total equals the
-// live bytes of the step simulator at the end of forward, except tensors that only the program
-// holds. A storage that two regions share is counted once.
+// step simulator's live bytes at the end of forward, without tensors that only the program holds. A
+// storage that two regions share is counted once.
 #pragma once
 
 #include "policies/base/bytes.h"

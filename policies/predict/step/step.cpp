@@ -227,8 +227,8 @@ class StepSimulator::Run {
     }
   }
 
-  // Makes the late copies of closed regions that are due at this op, and then the copies of the
-  // open region.
+  // Makes the copies that are due at this op: first the late copies of closed regions, then the
+  // copies of the open region.
   void make_copies(OpId op) {
     const auto [first, last] = late_copies_.equal_range(op);
     for (auto late = first; late != last; ++late) {
@@ -307,8 +307,8 @@ class StepSimulator::Run {
             forward_holders(op, peak_alive_)};
   }
 
-  // Counts a storage as a saved activation if an op up to `op` made the storage and something holds
-  // it after forward.
+  // Counts a storage as a saved activation if it was made at or before `op` and is held after
+  // forward.
   HolderBytes forward_holders(OpId op, Bytes alive) const {
     HolderBytes holders = standing_holders();
     for (const StorageId storage : held_after_forward_.ids()) {
@@ -457,7 +457,7 @@ class StepSimulator::Run {
 
   std::map<std::pair<const RegionGraph*, const RegionType*>, SimulatedType> simulations_;
   std::vector<Region> regions_;
-  // copies that a region makes after it has closed, by the op that overwrites the tensor
+  // copies that regions make after they have closed, keyed by the op that overwrites the tensor
   std::multimap<OpId, std::pair<Region*, Bytes>> late_copies_;
   IdTable<StorageId, std::int32_t> holders_;  // number of holders of each storage that forward made
   IdTable<StorageId, std::int32_t> held_after_forward_;

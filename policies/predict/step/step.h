@@ -1,6 +1,6 @@
 // Predicts a whole training step under a plan: the bytes at every op boundary of forward,
-// recompute, backward and optimizer, and with a profile also the time. Bytes are exact, except that
-// memory that kernels allocate internally is not counted.
+// recompute, backward and optimizer, and with a profile also the time. Bytes are exact, apart from
+// memory that kernels allocate internally.
 //
 // Note [One instance or two] A storage that forward made exists once, even if it has many holders:
 // the program, autograd, and regions that keep or read it. Recompute makes a second instance, which

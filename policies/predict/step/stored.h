@@ -1,5 +1,4 @@
-// Finds the values that a plan moves to stores, as storages of a region. See Note [Lifetime of
-// stored values].
+// Finds the storages of a region that a plan moves to stores. See Note [Lifetime of stored values].
 #pragma once
 
 #include <cstdint>
@@ -28,9 +27,9 @@ std::vector<StoredStorage> stored_storages(const RegionGraph& graph, const Regio
 Bytes bytes_of(const std::vector<StoredStorage>& stored, const RegionGraph& graph);
 Bytes host_bytes_of(const std::vector<StoredStorage>& stored, const RegionGraph& graph);
 
-// Returns the inputs whose device memory could be freed between the region's forward and its
-// backward. Such inputs are results of earlier ops, are not views, and are not written later. The
-// caller must check that nothing else holds them.
+// Returns the inputs that may leave the device between the region's forward and backward. They are
+// results of earlier ops, are not views, and are not written later. The caller must check whether
+// anything else holds them.
 std::vector<RegionInput> movable_inputs(const Trace& trace, const RegionGraph& graph);
 
 }  // namespace rematch

@@ -75,8 +75,8 @@ std::vector<Plan> usual_baselines(const Trace& trace, const Profile& profile,
 std::optional<Bytes> answer_question(const Trace& trace, const Profile& profile,
                                      const SearchSpace& space, const Shown& shown,
                                      FrontSearch& search, FrontRecord& record) {
-  // front() adds the baselines to the plans of the search. The answers must not be baselines, so
-  // they are found first.
+  // An answer must not be a baseline. The answers are therefore found before front() adds the
+  // baselines to the search.
   std::vector<FrontPoint> answers = worth_showing(search, record);
   const auto fill = [&] {
     record.front = search.front(shown.num_points, shown.baselines, answers);

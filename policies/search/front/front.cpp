@@ -93,8 +93,8 @@ struct FrontSearch::Plans {
 };
 
 // Returns an upper bound on how much faster a plan that the search missed can be: the smaller of
-// two bounds. One adds up the gaps of layer mixing and of all spans. The other is the largest
-// difference between a mix's time and the lower bound of times at the next mix's peak.
+// two bounds. The first is the sum of the gaps of layer mixing and of all spans. The second is the
+// largest difference between a mix's time and the lower bound of times at the next mix's peak.
 std::chrono::nanoseconds FrontSearch::Plans::time_gap() const {
   std::chrono::nanoseconds gap = mixed.time_gap;
   for (const Span& span : map.spans) gap += options.gaps[span.kind].time;
@@ -254,9 +254,8 @@ Front FrontSearch::front(std::size_t max_points, const std::vector<Plan>& baseli
   plans_->answers = answers;
   plans_->baselines.clear();
   for (const Plan& plan : baselines) add_baseline(plan, front);
-  // Data sheets give views no time. On a roofline, a plan that re-runs only views is therefore as
-  // fast as the plan that recomputes nothing. Drops such plans, because a real step would be
-  // slower.
+  // Drops plans that recompute only views. Views take no time in a roofline profile, so such a plan
+  // seems as fast as the plan that recomputes nothing. A real step would be slower.
   std::erase_if(front.points, [&](const FrontPoint& point) {
     return point.figures.num_recomputed > 0 &&
            point.step_time == front.nothing_recomputed.step_time;
@@ -284,8 +283,8 @@ void FrontSearch::add_points(std::size_t max_points, Front& front) {
   }
 }
 
-// Adds a baseline. If the front has no point that is at least as good as the baseline, but the
-// search has such a point, also adds that point.
+// Adds a baseline. If no point of the front is at least as good, looks for such a point in the
+// search and adds it too.
 void FrontSearch::add_baseline(const Plan& plan, Front& front) {
   Baseline baseline{plans_->judged(plan), false};
   plans_->baselines.push_back(baseline.point);
@@ -335,8 +334,7 @@ FrontPoint FrontSearch::lowest_within_slowdown(double slowdown_ratio) {
   const auto is_too_slow = [&](const FrontPoint& point) {
     return static_cast<double>(point.step_time.count()) > most;
   };
-  // A mix's time is only approximately the time added to a step that keeps everything, so plans
-  // near the expected plan are tried.
+  // The time of a mix is approximate, so the plans of neighbouring mixes are tried too.
   const std::vector<LayerMix>& mixes = plans_->mixed.points;
   const std::chrono::nanoseconds extra(std::llround(most - least));
   const auto found = std::partition_point(mixes.begin(), mixes.end(),

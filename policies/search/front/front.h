@@ -111,14 +111,14 @@ struct FrontPoint {
   // The part of step_time that copies take. If all copies overlapped with compute, the step would
   // be faster by at most this time. Absent: no link is known, and step_time excludes copies.
   std::optional<std::chrono::nanoseconds> copy_time;
-  // No plan of the search space with at most this point's peak is faster than this time. A plan
-  // outside the search space may be faster.
+  // A lower bound of the step time for plans of the search space with at most this point's peak. A
+  // plan outside the search space may be faster.
   std::chrono::nanoseconds step_time_bound{};
   std::chrono::nanoseconds step_time_gap() const { return step_time - step_time_bound; }
   // Returns the lower and upper bound of the step time (step_range.h), or nullopt if the time of
   // communication is unknown.
   std::optional<StepRange> range() const;
-  // text for people that says what layers save: "layers 0-5: keep all; 6-7: recompute all"
+  // what the layers save, as text: "layers 0-5: keep all; 6-7: recompute all"
   std::string saves;
   std::vector<LayerRun> layers;  // the same information as data, one entry per layer group
   std::optional<MeasuredFigures> measured;
@@ -142,13 +142,13 @@ struct Front {
   std::chrono::nanoseconds time_gap{};
   Bytes transient_gap;
   FrontPoint nothing_recomputed;  // plan without regions, which also keeps gathered parameters
-  // The plan of the policy `none`. Absent if it equals nothing_recomputed, which is the case unless
-  // blocks gather their parameters again in backward.
+  // The plan of the policy `none`. Present only if blocks gather their parameters again in
+  // backward; otherwise the plan equals nothing_recomputed.
   std::optional<FrontPoint> none;
   // Returns the point that the columns "vs none" compare with.
   const FrontPoint& reference() const { return none ? *none : nothing_recomputed; }
-  // The hypervolume of the front. The reference point is just above the peak of a step that keeps
-  // everything and the longest time of all points.
+  // The hypervolume of the front. The reference point is just above two values: the peak of a step
+  // that keeps everything, and the longest time of all points.
   double hypervolume = 0;
   double baseline_hypervolume = 0;  // hypervolume of all baselines together
   std::string verdict;  // one line that summarizes what checkpointing can do for the model
@@ -157,8 +157,8 @@ struct Front {
   bool is_complete = true;
 };
 
-// Returns the predicted step time that users see: the calibrated time if the front was measured,
-// and otherwise `profiled`, the step_time of a point.
+// Returns the predicted step time that users see. `profiled` is the step_time of a point. If the
+// front was measured, returns the calibrated time instead.
 std::chrono::nanoseconds predicted_step(const Front& front, std::chrono::nanoseconds profiled);
 inline std::chrono::nanoseconds predicted_step(const Front& front, const FrontPoint& point) {
   return predicted_step(front, point.step_time);
@@ -169,8 +169,8 @@ std::string verdict_of(const Front& front);
 
 class FrontSearch {
  public:
-  // Finds all useful plans. `none` is the plan of the catalogue's policy `none`. It may be missing
-  // unless blocks gather their parameters. The references must outlive the search. Throws
+  // Finds all useful plans. `none` is the plan of the catalogue's policy `none`. It is needed only
+  // if blocks gather their parameters. The references must outlive the search. Throws
   // std::invalid_argument if the profile belongs to another trace, or if `none` is missing but
   // needed.
   FrontSearch(const Trace& trace, const Profile& profile, const SearchSpace& space,

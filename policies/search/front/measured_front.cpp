@@ -286,7 +286,7 @@ void weigh_measurement(Front& front, const std::vector<std::size_t>& anchors,
   mark_losers(front, noise);
   add_measured_areas(front, noise, measurement);
   front.measurement = std::move(measurement);
-  // the new verdict uses calibrated times
+  // updates the verdict, which now uses calibrated times
   if (!front.points.empty()) front.verdict = verdict_of(front);
 }
 

@@ -89,8 +89,8 @@ void PlanBuilder::add_regions(Plan& plan, const std::vector<RegionSaves>& region
   }
 }
 
-// Returns a region of the whole block that keeps everything that autograd would keep, so that
-// recompute runs only views.
+// Returns a region that covers the block and keeps the same tensors as autograd. Its recompute runs
+// only views.
 std::vector<RegionSaves> PlanBuilder::fastest_region(int span) const {
   const OpRange range = map_.spans[span].range;
   const RegionGraph graph = map_.index.graph(range);

@@ -8,7 +8,8 @@
 namespace rematch {
 namespace {
 
-// Makes the profile accept the trace of one rank, which has the same ops and different bytes.
+// Makes the profile match the trace of one rank. That trace has the same ops as the profile's
+// trace, but different bytes.
 Profile profile_of_rank(Profile profile, const Trace& trace, int world) {
   if (world > 1) profile.trace_sha256 = trace_sha256(trace);
   return profile;

@@ -183,8 +183,8 @@ class Mixer {
     MixFront front;
     front.time_gap = nanoseconds(gap_);
     for (MixLabel& label : labels_[0][0]) {
-      // `floor` is a bound for the whole step. In a label of a later layer, held bytes of earlier
-      // layers would be added to it.
+      // `floor` is a bound for the whole step, so it is applied only when all layers have been
+      // combined.
       label.peak = std::max(label.peak, problem_.floor.count);
       if (!front.points.empty() && front.points.back().peak.count == label.peak) {
         front.points.pop_back();

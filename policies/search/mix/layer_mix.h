@@ -26,7 +26,7 @@ struct LayerOption {
   // layer
   std::vector<int> covers;
   // For the next three members see Note [What a mix has on the host].
-  Bytes offloaded;  // not included in `held`, but in `transient`
+  Bytes offloaded;  // included in `transient`, but not in `held`
   // Like `transient`, but only from the time when the previous layer's offloaded values are back on
   // the device.
   Bytes transient_beside;
@@ -49,8 +49,8 @@ struct LayerOption {
 // the next region ends. They return when backward first demands a tensor of the next region. Until
 // they leave, and after they return, they count as device memory in the transients of their own
 // layer, and of following layers without a region. The next region counts them in
-// `transient_beside` only. Labels are grouped by the bytes that the layers before them offload, of
-// which there are few values. The step's last region offloads nothing.
+// `transient_beside` only. Labels are grouped by the bytes that earlier layers offload. There are
+// few such groups. The step's last region offloads nothing.
 struct MixProblem {
   std::vector<std::vector<LayerOption>> lists;  // one list of options per kind of layer
   std::vector<int> list_of_layer;               // indexed by layer, in forward order

@@ -25,8 +25,8 @@ struct CutLabel {
   OptionalIndex last;   // index into CutProgram::chosen_
 };
 
-// Drops a label if an earlier label has no more held bytes and no higher transient, and is slower
-// by at most `slack`.
+// Drops a label if an earlier label is slower by at most `slack`, and neither its held bytes nor
+// its transient is higher.
 void keep_undominated(std::vector<CutLabel>& labels, nanoseconds slack) {
   const auto rank = [](const CutLabel& label) {
     return std::tie(label.held, label.time, label.transient, label.num_recomputed,
@@ -106,8 +106,8 @@ class CutProgram {
   using Places = std::map<int, Place>;
 
   // Adds one piece to every label of `states` and appends the results to `to`. `num_outside` is 0
-  // for a region, and otherwise the number of ops. `last(label)` returns the member `last` of the
-  // result.
+  // for a region, and otherwise the number of ops. `last(label)` returns CutLabel::last of the new
+  // label.
   template <class AddPiece, class Last>
   void go_on(const States& states, const Paid& open, States& to, int num_outside,
              const AddPiece& add_piece, const Last& last) {

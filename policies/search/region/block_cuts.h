@@ -19,8 +19,8 @@ struct RegionCandidate {
 // Returns cuts of the block. A cut is a set of disjoint candidates, possibly empty, with one option
 // for each. Once `stop` returns true, returns only the empty cut.
 //
-// Drops a cut if another cut has no more held bytes and no higher transient, and is slower by at
-// most `slack`.
+// Drops a cut if another cut is slower by at most `slack`, and neither its held bytes nor its
+// transient is higher.
 std::vector<SpanOption> cut_block(SpanPricer& pricer,
                                   const std::vector<RegionCandidate>& candidates,
                                   std::chrono::nanoseconds slack,

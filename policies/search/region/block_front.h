@@ -33,8 +33,8 @@ struct BlockPoint {
 struct BlockFront {
   std::vector<BlockPoint> points;  // sorted by saved bytes, then by recompute time
   Bytes transient_bound;           // lower bound of the transient over all save sets
-  // For every save set, there is a point that saves no more bytes. It is slower by at most
-  // time_gap, and its transient is larger by at most transient_gap. The front is exact if both gaps
+  // For every save set, some point saves at most the same bytes. That point is slower by at most
+  // time_gap, and its transient is higher by at most transient_gap. The front is exact if both gaps
   // are 0.
   std::chrono::nanoseconds time_gap{};
   Bytes transient_gap;
@@ -48,7 +48,7 @@ struct BlockFrontLimits {
   std::size_t max_simulations = 1'000;  // maximum number of simulations for single changes
   // If true, uses only save sets on the convex hull of saved bytes and recompute time.
   bool hull_only = false;
-  // Drops a point if it is faster by less than this time than a point with fewer bytes. time_gap
+  // Drops a point if some point with fewer bytes is slower by less than this time. time_gap
   // includes the loss.
   std::chrono::nanoseconds time_slack{};
 };

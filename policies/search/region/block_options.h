@@ -13,8 +13,8 @@ struct BlockOptions {
   std::vector<SpanOption> options;
   // undominated options that make the block one region
   std::vector<SpanOption> as_one_region;
-  // Options that make the block one region. Includes options that are dominated by leaving the
-  // block to autograd.
+  // Options of a region that covers the whole block. Includes options that are worse than a block
+  // without regions.
   std::vector<RegionOption> whole;
   OptionGap gap;
 };

@@ -9,9 +9,9 @@
 namespace rematch {
 
 // Makes offloading options that apply wherever spans of these kinds follow each other in the trace.
-// In one such place, `first` is the index of the first span. An option offloads the inputs of the
-// region, the results that it keeps, or both, but only values that no other span may hold on the
-// device. Requires SearchSpace::offload.
+// `first` is the index of the first span in one such place. An option offloads the region's inputs,
+// the results that the region keeps, or both. It leaves out values that another span may hold on
+// the device. Requires SearchSpace::offload.
 std::vector<SpanOption> offload_options(const SearchedTrace& searched, int first,
                                         const std::vector<int>& kinds,
                                         const std::vector<std::vector<int>>& save_sets);

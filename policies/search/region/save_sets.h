@@ -15,11 +15,12 @@ namespace rematch {
 // The costs by which save sets are compared. The times of ops add up.
 struct SaveSetCosts {
   Schedule schedule = Schedule::kOnDemand;
-  std::vector<std::chrono::nanoseconds> op_times;  // indexed by local op: time to recompute it
-  // Local storages that something else holds from forward to backward, so that keeping them is
+  // indexed by op of the region: time to recompute it
+  std::vector<std::chrono::nanoseconds> op_times;
+  // Storages of the region that something else holds from forward to backward. Keeping them is
   // free. Empty: no storage is free.
   std::vector<bool> free_storages;
-  // Local ops whose results must not be kept. Empty: every result may be kept.
+  // Ops of the region whose results must not be kept. Empty: every result may be kept.
   std::vector<bool> never_saved;
 };
 

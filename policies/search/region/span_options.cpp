@@ -112,8 +112,8 @@ class OptionMaker {
     return kept;
   }
 
-  // Returns the largest time lost by replacing an option of `all` with a kept option of no more
-  // held bytes and no higher transient.
+  // Returns the largest time lost by replacing an option of `all` with a kept option. The kept
+  // option must not have more held bytes or a higher transient.
   static nanoseconds gap_of_kept(const std::vector<SpanOption>& all,
                                  const std::vector<SpanOption>& kept) {
     nanoseconds gap{};

@@ -18,9 +18,9 @@ struct SpanOption {
   std::vector<RegionSaves> regions;
 };
 
-// Bounds how much better an omitted option can be. For each omitted option, the list has an
-// option that holds no more bytes. It is slower by at most `time`, and its transient is higher by
-// at most `transient`.
+// Bounds how much better an omitted option can be. For each omitted option, the list has an option
+// that holds at most the same bytes. That option is slower by at most `time`, and its transient is
+// higher by at most `transient`.
 struct OptionGap {
   std::chrono::nanoseconds time{};
   Bytes transient;

@@ -90,8 +90,8 @@ void find_owners(const Trace& trace, const std::vector<RegionGraph>& graphs, Spa
   }
 }
 
-// Returns the bytes by which most_born_before() exceeds the bytes when backward of the span starts.
-// The value also depends on the spans that run after this span.
+// Returns how far most_born_before() is above the bytes at the start of the span's backward. The
+// result also depends on the spans that run after this span.
 Bytes excess_born_before(const Trace& trace, const RegionGraph& graph) {
   return std::max(most_born_before(trace, graph) - graph.other_bytes_before, Bytes{});
 }

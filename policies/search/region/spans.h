@@ -46,10 +46,9 @@ struct SpanMap {
   TraceIndex index;
   std::vector<Span> spans;         // spans in forward order; together they cover all ops
   std::vector<int> first_of_kind;  // indexed by kind: the first span of this kind
-  // The span that counts a storage's bytes: the first span that reads the storage from outside, or
-  // the span that made it if there is no such span. Exception: if a span between blocks made the
-  // storage and several spans read it, the span that made it counts it. Absent for storages that
-  // are alive for the whole step.
+  // The span that counts a storage's bytes: the first span that reads the storage from outside. If
+  // there is none, or if a span between blocks made the storage and several spans read it, it is
+  // the span that made the storage. Absent for storages that are alive for the whole step.
   IdTable<StorageId, OptionalIndex> owner;
   // True if the owner made the storage and several spans read it. The owner then always holds it.
   IdTable<StorageId, bool> is_shared;
@@ -73,8 +72,8 @@ enum class Offloading : std::uint8_t { kNever, kAllowed };
 SpanMap make_spans(const Trace& trace, const OpTimes& times, Repeats repeats = Repeats::kAreBlocks,
                    Offloading offloading = Offloading::kNever);
 
-// Returns the most bytes that backward has allocated at any time between the last event of other
-// packs and the first event of the graph's packs.
+// Returns the highest number of bytes that backward has allocated just before the first event of
+// the graph's packs. Looks back only to the previous event of any other pack.
 Bytes most_born_before(const Trace& trace, const RegionGraph& graph);
 
 // kAll: all options; kHull: only options on the convex hull

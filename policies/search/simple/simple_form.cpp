@@ -182,8 +182,8 @@ SimpleSearch::SimpleSearch(const Trace& trace, const Profile& profile, const Sea
 
 SimpleSearch::~SimpleSearch() = default;
 
-// The peak of a mix is an estimate, so a mix below the limit may exceed it, and a mix above it may
-// fit. The few mixes with the same rule for all layers are all simulated.
+// The peak of a mix is an estimate, so the peak of its plan may be on the other side of the limit.
+// The few mixes with the same rule for all layers are all simulated.
 std::optional<FrontPoint> SimpleSearch::fastest_within(Bytes peak) {
   constexpr int kMaxTried = 64;
   const std::vector<SimpleMix>& mixes = plans_->mixes;

@@ -109,8 +109,8 @@ class RuleMaker {
     bool is_heavy = false;  // true for a matmul or attention, which people usually list
   };
 
-  // Returns the ops that a save list may name: ops whose results backward needs, except views and
-  // casts.
+  // Returns the ops that may appear in a save list, by name: ops whose results backward or
+  // recompute reads, except views and casts.
   std::map<std::string, Worth> savable() {
     std::map<std::string, Worth> found;
     names_.resize(pricers_.size());
@@ -144,8 +144,8 @@ class RuleMaker {
     return has_scope ? all : all.substr(all.find("::") + 2);
   }
 
-  // Finds the ops that save lists may name. Starts with matmuls and attention, grouped by scope if
-  // there are too many. Then adds ops, beginning with the longest time per byte.
+  // Finds the ops that may appear in save lists. Starts with matmuls and attention, grouped by
+  // scope if there are too many. Then adds ops, beginning with the longest time per byte.
   void find_candidates() {
     const std::map<std::string, Worth> found = savable();
     std::vector<std::pair<double, std::string>> by_worth;
@@ -278,10 +278,10 @@ class RuleMaker {
     rules_.push_back(std::move(figures));
   }
 
-  // Drops rules that are worse than a rule with the same regions. The figures do not compare rules
-  // with different regions well. A rule that is worse than a rule with other regions is therefore
-  // kept, but is not combined with other rules. The first two rules, which keep and recompute
-  // everything, always stay.
+  // Drops rules that are worse than a rule with the same regions. Rules with different regions are
+  // hard to compare by their figures. A rule that is worse than a rule with other regions is
+  // therefore kept, but is not combined with other rules. The first two rules, which keep and
+  // recompute everything, always stay.
   void keep_best(std::size_t most_paired) {
     std::vector<std::size_t> paired;
     std::vector<std::size_t> alone;
