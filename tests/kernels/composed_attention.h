@@ -1,5 +1,5 @@
-// A reference for the attention ops that is composed from ATen's ops, for any dtype. Also selects
-// the backend of the attention ops.
+// A reference implementation of attention, composed of ATen ops, for any dtype. Also selects the
+// backend of the attention ops.
 #pragma once
 
 #include <ATen/Context.h>

@@ -30,8 +30,8 @@ constexpr int kLaunches = 20;  // number of launches between two events
 constexpr int kSamples = 5;
 const c10::Device kDevice(c10::kCUDA, 0);
 
-// More bytes than any card's cache holds. Successive launches use different copies of the tensors.
-// The copies exceed this size in total, so that each launch reads from memory.
+// More bytes than any card's cache holds. Launches cycle through copies of the tensors. Together
+// the copies exceed this size, so that each launch reads from memory.
 constexpr double kMoreThanCaches = 256 << 20;
 constexpr int kMaxCopies = 16;
 

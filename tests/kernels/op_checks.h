@@ -39,14 +39,14 @@ void check_composition(const OpCase& op, at::ScalarType dtype, double tolerance)
 void check_finite_differences(const OpCase& op);
 // Checks that output and gradients on meta have the same dtype, sizes and strides as on the CPU.
 void check_meta(const OpCase& op, at::ScalarType dtype);
-// Checks that output and gradients have the same bits in two runs, with one thread and with
-// several.
+// Checks that two runs give the same bits of output and gradients. If `same_bits_for_any_threads`,
+// one thread and several threads must give the same bits too.
 void check_bits(const OpCase& op, at::ScalarType dtype);
 // Checks that a second derivative throws an error, and that first derivatives work under
 // create_graph.
 void check_second_derivative(const OpCase& op);
-// Checks that no autograd graph is built without grad mode. Also checks that a gradient does not
-// depend on which other inputs need gradients.
+// Checks that no autograd graph is built if grad mode is off. Also checks that the gradient of an
+// input does not depend on which other inputs need gradients.
 void check_partial(const OpCase& op);
 
 // Runs all checks above in every dtype.

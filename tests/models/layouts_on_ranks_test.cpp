@@ -103,9 +103,9 @@ double mean_over(at::Tensor value, const ModelSpec& spec) {
   return value.item<double>();
 }
 
-// Returns the largest value in the gradients of all parameters of this parameter's module. The
-// tolerance is relative to this value, because large terms may cancel in the gradient of a bias,
-// but their rounding errors do not.
+// Returns the largest absolute value in all gradients of this parameter's module. The tolerance is
+// relative to this value: large terms may cancel in a bias's gradient, but their rounding errors do
+// not.
 double largest_of_module(const Gradients& gradients, const Model& model, std::size_t index) {
   const auto module_of = [&](std::size_t each) {
     const std::string& name = model.parameters()[each].name;

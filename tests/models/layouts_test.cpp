@@ -179,8 +179,8 @@ TEST_CASE("sequence parallel layers gather and scatter instead of reducing") {
   }
 }
 
-// The text and norms over all heads are not split by tokens, so they still use all-reduces.
-// Backward has one more all-reduce, for the modulation that all blocks read.
+// Sequence parallelism does not split the text or the norms over all heads, so these still use
+// all-reduces. Backward has one more all-reduce, for the modulation that all blocks read.
 TEST_CASE(
     "sequence parallel video blocks gather and scatter, and use all-reduces for norms and text") {
   for (const char* preset : {"wan_small", "ltx_small"}) {
@@ -256,8 +256,7 @@ TEST_CASE("each of 64 ranks holds a sixty-fourth of a model with 70 billion para
   };
   const std::int64_t whole = elements(*make_model(spec_of({"llama3_70b", "", {}}, 0), at::kMeta));
   const std::int64_t of_rank = elements(*make_model(spec_of(which, 63), at::kMeta));
-  // tp splits neither the embedding and head (2 x 128,256 x 8192) nor the 161 norms of 8192
-  // weights.
+  // tp does not split embedding and head (2 x 128,256 x 8192) or the 161 norms of 8192 weights.
   const std::int64_t left_whole = 2LL * 128'256 * 8192 + 161 * 8192;
   CHECK(of_rank == (whole - left_whole) / 64 + left_whole / 8);
 }

@@ -30,7 +30,7 @@ Step record_step(const ModelSpec& spec, at::Device device) {
   CHECK(loss.scalar_type() == at::kFloat);
   {
     const OpModeGuard guard(&backward);
-    // makes backward on meta run the same ops as with data, so that `backward` records them
+    // on meta, makes backward run the same ops as with data
     BackwardAsWithData as_with_data;
     const OpModeGuard above(&as_with_data);
     loss.backward();

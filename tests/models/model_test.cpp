@@ -17,8 +17,8 @@ struct Shape {
   std::map<std::string, std::int64_t> overrides;
 };
 
-// Tests small and odd shapes: one layer, one token, one head, and widths that vector registers do
-// not divide.
+// Tests small and odd shapes: one layer, one token, one head, and widths that are not multiples of
+// a vector register's width.
 const std::vector<Shape>& shapes() {
   static const std::vector<Shape> list = {
       {"llama_small", {{"layers", 2}}},

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the differences of two folders of golden files: python tests/parity/compare_golden.py OLD NEW
+"""Prints the differences between two folders of golden files: python tests/parity/compare_golden.py OLD NEW
 
 Counts and bytes do not depend on the machine, so they must be equal. Bits are compared only if both files have the same
 fingerprint. Exit codes: 0 equal, 1 different, 2 usage."""

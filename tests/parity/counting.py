@@ -58,7 +58,7 @@ class Counting:
     def step(self, forward):
         """Runs forward and backward once. Bytes do not include what was allocated before the step."""
         gc.collect()
-        gc.disable()  # tensors in reference cycles stay alive, and count in the bytes of the step
+        gc.disable()  # keeps tensors in reference cycles alive, so that their bytes are always counted
         self.library.parity_start()
         try:
             loss = forward()

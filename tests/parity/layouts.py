@@ -169,7 +169,7 @@ class Whole(nn.Module):
 
 
 def split_block(block, mesh, splits_tokens):
-    """Shards a Llama block as torchtitan does. Activations have one row per token, over all sequences."""
+    """Shards a Llama block as torchtitan does. The rows of an activation are the tokens of all sequences."""
     rows = Shard(0) if splits_tokens else Replicate()
     enter = PrepareModuleInput(input_layouts=(rows,), desired_input_layouts=(Replicate(),))
     plan = {

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes golden/*.json: the results of Python PyTorch 2.15.0 for the same models, data and policies.
 
-scripts/make_parity calls it, and finds or makes a Python with torch 2.15.0, torch_remat 0.2.2 and numpy. Needs g++. See
-README.md here."""
+scripts/make_parity finds or makes a Python with torch 2.15.0, torch_remat 0.2.2 and numpy, and runs this script. Needs
+g++. See README.md here."""
 
 import argparse
 import hashlib
@@ -30,7 +30,7 @@ WIDTH = 100
 BYTES = ("after_forward_bytes", "peak_bytes", "after_backward_bytes")
 MAX_STEPS = 5
 RANKS = 2
-# Ops that are not counted, because they cost nothing and torch_remat runs other views than the engine.
+# Views are not counted. They cost nothing, and torch_remat and the engine run different views.
 VIEWS = (
     "aten::as_strided",
     "aten::split.Tensor",

@@ -213,7 +213,7 @@ Counts without_views(Counts counts) {
 }  // namespace
 
 // The engine's peak must not be higher than torch_remat's. On Llama, the peaks are equal. On Wan,
-// torch_remat's peak is mostly higher, and the difference is only partly explained.
+// torch_remat's peak is usually higher, and the difference is only partly explained.
 TEST_CASE("saved regions run the same ops and hold the same bytes as torch_remat", "[parity]") {
   for (const std::string& name : kGoldenFiles) {
     const Json golden = read_golden(name);

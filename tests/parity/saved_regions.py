@@ -11,7 +11,7 @@ VERSION = "0.2.2"
 
 class SavedRegions(Regions):
     """`save` names the saved parts of a block, such as "attention" or "self_attention.core". `unread` names saved parts
-    whose results recompute does not read."""
+    whose results no recompute reads."""
 
     def __init__(self, *save, unread=()):
         super().__init__()

@@ -64,8 +64,8 @@ std::string bytes_if_readable(const std::function<Report()>& read) {
   }
 }
 
-// Checks that both ways of reading accept the same text with the same result. If the text has
-// several mistakes, the two ways may name different mistakes.
+// Checks that reading the whole document and reading it point by point accept the same text with
+// the same result. If the text has several mistakes, the two may name different mistakes.
 bool is_read_both_ways(const std::string& text) {
   const std::string as_document =
       bytes_if_readable([&] { return report_from_json(parse_json(text, "file.json")); });

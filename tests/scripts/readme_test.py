@@ -27,7 +27,7 @@ OMITTED = "..."  # in a README, matches any lines of output
 MEASURED = "scripts/rematch compare before.json after.json"
 
 
-# A README repeats figures of this command's output in the table below it.
+# In a README, the table below this command repeats figures from the command's output.
 TABLE_BELOW = "scripts/rematch search --model llama3_8b --tokens 8192 --dtype bf16 --parallel fsdp=8"
 # The columns of the README's first table that contain no measured times.
 EXACT_COLUMNS = ("policy", "attention", "matmul", "peak", "vs none")

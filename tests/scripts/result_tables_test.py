@@ -111,7 +111,7 @@ class TablesTest(unittest.TestCase):
             "H100", "llama3_1b", "4 x 2,048", "full", "eager", "cudnn", "229.3", "", "1.20 (1.16 to 1.24) of none", "29.7 %",
             "", "", "`h100/llama`, report not kept"])
         self.assertEqual(made["peaks"].rows["h100/llama, full, eager, on_demand"][5:9], ["10", "10", "11", "12"])
-        # The points of a kept report replace printed table rows for the same points.
+        # If a report was kept, its points replace the printed rows for the same points.
         made = self.made(llama=verdict("llama", words, tail, findings), times__report=run_report(point("full")))
         self.assertEqual(list(made["steps"].rows), ["h100/times, full, eager, on_demand"])
         self.assertEqual(list(made["peaks"].rows), ["h100/llama, full, eager, on_demand"])

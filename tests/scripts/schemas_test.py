@@ -25,8 +25,8 @@ COMMON = set("""$schema title description type required properties additionalPro
 
 
 def registry_of(draft):
-    """Returns a function that makes the keyword arguments for validating a schema whose references name other schemas.
-    Old versions of jsonschema need another argument."""
+    """Returns a function that takes a schema, and returns the keyword arguments with which jsonschema resolves
+    references to other schemas. Old versions of jsonschema need a different argument."""
     try:
         import referencing
         from referencing.jsonschema import DRAFT7, DRAFT202012

@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# Stands in for a Python that has torch 2.11, or the version in its folder's name. Logs what it should install or test.
+# Stands in for a Python that has torch 2.11, or the version in its folder's name. Logs each install and test.
 PYTHON = r"""release=$(expr "$0" : '.*\.python-\(2.*\)/bin/') || release=2.11
 case "$2" in
   *torch*) echo "$release" ;;

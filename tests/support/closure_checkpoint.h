@@ -12,7 +12,7 @@
 
 namespace rematch::testing {
 
-// Known faults of checkpointing in other systems. Tests use them to check that they would be
+// Known faults of checkpointing in other systems. Tests plant a fault and check that it is
 // detected.
 enum class ClosureFault { kNoFault, kAutocastLost, kBufferTwice, kGradientsDropped };
 

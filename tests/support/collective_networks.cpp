@@ -1,4 +1,4 @@
-// Letters of shapes: T is tokens, C is channels, S is the tokens of one rank.
+// In shapes, T is tokens, C is channels, and S is the tokens of one rank.
 #include "tests/support/collective_networks.h"
 
 #include <ATen/Functions.h>

@@ -61,7 +61,7 @@ int attach(NvtxGetExportTableFunc_t tables) {
 }  // namespace
 
 std::vector<NvtxEvent> take_nvtx_events() {
-  unsetenv("NVTX_INJECTION64_PATH");  // a profiler of this test may have set it
+  unsetenv("NVTX_INJECTION64_PATH");  // a profiler that started this test may have set it
   const std::lock_guard lock(mutex);
   return std::exchange(heard, {});
 }

@@ -61,8 +61,8 @@ class PolicyMatrix {
   PlanFacts facts(const std::string& policy) const;
   // Returns the error message, or "" if the policy resolves.
   std::string refusal(const std::string& policy) const;
-  // Returns no schedules for a rejected policy. A plan without regions has no schedule and counts
-  // once.
+  // Returns the schedules to run. A rejected policy has none. A plan without regions has only one,
+  // because it runs the same under every schedule.
   std::vector<Schedule> schedules(const std::string& policy) const;
 
   EngineFigures predicted(const std::string& policy, Schedule schedule);

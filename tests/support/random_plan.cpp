@@ -48,8 +48,8 @@ class RandomPlan {
     return first.end_op == second.first_op;
   }
 
-  // Only the first opening of a scope gets a region, because a plan's first region with this path
-  // would apply to it in any case.
+  // Only the first opening of a scope gets a region, because a plan's first region with a path
+  // always applies to the first opening of this path.
   bool is_first_opening(ScopeId scope) const {
     for (const ScopeId id : IdRange(ScopeId(), scope)) {
       if (at(id).path == at(scope).path) return false;

@@ -57,8 +57,8 @@ class Span {
     for (int index = 0; index < count; ++index) one_op();
   }
 
-  // Reads every value that nothing has read, so that backward reaches every op. Ends in a value of
-  // the input's shape, whatever ops ran.
+  // Reads every value that nothing has read, so that backward reaches every op. The result has the
+  // input's shape.
   ValueId join() {
     std::vector<ValueId> loose = {pool_.front()};
     for (const ValueId value : pool_) {

@@ -13,8 +13,8 @@ struct RandomTraceOptions {
   int block_types = 2;  // blocks of one type differ only in their parameters
   int ops_per_block = 12;
   int ops_outside_blocks = 4;  // number of ops before, between and after blocks
-  // If true, the name of an op shows whether the op saves its own result, as in autograd. If false,
-  // a saved result may belong to the op that made it or to the next op.
+  // If true, an op's name shows whether the op saves its own result, as in autograd. If false, a
+  // saved result may have been saved by the op that made it or by the next op.
   bool names_say_saves = false;
   // If true, some ops start a collective. The wait follows at once or later.
   bool collectives = false;

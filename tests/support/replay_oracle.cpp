@@ -87,7 +87,8 @@ class Oracle {
     return ops;
   }
 
-  // Returns the first wait for each storage that the collective started by op `start` fills.
+  // Op `start` starts a collective, which fills some storages. Returns the first wait for each of
+  // these storages.
   std::set<OpId> find_waits(OpId start) const {
     if (collective_part(trace_.ops[start].name) != CollectivePart::kStart) return {};
     std::set<StorageId> filled(trace_.ops[start].writes.begin(), trace_.ops[start].writes.end());
@@ -136,8 +137,8 @@ class Oracle {
     return before_read(pack.value, pack.version);
   }
 
-  // Returns the op after the last write to the tensor version that was packed. This write may run
-  // after the pack.
+  // Returns the op after the last write that the packed version includes. This write may come after
+  // the pack.
   OpId end_of_writes(const TracedPack& pack) const {
     if (!inside(pack.value)) return region_.first;
     const std::vector<OpId> writes = writes_of(trace_.values[pack.value].storage);

@@ -31,8 +31,8 @@ Trace toy_three_kinds(const ToySizes& sizes = {});
 // messages about selectors without matches.
 Trace toy_biased(const ToySizes& sizes = {});
 
-// Each block gathers its sharded parameter of 64 bytes and then runs a matmul with the parameter
-// and a gate. Matmul and gate are in scope "ffn".
+// Each block gathers its sharded parameter of 64 bytes. It then runs a matmul with this parameter,
+// and silu, both in scope "ffn".
 Trace toy_sharded(int layers = 4);
 
 }  // namespace rematch::testing

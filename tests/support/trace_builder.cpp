@@ -19,7 +19,7 @@ std::int64_t num_elements(const Shape& shape) {
   return count;
 }
 
-// Gradients alive during backward, by the storage of the value they belong to.
+// The gradients that are alive during backward, keyed by the storage of their value.
 class Gradients {
  public:
   explicit Gradients(const Trace& trace) : trace_(trace) {}

@@ -46,8 +46,8 @@ OpCase rope_case(const at::Tensor& x, const Table& table) {
           /*saved_before=*/2};
 }
 
-// Tests heads whose pairs fill less than a vector, whole vectors, or vectors with a remainder. The
-// last case has one head, which contains all pairs, as in LTX.
+// Tests heads whose pairs fill less than one vector, whole vectors, or whole vectors and a
+// remainder. The last case has a single head with all pairs, as in LTX.
 TEST_CASE("rope satisfies the checks of fused ops") {
   for (const auto& sizes : std::vector<std::vector<std::int64_t>>{
            {1, 1, 1, 2}, {2, 5, 3, 6}, {1, 7, 2, 16}, {2, 9, 4, 128}, {2, 11, 1, 90}}) {

@@ -42,7 +42,7 @@ TEST_CASE("latent attention runs one attention op per block") {
   CHECK(count == 2);
 }
 
-// The table has 64 dimensions, and the original context has 4096 tokens. In the context, pair i
+// The table has 64 dimensions, and the original context has 4096 tokens. Within 4096 tokens, pair i
 // makes 4096 * 10000^(-i / 32) / (2 pi) turns: 32 turns at i = 10.5, and one turn at i = 22.5. So
 // pairs up to 10 keep their frequency, and the frequency of pairs from 23 on is divided by 40.
 TEST_CASE("the rotary table is stretched by the formula of YaRN") {

@@ -96,8 +96,8 @@ TEST_CASE("an object with very many keys is read in linear time") {
   CHECK(parse_json(text + "}", "many").size() == 100000);
 }
 
-// The consumer gets only the elements of the outer list "list". Other lists, and the lists inside
-// its elements, are not taken apart.
+// Only the elements of the outer list "list" are passed on. Other lists, and lists inside these
+// elements, stay whole.
 TEST_CASE(
     "the elements of a list are passed to the consumer one by one, and the rest of the document is "
     "stored") {

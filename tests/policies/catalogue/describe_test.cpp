@@ -85,7 +85,7 @@ TEST_CASE("the JSON of a plan has its layers, ops and totals", "[golden]") {
   CHECK(json["layers"][0]["num_layers"] == 4);
   CHECK(json["types"][0]["regions"].size() == 4);
   CHECK(json["types"][0]["ops"].size() == plan_of("full", trace).types[0].ops.size());
-  // no op reads w2's result of 8 x 16 floats
+  // no op reads w2's result, which has 8 x 16 floats
   CHECK(json["types"][0]["dead_bytes"] == 8 * 16 * 4);
   CHECK(json["held_bytes"]["total"] == json["held_bytes"]["kept"].get<int>() +
                                            json["held_bytes"]["inputs"].get<int>() +

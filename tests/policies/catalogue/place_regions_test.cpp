@@ -129,7 +129,7 @@ TEST_CASE(
   CHECK(regions[0].planned.last_scope == "head");
   CHECK(regions[0].planned.layers == std::vector<int>{0, 1, 2});
   CHECK(regions[0].range.first == 0_op);
-  // The loss is log_softmax and nll_loss.
+  // The loss consists of log_softmax and nll_loss.
   CHECK(regions[0].range.end == trace.ops.end_id() - 2);
 }
 

@@ -1,5 +1,4 @@
-// Tests properties of every policy on models of several kinds, and of every text that is parsed as
-// a policy.
+// Tests properties of policies on models of several kinds. Also parses random texts as policies.
 #include <algorithm>
 #include <functional>
 #include <optional>

@@ -19,8 +19,8 @@ std::vector<std::string> first_scopes(const Plan& plan) {
   return scopes;
 }
 
-// Attention has an even number of matmuls, four. Therefore the same matmuls of the feed-forward are
-// kept whether or not its region starts a new count.
+// Attention has four matmuls, an even number. So the feed-forward keeps the same matmuls whether or
+// not its region starts a new count.
 TEST_CASE("attention and feed-forward are separate regions, each with its own policy") {
   const Trace toy = toy_llama({.layers = 1});
   Plan plan = plan_of("sac_split(attn: sac_titan, ffn: sac_titan)", toy);

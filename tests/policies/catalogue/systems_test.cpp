@@ -18,8 +18,8 @@ struct SpellingRow {
   bool early_stop = true;
 };
 
-// Returns whether `expected` describes a pitfall. Otherwise it names scopes or ops that a model
-// should have.
+// Returns whether `expected` describes a pitfall. If not, `expected` names scopes or ops that a
+// model should have.
 bool is_pitfall(const Policy::Expectation& expected) {
   return expected.scopes.empty() && expected.ops.empty();
 }
@@ -330,7 +330,7 @@ TEST_CASE("the error for a wrong setting explains the system's pitfall") {
   CHECK_THAT(rejection_of("maxtext:custom(out_proj=host)"), Catch::Contains("NAME=offload"));
   CHECK_THAT(rejection_of("maxtext:custom(outproj=device)"), Catch::Contains("did you mean"));
   CHECK_THAT(rejection_of("titan:layers"), Catch::Contains("known: titan:none, titan:full"));
-  // N exceeds the number of layers. The systems of these modes then silently checkpoint nothing.
+  // N exceeds the number of layers. torchtune itself then silently checkpoints nothing.
   const auto resolved = resolve(policy_of("torchtune(ac_mode=selective,ac_option=9)"), toy_llama());
   REQUIRE(std::holds_alternative<Rejected>(resolved));
   CHECK_THAT(std::get<Rejected>(resolved).message, Catch::Contains("toy_llama has 4 layers"));

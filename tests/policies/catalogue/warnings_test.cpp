@@ -103,8 +103,7 @@ TEST_CASE("a supported mode with a known pitfall gives a warning") {
   }
 }
 
-// The first model has no biases, experts or random draws. The second model has biases, experts or
-// random draws. The warning about veomni depends on the plan.
+// toy_llama has no biases, experts or random draws. Each other model has some of them.
 TEST_CASE("a pitfall that cannot apply to the model gives no warning") {
   Trace draws = toy_llama();
   draws.ops[5_op].draws_random = true;
@@ -128,6 +127,7 @@ TEST_CASE("a pitfall that cannot apply to the model gives no warning") {
     CAPTURE(policy);
     CHECK(warnings_of(policy, toy_llama()).empty());
   }
+  // the warning about veomni depends on the plan, not on the model
   CHECK(warnings_of("veomni(recompute_last_n_layers=1)", toy_llama()).size() == 1);
 }
 

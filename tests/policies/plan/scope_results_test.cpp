@@ -27,7 +27,7 @@ Ops picked(std::string_view text, const Trace& trace) {
   return ops;
 }
 
-// Only the next op of the same scope reads `inner`, so it is not a result of the scope.
+// `inner` is not a result of the scope, because only the next op of the same scope reads it.
 TEST_CASE("an op is a result of its scope if an op outside the scope reads it") {
   TraceBuilder build("parts");
   const ValueId x = build.outside(kShape);

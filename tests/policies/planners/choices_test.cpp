@@ -196,8 +196,8 @@ TEST_CASE("sac_discards finds the optimum of PyTorch's integer program for modul
   CHECK(num_checkpointed > 10);
 }
 
-// The sum of ten times 0.03 exceeds 0.3, but 0.03 can be subtracted ten times from 0.3. So every
-// test whether an item fits must use the same formula.
+// In floating point, ten times 0.03 add up to more than 0.3, but 0.03 can be subtracted ten times
+// from 0.3. So all tests of whether an item fits must use the same formula.
 TEST_CASE("best_knapsack tests consistently whether an item fits, even if rounding matters") {
   const std::vector<KnapsackItem> items(10, {0.03, 3.0});
   CHECK(best_knapsack(items, 0.3).size() == 9);

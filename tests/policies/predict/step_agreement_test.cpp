@@ -264,8 +264,8 @@ TEST_CASE(
   install_counting_allocators();
 }
 
-// On a roofline, equal ops have equal times. Projecting a roofline of few layers must therefore
-// give the roofline of many layers.
+// On a roofline, equal ops have equal times. Projecting the roofline of a model with few layers
+// must therefore give the roofline of the same model with many layers.
 TEST_CASE("a projected profile has the right time for every op of the full model") {
   install_counting_allocators();
   struct Sizes {

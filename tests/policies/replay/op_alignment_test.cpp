@@ -69,7 +69,7 @@ TEST_CASE("one extra op is recognized at any position") {
     for (const std::int32_t op : {-7, 0, 50, 99}) {
       if (place < 100 && planned[static_cast<std::size_t>(place)] == op) continue;
       const bool is_next = place + 1 < 100 && planned[static_cast<std::size_t>(place) + 1] == op;
-      // such an op would match the next planned op
+      // skipped, because this extra op would be aligned with the next planned op
       if (is_next) continue;
       CAPTURE(place, op);
       Ops ran = planned;

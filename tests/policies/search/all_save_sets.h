@@ -16,8 +16,8 @@ inline Triple triple_of(const BlockPoint& point) {
   return {point.saved.count, point.recompute.count(), point.transient.count};
 }
 
-// Returns whether backward or recompute may read an output of the op. Keeping another op would only
-// hold bytes that nothing reads, and, under whole_region, avoid running the op again.
+// Returns whether backward or recompute may read an output of the op. Keeping any other op only
+// holds bytes that nothing reads. Under whole_region, it also avoids running the op again.
 inline bool is_demanded(const RegionGraph& graph, int op) {
   const auto is_output = [&](const RegionUse& use) {
     return graph.values[use.value].producer == op;

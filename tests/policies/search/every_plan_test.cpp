@@ -128,8 +128,7 @@ std::vector<std::vector<OpRange>> cuts_of(const Trace& trace, ScopeId block) {
   return cuts;
 }
 
-// Returns whether no op outside the range reads or packs the storage, so that nothing else can hold
-// it.
+// Returns whether the storage is freed, and only ops inside the range read or pack it.
 bool is_alone_in(const Trace& trace, OpRange range, StorageId storage) {
   const auto is_of = [&](ValueId value) { return trace.values[value].storage == storage; };
   for (const OpId op : trace.ops.ids()) {
@@ -149,7 +148,7 @@ bool is_alone_in(const Trace& trace, OpRange range, StorageId storage) {
 }
 
 // Returns three variants of the region: with its inputs offloaded, with all its saves offloaded,
-// and with both. Offloads only storages that nothing else can hold.
+// and with both. Offloads only storages that pass is_alone_in().
 std::vector<RegionType> offloading(const Trace& trace, OpRange range, const RegionType& saving,
                                    const std::vector<RegionInput>& inputs) {
   RegionType all = saving;
@@ -188,8 +187,8 @@ std::optional<BlockSplits> ways_to_run(const Trace& trace, ScopeId block,
   const Schedule schedule = space.schedule;
   BlockSplits ways;
   for (const std::vector<OpRange>& ranges : cuts_of(trace, block)) {
-    // If a region saves nothing for backward, backward demands nothing of it, and nothing brings
-    // its offloaded values back early. The search never uses such a region.
+    // If a region packs nothing, backward never demands its values, so no demand brings its
+    // offloaded values back. The search never uses such a region.
     const bool is_idle = std::any_of(ranges.begin(), ranges.end(),
                                      [&](OpRange range) { return packs_of(trace, range).empty(); });
     if (is_idle && space.offload) continue;
@@ -289,9 +288,9 @@ class EveryPlan {
 // everything.
 using TimesByPeak = std::map<std::int64_t, std::int64_t>;
 
-// Checks that no plan is below the bound, and that no plan is faster than the search's plan for the
-// same peak, beyond the gaps that the search states. Returns the most bytes that a plan of the
-// search copies to the host.
+// Checks that no plan is below the search's bound. No plan may be faster than the search's plan for
+// its peak by more than the stated gaps. Returns the most bytes that one of the search's plans
+// copies to the host.
 Bytes check_no_plan_is_better(const TimesByPeak& plans, const Profile& profile, const Front& front,
                               FrontSearch& search) {
   Bytes most_copied;

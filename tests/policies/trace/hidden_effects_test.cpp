@@ -31,8 +31,8 @@ TEST_CASE("hidden effects are merged by name, and their lists are sorted") {
   CHECK(united(all, {}) == all);
 }
 
-// One trace compared the content of the function's arguments before and after the call. The other
-// trace ran on meta, where arguments have no content.
+// The function's writes are known from one trace, which ran on data. They are unknown in the other
+// trace, which ran on meta, where arguments have no content.
 TEST_CASE("a function with unknown writes in one list has unknown writes after the merge") {
   const HiddenEffects known = {{{"a:B", std::vector<int>{0}}}, {}, {}};
   const HiddenEffects unknown = {{{"a:B", {}}}, {}, {}};

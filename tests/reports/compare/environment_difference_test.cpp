@@ -64,8 +64,9 @@ TEST_CASE(
         }).empty());
 }
 
-// If the environments of a merged report's points differ in a member, this member is unknown in the
-// merged report. Compared with that report, every point would seem to differ.
+// If the points of a merged report ran in environments that differ in a member, the merged report
+// does not have this member. If points were compared with the merged environment, every point would
+// seem to differ.
 TEST_CASE("each point of a merged report is compared with its own environment, not the report's") {
   const auto merged = [](const std::string& first, const std::string& second) {
     Report report;

@@ -103,7 +103,7 @@ Report trained_report() {
   return report;
 }
 
-// Returns another value, which the reader accepts if possible.
+// Returns a different value. If possible, the reader accepts it.
 Json changed(const Json& value) {
   if (value.is_boolean()) return !value.get<bool>();
   if (value.is_number_integer()) return 3 * value.get<std::int64_t>() + 1;
@@ -194,7 +194,7 @@ TEST_CASE("a comparison mentions every changed value of a report", "[property]")
   }
 }
 
-// A path that no longer exists could later hide a new field of the same name.
+// An exception for a path that no longer exists could later hide a new field at the same path.
 TEST_CASE("each field in the list of exceptions exists and has a reason") {
   const Json whole = report_to_json(trained_report());
   for (const Silent& silent : kSilent) {

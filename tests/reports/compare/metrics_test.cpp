@@ -27,8 +27,8 @@ CompareVerdict time_verdict(const std::vector<double>& base, const std::vector<d
       .verdict;
 }
 
-// Returns the share of reports with at least one row that is called slower or faster. `noise` is
-// multiplied by 2 %, twice the smallest difference that counts.
+// Returns the share of reports in which at least one row is called slower or faster. One unit of
+// `noise` is 2 %, twice the smallest difference that counts.
 double reports_with_alarm(int num_reports, int num_rows, double slowdown,
                           const std::function<double(std::mt19937&)>& noise) {
   std::mt19937 bits(5);
@@ -95,8 +95,8 @@ TEST_CASE("a difference below either floor does not count") {
   CHECK(same.rows[0].explanations.empty());
 }
 
-// One of 300 rows has the ratio and the noise of a report with a single row. Its p-value is
-// multiplied by 300.
+// A row that is called slower in a report of one row is unsure in a report of 300 rows, because its
+// p-value is multiplied by 300.
 TEST_CASE("more rows require stronger evidence for a difference") {
   const std::vector<double> noisy = {100, 102, 98, 101};
   const std::vector<double> slower = {110, 112, 108, 111};

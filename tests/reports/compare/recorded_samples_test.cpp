@@ -26,7 +26,7 @@ struct Recording {
   std::vector<Slot> slots;
 };
 
-// Turns were recorded in the order "none", "again", "again", "none". Each four turns form a slot.
+// Turns were recorded in the order "none", "again", "again", "none". Every four turns form a slot.
 Recording recording_of(const Json& json) {
   Recording recording;
   recording.name = json.at("model").get<std::string>();
@@ -78,8 +78,8 @@ bool is_alarm(RatioVerdict verdict) {
   return verdict == RatioVerdict::kFaster || verdict == RatioVerdict::kSlower;
 }
 
-// Returns how often `rematch run` calls the candidate slower or faster. With slowdown 1, each time
-// is a false alarm.
+// Returns how often `rematch run` calls the candidate slower or faster. With slowdown 1, these are
+// false alarms.
 double alarms_of_run(const Recording& recording, std::size_t num_rounds, double slowdown) {
   constexpr int kTrials = 4000;
   std::mt19937 bits(7);

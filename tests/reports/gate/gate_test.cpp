@@ -178,8 +178,8 @@ TEST_CASE("points of a single report are compared with the report's reference po
   CHECK(record.points[0].policy == "full");
   CHECK(record.points[0].reference_policy == "none");
   CHECK(record.verdict == GateVerdict::kPass);
-  // With another report as reference, the point is compared with the same policy, or with the
-  // requested policy.
+  // With another report as reference, each point is compared with its own policy there, unless a
+  // reference policy is requested.
   CHECK(gate(report, report_of({trained_point("full"), trained_point("none")}),
              tier(LossTier::kBitwise))
             .points[1]

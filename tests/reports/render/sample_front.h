@@ -5,10 +5,10 @@
 
 namespace rematch::testing {
 
-// Contains everything that a front's page can show: points that are only predicted, that run as
-// predicted, that are slower or larger than predicted, or that another point beats, and a run that
-// fails. Also baselines with equal peak and time, long names, names that contain markup, and a
-// device limit between the points.
+// Contains everything that a front's page can show. Some points are only predicted, some run as
+// predicted, some are slower or larger than predicted, some are beaten by another point, and one
+// run fails. Also has baselines with equal peak and time, long names, names that contain markup,
+// and a device limit between the points.
 FrontRecord representative_front();
 
 // The same front before any point was measured.

@@ -63,8 +63,8 @@ TEST_CASE(
   CHECK(probability_within({-0.5, 0.1, 4}, 0.2) == Approx(2 * student_t_tail(3, 4)));
 }
 
-// The sorted p-values are multiplied by 4, 3, 2 and 1: 0.01 * 4, 0.02 * 3, 0.03 * 2, 0.5 * 1. Each
-// result is raised to the result before it if it is smaller.
+// The sorted p-values are multiplied by 4, 3, 2 and 1: 0.01 * 4, 0.02 * 3, 0.03 * 2, 0.5 * 1. A
+// result that is smaller than the previous result is replaced by the previous result.
 TEST_CASE(
     "Holm's correction multiplies by the number of remaining rows, and p-values never decrease") {
   const std::vector<double> adjusted = holm_adjusted({0.5, 0.03, 0.01, 0.02});

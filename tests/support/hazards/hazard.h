@@ -82,8 +82,8 @@ Model layers_of(const std::vector<Shape>& weights, const Layer& layer, const Opt
 Hazard hazard(const std::string& name, const std::vector<Shape>& weights, const Layer& layer,
               const Options& options = {}, const std::string& refusal = {});
 
-// Models whose steps run different ops: added, left out, reordered, of another type, or on other
-// sizes. Plans are made for step 0.
+// Models whose later steps differ from step 0: ops are added, left out or reordered, or have
+// another dtype or other sizes. Plans are made for step 0.
 std::vector<Hazard> varying_hazards();
 
 // Draws the weights and inputs of models. Each thread has its own generator, so a thread that makes

@@ -12,7 +12,8 @@
 namespace rematch::testing::hazards {
 namespace {
 
-// Makes a layer that computes a product and passes it to `change`, which may write to it in place.
+// Makes a layer that computes a product and passes it to `change`, which may modify the product in
+// place.
 Hazard changed(const std::string& name, const std::function<at::Tensor(at::Tensor)>& change,
                const Options& options = {}) {
   return hazard(

@@ -17,7 +17,7 @@ struct PlanFamily {
   // Returns nullopt if the family cannot make a plan for this trace, for example because the trace
   // lacks an op or a scope. `resolver` must belong to `trace`.
   std::function<std::optional<Plan>(const Trace& trace, const Resolver& resolver)> make;
-  // Whether tests that try every value of Backward use this family.
+  // Whether tests combine this family with every value of Backward.
   bool for_every_backward = false;
 };
 

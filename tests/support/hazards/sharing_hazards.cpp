@@ -13,7 +13,7 @@ namespace {
 
 using LayerAt = std::function<at::Tensor(int layer, const at::Tensor& x)>;
 
-// Three different layers over one set of parameters.
+// Three different layers that share one set of parameters.
 Model three_layers(const std::vector<at::Tensor>& parameters, const LayerAt& layer) {
   Model model;
   model.input = leaf({kTokens, kDim});

@@ -1,6 +1,6 @@
 // Runs CUDA kernels on the CPU, so that tests can check their results. Blocks run one after
-// another, and the threads of a block take turns. Each source whose launches host_source.py expands
-// must include this file first. Only one thread at a time may call these functions.
+// another, and the threads of a block take turns. A source that host_source.py rewrites must
+// include this file first. Only one thread at a time may call these functions.
 #pragma once
 
 #include <cuda_bf16.h>

@@ -43,8 +43,8 @@ TEST_CASE("a measured collective takes the time of its slowest rank") {
   CHECK_THROWS_WITH(slowest_of({one, two}), "the ranks measured links of different groups");
 }
 
-// Builds two ranks that gather [256] to [512] floats, 2 KiB. Backward runs a reduce-scatter of as
-// many bytes, and an all-reduce then sums 4 KiB of gradients.
+// Builds two ranks that gather [256] floats to [512], 2 KiB. Backward runs a reduce-scatter of 2
+// KiB, and then an all-reduce of 4 KiB of gradients.
 Trace gathering() {
   testing::TraceBuilder build("gathering");
   const ValueId x = build.outside({256}, "float32", true);

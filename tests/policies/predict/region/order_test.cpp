@@ -109,7 +109,7 @@ TEST_CASE("a region with a large temporary is recomputed as a whole, before grad
 TEST_CASE("the default order is used unless another order has a lower peak") {
   const Case made = reduction_packed_early(5, 10, 1, false, {0}, 0);
   RegionType ordered = made.type;
-  ordered.demand_steps = {{1, {0}, {}}};  // choose_order() must replace both
+  ordered.demand_steps = {{1, {0}, {}}};  // choose_order() must replace these members
   ordered.whole_on_demand = true;
   choose_order(made.trace, 0_op, 5_op, ordered);
   CHECK(ordered == made.type);

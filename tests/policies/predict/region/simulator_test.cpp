@@ -250,7 +250,7 @@ TEST_CASE("an op with one kept output runs again if its other output is needed")
   CHECK(counts(result.curve) == std::vector<std::int64_t>{10, 24, 14, 14});
 }
 
-// Autograd and the engine both reject such a demand.
+// Autograd and the engine both reject a demand for y, so backward demands only z.
 TEST_CASE("no recompute is planned for a tensor that was overwritten after saving") {
   TraceBuilder build("overwritten", "bool");
   const ValueId x = build.outside({1}, "bool", true);

@@ -53,7 +53,8 @@ TEST_CASE("the only input of a region is the residual stream") {
   CHECK(held("root", 4).inputs == Bytes{0});
 }
 
-// The difference is what the program holds under every plan: the loss and tensors from outside.
+// The two differ by what only the program holds, such as the loss. The difference is the same under
+// every plan.
 TEST_CASE("held bytes equal the simulator's bytes at the end of forward") {
   for (const int layers : {1, 3}) {
     const Trace trace = testing::toy_llama({.layers = layers});

@@ -43,7 +43,7 @@ TEST_CASE("offloaded values are copied back into new device memory, and each cop
   ledger.put_inputs(stash);
   CHECK(ledger.leave(stash));
   CHECK(stash.has_left());
-  // false, because the values have already left
+  // false, because the values have already left the device
   CHECK_FALSE(ledger.leave(stash));
   ledger.bring_back(stash);
   CHECK(ledger.device_bytes() == Bytes{70});

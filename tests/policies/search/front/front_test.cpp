@@ -185,8 +185,8 @@ TEST_CASE("no answer exceeds its budget, and with a larger budget the answer is 
   }
 }
 
-// The peak is in the head. Only a plan that holds fewer inputs would lower it, and no option of the
-// search holds fewer.
+// The peak is in the head. Only a plan that holds fewer inputs would lower this peak, and the
+// search has no such option.
 TEST_CASE("the answer may be a baseline if no mix of options is as good") {
   const Trace trace = testing::toy_llama({.layers = 6, .tokens = 64, .vocab = 4096});
   const Profile profile = profile_of(trace);

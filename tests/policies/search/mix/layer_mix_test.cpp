@@ -32,8 +32,8 @@ struct Variety {
   bool offload = false;
 };
 
-// Chooses among only three numbers of offloaded bytes, so that some options have the same number.
-// An option without a region (`passes_on`) offloads nothing.
+// Offloads 0, 9 or 18 bytes, so that some options offload equally many. An option without a region
+// (`passes_on`) offloads nothing.
 void offload_some(Dice& dice, LayerOption& option) {
   option.transient_beside = {dice.below(static_cast<int>(option.transient.count) + 1)};
   option.passes_on = dice.below(3) == 0;

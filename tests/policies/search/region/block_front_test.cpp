@@ -33,8 +33,9 @@ SaveSetCosts random_costs(const RegionGraph& graph, std::uint32_t seed, Schedule
   return costs;
 }
 
-// Returns a block of a random trace with views, in-place groups, ops of several outputs, shared
-// inputs, and outputs that nothing demands, or nullopt if the block has too many save sets to try.
+// Returns a block of a random trace. It may have views, in-place groups, ops with several outputs,
+// shared inputs, and outputs that nothing demands. Returns nullopt if there are too many save sets
+// to try.
 std::optional<RegionGraph> random_block(std::uint32_t seed) {
   testing::RandomTraceOptions options;
   options.layers = 2;

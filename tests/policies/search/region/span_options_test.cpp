@@ -137,7 +137,7 @@ void check_segments(const Trace& trace) {
   }
 }
 
-// Gives equal blocks equal times, and therefore the same kind, for half of the seeds.
+// For half of the seeds, gives equal blocks equal times, so that they are of the same kind.
 Profile profile_of(const Trace& trace, std::uint32_t seed) {
   Profile profile = testing::made_up_profile(trace, seed);
   return seed / 12 % 2 == 0 ? profile : testing::with_equal_times(trace, std::move(profile));
@@ -234,9 +234,8 @@ TEST_CASE(
   CHECK(seen.num_offloading > 300);
 }
 
-// Removes the backward ops of adds, because autograd runs no op for them. The backward of a block
-// then begins with a demand, before any op has changed the bytes that the backward of the next
-// block left.
+// Removes the backward ops of adds, because autograd runs no op for them. A block's backward then
+// begins with a demand, while backward holds exactly the bytes that remained after the next block.
 Trace without_adds(Trace trace) {
   int num_demanded = 0;
   std::vector<BackwardEvent> kept;

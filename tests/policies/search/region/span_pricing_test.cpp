@@ -1,7 +1,7 @@
 // Compares span pricing with the step simulator, on random traces and plans. The bytes of all spans
 // must add up to what the step holds between forward and backward. In backward, a span needs its
-// own transient and the bytes of earlier spans. The highest of these sums must equal the step's
-// peak.
+// own transient bytes and the bytes that earlier spans hold. The highest of these sums must equal
+// the step's peak.
 #include "policies/search/region/span_pricing.h"
 #include "policies/predict/region/trace_index.h"
 

@@ -62,8 +62,8 @@ TEST_CASE("a plan is described op by op with totals", "[golden]") {
   check_golden("none.txt", plan_to_text(plan_of("none", trace), trace, "", kAllColumns));
 }
 
-// A kept value of 100 bytes is reduced to 10 bytes. Backward first needs another value of 40 bytes,
-// and the 10 bytes last.
+// `reduced` (10 bytes) is computed from the kept value `source` (100 bytes). Backward demands
+// `wide` (40 bytes) first, and `reduced` last.
 TEST_CASE("the table describes a recompute order other than lazy", "[golden]") {
   testing::TraceBuilder build("reduction", "bool");
   const ValueId x = build.outside({1}, "bool", true);
