@@ -45,7 +45,7 @@ class Point:
     reserved: int | None = None
     timed_allocated: int | None = None
     timed_reserved: int | None = None
-    # Other questions whose output had some of the point's fields. Empty if the point's report was kept.
+    # Other questions whose output also contains this point. Empty if the point's report was kept.
     also: list = field(default_factory=list)
 
     def key(self):
@@ -163,7 +163,7 @@ def add_points_of_lost_reports(evidence):
 
 
 def points_of_pytorch(evidence):
-    """Yields the points of rematch that reports of pytorch_steps.py contain for comparison."""
+    """Yields rematch's own points, which reports of pytorch_steps.py also contain."""
     for question, report in evidence.pytorch.items():
         settings = report["settings"]
         for entry in report["rematch"]:

@@ -101,8 +101,8 @@ def peaks(evidence):
 
 
 def comparable(evidence, report):
-    """Yields our points that can be compared with a report of pytorch_steps.py: the points in the report, and points
-    with fused ops that were measured on the same GPU."""
+    """Yields our points to compare with a report of pytorch_steps.py: our points in this report, and points with fused
+    ops that were measured on the same GPU."""
     model, dimensions = report["settings"]["model"], report["settings"]["dimensions"]
     card = card_of((report.get("environment") or {}).get("device"))
     uuid = (report.get("environment") or {}).get("device_uuid")
@@ -122,8 +122,8 @@ def comparable(evidence, report):
 
 
 def beside_pytorch(evidence):
-    """Tabulates our step times divided by the step times of other systems. Both were measured alternately, or in one
-    run on the same GPU."""
+    """Tabulates our step times divided by the step times of other systems. Our steps alternated with those of the other
+    system, or ran separately on the same GPU."""
     columns = ["card", "model", "policy", "our ops", "rematch, ms", "PyTorch eager, ms", "over eager", "torch.compile, ms",
                "over compile", "peak", "eager's peak", "compile's peak", "report"]
     rows = {}
@@ -279,7 +279,7 @@ WAN_ATTENTION = ("cudnn", "flash", "efficient", "math", None)
 
 
 def published_wan(evidence):
-    """Tabulates FastVideo's published run of Wan 1.3B and our runs of both sizes that it may have used."""
+    """Tabulates FastVideo's published run of Wan 1.3B and our runs of two sizes, either of which it may have used."""
     runs = [(size, ops) for size in WAN_SIZES for ops in ("eager", "fused")]
     columns = ["FastVideo PR 1410", "published", *(f"{size} tokens, {ops} ops" for size, ops in runs)]
     points = [point for point in in_order(evidence.points)

@@ -49,7 +49,7 @@ class Workload:
 
 
 def plain_contexts(regions):
-    """Replaces the contexts of the parity tests, which also count ops, by plain ones."""
+    """Replaces the contexts of the parity tests by contexts that do not count ops."""
     if regions.save:
         saved = list(regions.save)
         regions.contexts = lambda: create_selective_checkpoint_contexts(saved)

@@ -26,11 +26,11 @@ class Turns {
   Estimate nanoseconds(std::size_t arm) const;
   // Returns the ratio of arm to base, computed within each sweep.
   Estimate ratio(std::size_t arm, std::size_t base) const;
-  // Returns the sum of the arms' times, each multiplied by its factor, divided by `count`.
   struct Term {
     double factor;
     std::size_t arm;
   };
+  // Returns the weighted sum of the arms' times, divided by `count`.
   Estimate nanoseconds(const std::vector<Term>& terms, double count) const;
 
  private:

@@ -90,8 +90,7 @@ TEST_CASE("search and describe print the answers that the README shows") {
   }
 }
 
-// The policy file keeps everything, so a step under it has only the engine's own cost in addition
-// to a step under policy `none`.
+// The policy file keeps everything, so it adds only the engine's own cost to a step.
 TEST_CASE("a plan that keeps everything runs the same ops as policy none") {
   const Outcome outcome =
       rematch("run --model llama_small --policy none," + in_tree("scripts/gpu/keep_all.json") +

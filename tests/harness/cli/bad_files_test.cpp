@@ -1,6 +1,6 @@
 // Passes broken, huge, deeply nested and hostile files to every subcommand that reads reports. The
-// subcommand must exit with code 2, print only one line, on stderr, that names the file, and write
-// no file.
+// subcommand must exit with code 2 and write no file. It must print only one line, on stderr, and
+// name the file there.
 #include <filesystem>
 #include <fstream>
 

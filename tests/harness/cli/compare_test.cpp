@@ -68,7 +68,7 @@ class Reports {
 };
 
 // The base sweep has 11 shapes of llama_small and one shape of wan_small, with 4 policies each. In
-// the candidate sweep, the shape of wan_small is replaced by a second seed of llama_small.
+// the candidate sweep, points of llama_small with seed 7 replace the points of wan_small.
 TEST_CASE("two sweeps are compared point by point, and points in only one sweep are named") {
   const ScratchFolder scratch;
   Report base = representative_sweep();

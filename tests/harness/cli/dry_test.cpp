@@ -21,8 +21,8 @@ Json report_of(const Outcome& outcome) {
   return Json::parse(outcome.out);
 }
 
-// Runs the program that is linked without CUDA, which starts the dry program if the arguments name
-// the dry device.
+// Runs the program that is linked without CUDA. If the arguments name the dry device, this program
+// starts the program for the dry device.
 Outcome rematch_beside(const std::string& arguments) {
   const std::filesystem::path dry = binary();
   const std::filesystem::path plain = dry.parent_path().parent_path() / dry.filename();

@@ -37,7 +37,8 @@ Lines curve(int run) {
 }
 
 // Files with curves. B0 to B2 are identical. N0 to N3 differ by at most 0.003. C1 to C3 are copies
-// of N1 to N3, for use as candidates. E is an edited copy of run 0, whose line s + 2 has step s.
+// of N1 to N3, for use as candidates. E is an edited copy of run 0. Before the edit, line s + 2 has
+// step s.
 class Curves {
  public:
   Curves() {

@@ -115,8 +115,8 @@ TEST_CASE("predict prints the peak and the executed ops without running a step")
         192);  // 6 of 7 matmuls in each of 32 layers; backward does not need the result of the 7th
 }
 
-// On a GPU, kernels also allocate temporary memory. A profile from a data sheet assumes 64 bytes of
-// it for every op.
+// On a GPU, kernels also allocate temporary memory. A profile from a data sheet assumes 64 bytes
+// per op.
 TEST_CASE("a prediction for a GPU says whether it includes the workspace of kernels") {
   constexpr const char* kNote = "a lower bound: excludes memory";
   const std::string predict = "predict " + kTinyLlama + "--policy full ";
@@ -337,8 +337,8 @@ TEST_CASE("predict --device prints the bytes that ranks send and a range for the
   check_usage_error(predict + "--device h10", "did you mean");
 }
 
-// If search --world gets --trace, it only estimates the memory of one rank, and its front records
-// no layout of the ranks. So predict needs the trace again.
+// With --world and --trace, search only estimates the memory of one rank. Its front records no
+// layout of the ranks, so predict needs the trace again.
 TEST_CASE("predict on a front that was estimated from a stored trace needs that trace") {
   const ScratchFolder folder;
   const std::string trace = folder.file("llama.trace.json");

@@ -95,9 +95,8 @@ TEST_CASE("a run writes its report even without standard streams") {
                               "--policy none,full --steps 1 --rounds 0 -o " +
                               scratch.file("report.json");
   CHECK(run_program("sh", "-c '" + command + " <&-'").code == 0);
-  // All three standard streams are closed, so printing the table fails. The table must not be
-  // written into the report, as it would be if the report's file got the descriptor of a closed
-  // stream.
+  // All three standard streams are closed, so printing the table fails. If the report's file got
+  // the descriptor of the closed stdout, the table would be written into the report.
   CHECK(run_program("sh", "-c '" + command + " <&- >&- 2>&-'").code == 1);
   CHECK(rematch("validate " + scratch.file("report.json")).code == 0);
 }
@@ -508,9 +507,9 @@ TEST_CASE(
   CHECK(policies_in(all) == expected);
 }
 
-// Edits a file of policy `none`, so that its rounds seem to come from a different start of the
-// command than those of policy `full` and of the control. Two commands that write into one folder
-// could leave such files.
+// Edits a file of policy `none`. Its rounds then seem to come from one start of the command, and
+// the rounds of policy `full` and of the control from another start. Two commands that write into
+// one folder could leave such files.
 TEST_CASE("rounds from two separate starts are not paired but measured again") {
   const ScratchFolder scratch;
   const std::string file = scratch.file("report.json");

@@ -198,7 +198,7 @@ TEST_CASE("if memory peaks in the loss, a search suggests fused ops and states b
       "--batch 4 --vocab 256 --dtype bfloat16 ";
   CHECK(rematch("search " + wide + how).err.empty());
   CHECK(rematch("search " + kTinyDit + "--dtype bfloat16 " + how).err.empty());
-  // A stored trace does not name its model, so the search cannot try other ops.
+  // The ops of a stored trace are fixed, so the search gives no hint about fused ops.
   const ScratchFolder scratch;
   const std::string trace = scratch.file("trace.json");
   REQUIRE(rematch("trace " + model + "-o " + trace).code == 0);

@@ -125,7 +125,7 @@ TEST_CASE("a plan that no mode of axolotl expresses is exported to a Python file
       "no mode of megatron is equivalent to the plan; the nearest is");
 }
 
-// rematch's own models have modules and ops that no trainer has.
+// No trainer's model has the modules and ops of rematch's own models.
 TEST_CASE("a plan for a built-in model can be exported only as a mode of a trainer") {
   const ScratchFolder scratch;
   Trace preset = toy_llama({.layers = 4});

@@ -97,8 +97,8 @@ TEST_CASE("the error for an unknown subcommand or flag suggests the nearest know
   check_usage_error("list extra", "'extra' is one argument too many");
 }
 
-// The value is a list of thirty names without spaces. The message quotes whole names of it, at most
-// 120 characters, and then gives its advice.
+// The value is a list of thirty names without spaces. The message quotes at most 120 characters of
+// the list, cuts no name in two, and then gives its advice.
 TEST_CASE(
     "an error shortens a long value but still shows the names around the value and the advice") {
   std::string names = "layers.0.wq";

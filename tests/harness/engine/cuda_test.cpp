@@ -212,8 +212,7 @@ const c10::Stream& side_stream() {
 // Where an op switches to the side stream and back.
 enum class Switch : std::uint8_t { kNowhere, kInForward, kInFactory, kInBackward };
 
-// If `switches` is set, backward reads the saved tensor on another stream than the one that
-// autograd chose.
+// If `switches` is set, backward switches to the side stream before it reads the saved tensor.
 struct Sine final : torch::autograd::Function<Sine> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x,
                             bool switches) {

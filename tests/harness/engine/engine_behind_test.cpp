@@ -26,7 +26,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Engine;
 using torch::autograd::variable_list;
 
-// More than the depth of nested backward that one thread allows, so the engine uses its pool of
+// One thread nests at most 60 backward passes, so at this depth the engine also uses its pool of
 // threads.
 constexpr int kDepth = 100;
 
@@ -121,7 +121,8 @@ TEST_CASE("saved-tensor hooks are requested from the previous engine only outsid
   const int checkpointed = growth(asked, [&] { run_engine(network(), plan, Schedule::kOnDemand); });
   CHECK(plain > 0);
   CHECK(checkpointed < plain);
-  // The loss is outside of all regions, so hooks are requested for its saved tensors.
+  // The loss is outside of all regions, so autograd still asks the previous engine for hooks when
+  // it saves tensors for the loss.
   const at::Tensor output = at::ones({6, 8}).requires_grad_();
   CHECK(checkpointed == growth(asked, [&] { loss_of(output); }));
 }

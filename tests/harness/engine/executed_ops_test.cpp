@@ -1,6 +1,7 @@
-// Compares executed ops and held bytes with the closure oracle, an independent implementation of
-// checkpointing in tests/support/closure_checkpoint.h. Under whole_region both must be equal to the
-// oracle's, and under on_demand at most as high.
+// Compares executed ops, bytes held after forward, and peaks. Under whole_region, ops and bytes
+// must equal those of the closure oracle, an independent implementation of checkpointing in
+// tests/support/closure_checkpoint.h, and the peak must be at most as high. Under on_demand, all
+// three must be at most as high as under whole_region.
 #include <catch2/catch.hpp>
 #include <random>
 
@@ -54,8 +55,8 @@ bool is_comparable(const std::string& name) {
   return true;
 }
 
-// A plan can keep only tensors. A number that `.item()` returns is always recorded, so the plan
-// cannot choose to recompute it.
+// A plan can keep only tensors, and `.item()` returns a number. So the oracle must not keep this
+// result either.
 bool has_tensor_result(const c10::OperatorHandle& op) {
   return op.operator_name().name != "aten::_local_scalar_dense";
 }

@@ -17,8 +17,8 @@
 namespace rematch::testing::hazards {
 namespace {
 
-// Deep tests make every op of every hazard fail once. Other tests do so only for one of kOneIn
-// hazards. For each remaining hazard, about kFew ops fail.
+// Deep tests let every op of every hazard fail once. Other tests do this only for one of kOneIn
+// hazards, and let about kFew ops fail in each remaining hazard.
 constexpr std::size_t kOneIn = 20;
 constexpr int kFew = 2;
 

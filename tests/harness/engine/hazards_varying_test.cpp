@@ -1,4 +1,4 @@
-// Tests steps that run other ops than the step for which the plan was made. See Note [Leaving the
+// Tests plans under which a step runs different ops from the traced step. See Note [Leaving the
 // plan].
 #include "tests/support/catch.h"
 #include "tests/support/hazards/plan_families.h"

@@ -1,6 +1,6 @@
-// Runs real models of reduced size. Compares every policy of the catalogue, under both schedules,
-// with no checkpointing. Also compares whole_region with an independent implementation that repeats
-// whole blocks (tests/support/closure_checkpoint.h).
+// Runs real models of reduced size under every policy of the catalogue and both schedules. Compares
+// the results with a run without checkpointing. Also compares whole_region with an independent
+// implementation that repeats whole blocks (tests/support/closure_checkpoint.h).
 #include <random>
 
 #include "tests/support/catch.h"

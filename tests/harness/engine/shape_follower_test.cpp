@@ -133,9 +133,8 @@ bool have_the_same_ops(const Trace& a, const Trace& b) {
                     [](const TracedOp& x, const TracedOp& y) { return x.name == y.name; });
 }
 
-// Returns a step that runs other ops than step 0: preferably the first step whose first layer
-// differs, else the first step that differs anywhere. Returns nullopt if all steps run the same
-// ops.
+// Returns the first step whose first layer runs different ops from step 0. If there is none,
+// returns the first step that differs anywhere, or nullopt if all steps run the same ops.
 std::optional<int> step_of_other_shape(const Hazard& hazard, const Trace& first) {
   std::optional<int> found;
   for (int step = 1; step < kVaryingSteps; ++step) {

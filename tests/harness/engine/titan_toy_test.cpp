@@ -106,8 +106,8 @@ TEST_CASE("policies on torchtitan's toy model give the published flops and bytes
     std::int64_t units;
     double megabytes;
   };
-  // sac_titan never saves the result of the gate. The policy identifies the gate by its shape,
-  // which wq has too. So the policy does not save the result of wq either.
+  // sac_titan never saves the result of the gate, which it identifies by shape. wq has the same
+  // shape, so its result is not saved either.
   const Row rows[] = {{"none", 8, 2.0},
                       {"sac_titan_excluding([])", 9, 3.0},
                       {"sac_titan", 10, 2.0},

@@ -80,8 +80,8 @@ TEST_CASE("a check by hashes accepts a tensor that did not change") {
   }
 }
 
-// An op that counts its calls in a tensor, although its schema does not mark this write. The engine
-// knows such ops of LibTorch (op_facts.h), but not those of other libraries.
+// Counts its calls in a tensor, although its schema does not declare this write. The engine knows
+// such ops of LibTorch (op_facts.h), but not those of other libraries.
 at::Tensor counts_its_calls(const at::Tensor& x, const at::Tensor& calls) {
   const_cast<at::Tensor&>(calls).mutable_data_ptr<float>()[0] += 1.0F;
   return at::sin(x);

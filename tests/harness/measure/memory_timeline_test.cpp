@@ -87,7 +87,7 @@ TEST_CASE("each phase's peak is recorded with its holders, whose bytes sum to th
   CHECK((record.holders_by_phase.at("backward") == record.holders_at_peak));
 }
 
-TEST_CASE("frozen parameters are a separate holder if the model has any") {
+TEST_CASE("frozen parameters are counted separately if the model has any") {
   CHECK_FALSE(summarize(two_blocks()).holders_at_peak.contains(Holder::kFrozenParameters));
   StepSamples samples = two_blocks();
   for (BoundarySample& sample : samples.boundaries) {

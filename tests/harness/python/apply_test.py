@@ -125,7 +125,7 @@ class Case(unittest.TestCase):
 
     def assert_trains(self, step, model=None, per_step=1, around=contextlib.nullcontext):
         """`step(model)` runs forward and backward, and returns the loss. Checks that the plan does not change the
-        loss's bits. A step must recompute as many ops as `per_step` calls of the model under the plan."""
+        loss's bits. A step must recompute `per_step` times as many ops as predicted for one call of the model."""
         model = model or self.model
         expected, none = train(copy.deepcopy(model), step)
         self.assertEqual(none, 0)

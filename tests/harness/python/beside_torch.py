@@ -82,7 +82,7 @@ class BesideTorch(unittest.TestCase):
                 torch_layers=None, recomputes=True, prepare=lambda _: None, beyond_bytes=0, kept_ratio=1, num_growth_recordings=NUM_GROWTH_RECORDINGS):
         """Compares a Step of one or several models with torch.utils.checkpoint, under each plan and in both schedules.
 
-        `draws`: whether layers draw random numbers. `leaves`: whether layers run other ops than planned; None
+        `draws`: whether layers draw random numbers. `leaves`: whether some layer does not run its planned ops; None
         allows both. `torch_runs`: False if torch.utils.checkpoint cannot run the step; memory is then compared with the step without
         checkpointing. `torch_layers`: the layers that run under torch.utils.checkpoint; by default all layers.
         `recomputes`: False if no layer of the step is checkpointed. `prepare(checkpoint)` runs before scopes are set.
@@ -92,7 +92,7 @@ class BesideTorch(unittest.TestCase):
         models = model if isinstance(model, (list, tuple)) else [model]
         step = Step(models, train, reset)
         gc.collect()
-        gc.freeze()  # excludes torch's many objects from garbage collections, which are faster then
+        gc.freeze()  # makes garbage collections faster, because they skip torch's many objects
         expected = step.run(contextlib.nullcontext)
         self.assert_equal(expected, step.run(contextlib.nullcontext))
         if torch_layers is None:
@@ -157,7 +157,7 @@ def is_by_layer(plan):
 
 
 def kept_bytes(recorded, report, kept_ratio=1):
-    """Returns the bytes kept by all passes in a report: what the plan keeps, plus what they kept beyond the plan."""
+    """Returns the bytes that all passes in a report kept, according to the plan and beyond it."""
     total = 0
     for row in report:
         ops = recorded.shapes()[row["shape"]]["types"][row["type"]]["ops"]

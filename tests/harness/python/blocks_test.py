@@ -21,7 +21,7 @@ DIM = 32
 
 
 class Mixer(Layer):
-    """A layer of another class than Layer."""
+    """A layer whose class is not Layer itself."""
 
 
 class Experts(Layer):
@@ -49,7 +49,7 @@ class Stage(torch.nn.Module):
 
 
 class OtherStage(Stage):
-    """A stage of another class than Stage."""
+    """A stage whose class is not Stage itself."""
 
 
 class Chain(torch.nn.Module):
@@ -100,7 +100,7 @@ class Case(unittest.TestCase):
 class FoundTest(Case):
     def assert_found(self, model, expected, passed_over=(), names=None):
         """`expected` maps the name of each list to its number of layers. `names` lists the layers in the order in which
-        they run. It is only needed if this is not the order of the lists."""
+        they run. By default they run in the order of the lists."""
         taken, others = choose_blocks(model)
         self.assertEqual({name: len(modules) for name, modules in taken.items()}, expected)
         self.assertEqual(list(others), list(passed_over))
@@ -343,7 +343,7 @@ class WrappedTest(Case):
 
     def test_layers_that_are_wrapped_one_by_one(self):
         class Wrapper(torch.nn.Module):
-            """Wraps a module as FullyShardedDataParallel does, which itself would need a process group."""
+            """Wraps a module like FullyShardedDataParallel, but needs no process group."""
 
             def __init__(self, module):
                 super().__init__()

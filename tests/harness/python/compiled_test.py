@@ -111,8 +111,7 @@ def equal(found, expected):
 
 
 class BesideTorchTest(BesideTorch):
-    """Tests only compiled functions outside of layers, because inside layers the tensors that they save are always
-    kept."""
+    """Tests compiled functions only outside of layers. Inside layers, their saved tensors are always kept."""
 
     def test_compiled_functions_outside_of_layers(self):
         torch.compiler.reset()

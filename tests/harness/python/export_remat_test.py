@@ -23,8 +23,8 @@ from torch_alone.trace_file import record_trace  # noqa: E402
 from torch_alone.watched_step import NOT_COUNTED  # noqa: E402
 from zoo import llama  # noqa: E402
 
-# Views cost nothing, so they are not compared. torch_remat runs additional views, and predictions assume that it runs
-# the views in saved regions again.
+# Views cost nothing, so they are not compared. torch_remat runs additional views. Predictions assume that the views in
+# saved regions run again.
 VIEWS = ("aten::as_strided", "aten::t", "aten::transpose.int", "aten::view", "aten::slice.Tensor", "aten::unsqueeze",
          "aten::expand", "aten::split.Tensor", "aten::_unsafe_view")
 # Predictions are made for the engine. torch_remat holds more memory, for two reasons:

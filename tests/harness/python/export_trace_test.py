@@ -166,8 +166,7 @@ class ExportTraceTest(unittest.TestCase):
         self.assertFalse(real.pop("recorded")["fake"])
         self.assertEqual(real, fake)
 
-    # For fake tensors, transformers would build an explicit attention mask. as_with_data() hides from transformers that
-    # tensors are fake.
+    # transformers would build an explicit attention mask if it saw that tensors are fake. as_with_data() hides this.
     def test_fake_llama_has_the_peaks_of_the_real_one(self):
         if importlib.util.find_spec("transformers") is None:
             self.skipTest("transformers is not installed")

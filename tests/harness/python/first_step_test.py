@@ -177,8 +177,8 @@ class FirstStepTest(BesideTorch):
             with self.subTest(leaves=leaves):
                 self.compare(model, train, plans, reset=evaluate, leaves=leaves)
 
-    # In the next two tests, peaks are higher than with torch.utils.checkpoint, because rematch recomputes a table that
-    # its layer still holds.
+    # In the next two tests, peaks are higher than with torch.utils.checkpoint, because rematch recomputes a table
+    # although the layer still holds it.
 
     def test_tables_that_grow(self):
         self.check(Rotated, LENGTHS, beyond_bytes=2 * 4 * max(LENGTHS) * WIDTH // 2)
@@ -187,7 +187,7 @@ class FirstStepTest(BesideTorch):
         self.check(Masked, LENGTHS, beyond_bytes=max(LENGTHS)**2)
 
     def test_a_tensor_that_is_none_at_first(self):
-        # torch.utils.checkpoint cannot run this: when it recomputes a layer, the layer has already replaced its memory.
+        # torch.utils.checkpoint cannot run this: before it recomputes a layer, the layer has already replaced `memory`.
         self.check(Cached, torch_runs=False)
 
 

@@ -36,7 +36,7 @@ class Rotary(torch.autograd.Function):
         return None, gradient * 0.5
 
 
-rotary = Rotary.apply  # as in libraries, a variable holds the function `apply`
+rotary = Rotary.apply  # libraries also store the function `apply` in a variable
 
 
 @torch.library.custom_op("rematch_hidden::scale", mutates_args=())

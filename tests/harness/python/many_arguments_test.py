@@ -6,7 +6,7 @@ import torch
 from beside_torch import BesideTorch
 from stack import Layer, Stack, batch
 
-# Maps a number of arguments to how often the step is recorded to check that memory does not grow. A step with many
+# Maps a number of arguments to a number of recordings, after which memory must not have grown. A step with many
 # arguments takes a second, so it is recorded only twice.
 NUMBERS_OF_ITEMS = {1000: 50, 2**16 + 1: 2}
 

@@ -274,7 +274,7 @@ class Recurrent(nn.Module):
 
 
 class BackwardTest(Case):
-    """Tests backward under another autocast setting than in forward."""
+    """Tests backward under a different autocast setting from forward."""
 
     def check(self, make_layer):
         self.model = Stack(make_layer, num_layers=2)

@@ -152,7 +152,7 @@ def every(layers, number):
 
 
 class Host:
-    """Imitates pinned host memory. A watched step does not count this memory, as with a model on a GPU."""
+    """Imitates pinned host memory. A watched step does not count it, as if the model were on a GPU."""
 
     def __init__(self):
         self.copied_bytes = 0

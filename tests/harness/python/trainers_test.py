@@ -1,5 +1,5 @@
-"""Tests training loops of other packages whose forward runs inside rematch.recording. After some steps, parameters must
-be bit-identical to those without rematch, and no memory may leak."""
+"""Tests training loops of other packages, in which forward runs inside rematch.recording. After some steps, parameters
+must be bit-identical to those without rematch, and no memory may leak."""
 
 import functools
 import gc

@@ -693,8 +693,7 @@ class PredictionTest(Case):
                     self.check_against_prediction(trace, plan, schedule)
 
     def test_plans_that_keep_one_op_of_layers_with_factories(self):
-        """A factory such as torch.empty_like returns another tensor object than its op if other code holds the op's
-        result."""
+        """A factory such as torch.empty_like returns a new tensor object if other code holds the result of its op."""
         class Permuting(torch.nn.Module):
             def __init__(self):
                 super().__init__()

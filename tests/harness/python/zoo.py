@@ -174,7 +174,7 @@ def qwen_image():
 
 
 def unet():
-    """Makes a model that lists its layers in another order than it runs them: down, middle, up."""
+    """Makes a model whose layers run in the order down, middle, up, but are listed in a different order."""
     from diffusers import UNet2DModel
     model = UNet2DModel(
         sample_size=16, in_channels=3, out_channels=3, layers_per_block=2, block_out_channels=(16, 32, 32),

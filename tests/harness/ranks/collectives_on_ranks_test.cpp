@@ -108,8 +108,8 @@ TEST_CASE("an exchange may be uneven, and some ranks may send nothing") {
   CHECK(failure_of_ranks(2, "rank: an uneven exchange") == "");
 }
 
-// Gloo's own threads would hold the tensors of 256 KiB, and a copy of them, for a while after a
-// collective. The log must remember every storage without keeping it alive.
+// After a collective, Gloo's own threads would hold its tensors of 256 KiB, and a copy of them, for
+// a while. The log must remember every storage without keeping it alive.
 TEST_CASE("rank: bytes after a collective", "[.rank]") {
   install_counting_allocators();
   const Ranks ranks = this_rank({group_of_all(kGroup)});

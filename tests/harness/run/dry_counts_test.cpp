@@ -49,8 +49,8 @@ Plans plans_to_measure(const Plans& all, bool every_plan, std::size_t first) {
   return some;
 }
 
-// On CUDA, a gradient of attention may have other strides than on meta. It is then copied before it
-// is viewed.
+// On CUDA, the strides of an attention gradient may differ from those on meta. The gradient is then
+// copied before it is viewed.
 TEST_CASE("on CUDA every policy of the catalogue executes the predicted ops", "[device]") {
   REMATCH_NEEDS_CUDA();
   std::size_t num_models = 0;

@@ -1,5 +1,5 @@
-// Tests steps whose forward runs on another stream than the default stream. Recompute must launch
-// kernels on the stream on which forward launched them.
+// Tests steps whose forward does not run on the default stream. Recompute must launch kernels on
+// the stream on which forward launched them.
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 

@@ -319,7 +319,7 @@ TEST_CASE(
       folder.append_to_claim("a.g1", beat_line());
       CHECK(look_at(1060) == ClaimState::kHeld);
       CHECK(look_at(1061) == ClaimState::kHeld);
-      // The worker has not written for almost the stale time.
+      // almost the stale time has passed since the worker last wrote
       CHECK(look_at(1119) == ClaimState::kUnsure);
       CHECK(look_at(1120) == ClaimState::kStale);
       CHECK_FALSE(folder.has_claim("a.g2"));
@@ -457,7 +457,7 @@ TEST_CASE(
   CHECK_FALSE(parse_claim(line.substr(0, line.size() - 1), "c").holder);
   CHECK(parse_claim(line + "beat\nbeat\nrelea", "c").num_beats == 2);
   CHECK(parse_claim(line + "beat\nreleased", "c").end == std::nullopt);
-  // the disk was full, so the first line after the holder is incomplete
+  // a full disk cut off the line `released`, so `beat` follows on the same line
   CHECK(parse_claim(line + "reabeat\nbeat\nreleased\n", "c").end == ClaimState::kFree);
   const ClaimText failed = parse_claim(line + end_line(ClaimState::kFailed, "two\nlines"), "c");
   CHECK(failed.end == ClaimState::kFailed);

@@ -63,8 +63,8 @@ TEST_CASE("a parameter without a gradient is not updated, and does not block oth
   CHECK(busy[0].item<float>() < 1.0F);
 }
 
-// The parameter is 256, and bfloat16 numbers near 256 are 2 apart. Each step changes it by only
-// 1e-3, so without a float32 master it would never change.
+// The parameter is 256, and the next smaller bfloat16 number is 255. Each step subtracts only 1e-3,
+// so without a float32 master the parameter would never change.
 TEST_CASE("bfloat16 parameters are updated through float32 masters") {
   const at::Tensor parameter = leaf(at::full({1}, 256, at::kBFloat16));
   const auto optimizer = make_optimizer(OptimizerKind::kAdamW, {parameter});

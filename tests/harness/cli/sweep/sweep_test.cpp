@@ -47,7 +47,8 @@ TEST_CASE("the plan of a sweep has the same bytes each time, and is never overwr
   CHECK(text_of(scratch.file("one/plan.json")) == plan);
 }
 
-// `rematch run` prints the grid that --tokens chooses. A sweep may have many such comparisons.
+// For a video model, `rematch run` prints the grid that --tokens chooses. A sweep would print one
+// grid for each of its comparisons.
 TEST_CASE("the plan of a sweep over the tokens of a video model prints no grids") {
   const ScratchFolder scratch;
   write_sweep(scratch, "llama_small", "wan_small");

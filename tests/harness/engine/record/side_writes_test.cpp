@@ -497,7 +497,7 @@ TEST_CASE("running forward again with restored buffers is bitwise equal to the p
   }
 }
 
-// Backward reads the statistics as they are when backward runs, with or without the engine.
+// With or without the engine, backward reads the updated statistics.
 TEST_CASE("evaluation is unaffected if another pass updates the statistics") {
   const NamedNetwork network =
       layers_of("evaluation", &running_statistics, [](const at::Tensor& x, const Parts& p) {

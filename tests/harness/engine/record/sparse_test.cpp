@@ -98,9 +98,9 @@ TEST_CASE("only the readers of a part of a sparse tensor see a write to that par
   }
 }
 
-// Whether the layer makes the indices and the values of its sparse tensor, or takes them from
-// outside the region. The layer reads the sparse tensor before and after a write, so recompute
-// needs both contents.
+// The layer makes the indices and the values of its sparse tensor, unless they come from outside
+// the region. The layer reads the sparse tensor before and after a write, so recompute needs both
+// contents.
 struct SparseParts {
   const char* name;
   bool indices_from_outside;

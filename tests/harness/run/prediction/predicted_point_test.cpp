@@ -180,8 +180,8 @@ TEST_CASE("a step's flops follow PaLM's formula") {
   CHECK(hardware > model);
 }
 
-// Two of four layers have experts. There, each of 128 tokens is processed by two experts. An expert
-// has three matrices with 32 rows, and the wide model's experts have 8 more columns.
+// Two of four layers have experts, and each of 128 tokens goes to two experts. An expert has three
+// matrices with 32 rows. In the wide model, each matrix has 8 more columns.
 TEST_CASE("an expert's matmuls count once per routed token") {
   std::map<std::string, std::int64_t> narrow = {{"layers", 4}, {"dim", 32},     {"moe_every", 2},
                                                 {"top_k", 2},  {"tokens", 64},  {"batch", 2},

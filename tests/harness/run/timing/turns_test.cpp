@@ -11,8 +11,8 @@
 namespace rematch {
 namespace {
 
-// A made-up machine. A step takes 1 ms times a factor of the point times a random factor of the
-// process.
+// A made-up machine. The time of a step is 1 ms, multiplied by a factor of the point and a random
+// factor of the process.
 class Machine {
  public:
   Machine(std::vector<double> speeds, double process_noise)
