@@ -41,8 +41,8 @@ class Model {
   // Returns the trainable parameters, in a fixed order. The tensors stay the same objects for the
   // model's life.
   virtual const std::vector<NamedTensor>& parameters() const = 0;
-  // Replaces the gradients of this rank's loss by gradients of the mean loss of all ranks. Call it
-  // after backward. Does nothing if the model is not distributed.
+  // Turns this rank's gradients into gradients of the mean loss over all ranks. Call it after
+  // backward. Does nothing if the model is not distributed.
   virtual void finish_gradients() {}
   // Returns the frozen weights, in a fixed order. The tensors stay the same objects for the model's
   // life.

@@ -12,11 +12,11 @@ namespace {
 constexpr std::chrono::seconds kSignalBeforeLimit{60};
 constexpr std::chrono::seconds kSignalMayBeEarly{60};
 
-// Note [A task of a job array] This is the script after its header. Each line handles one behaviour
+// Note [A task of a job array] The script's text after its header. Each line handles one behaviour
 // of Slurm.
 // - scancel, requeue and preemption send TERM. Slurm restarts preempted tasks itself, and a user's
 //   scancel must be final. A script that received TERM therefore never requeues itself.
-// - If Slurm ends only the step, in the grace time of a preemption, the worker returns 143.
+// - During a preemption's grace time, Slurm may end only the step. The worker then returns 143.
 // - Slurm does not restart a task that reached its limit, so the script requeues it. The array's id
 //   with the task's index names only this task. SLURM_JOB_ID of the last task would name the whole
 //   array.
@@ -148,8 +148,8 @@ std::chrono::minutes slurm_minutes(const std::string& text) {
     parts.push_back(*part);
     start = end + 1;
   }
-  // In a limit with days, the number after the days means hours. In a limit without days, a single
-  // number, or the first of two numbers, means minutes.
+  // After days come hours. Three numbers without days begin with hours, and one or two numbers
+  // begin with minutes.
   const bool starts_with_hours = dash != std::string::npos || parts.size() == 3;
   const std::int64_t hours = starts_with_hours ? parts[0] : 0;
   const std::size_t place = starts_with_hours ? 1 : 0;

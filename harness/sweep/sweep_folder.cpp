@@ -118,9 +118,9 @@ std::optional<std::string> DiskSweepFolder::read_claim(const std::string& name) 
   }
 }
 
-// Creates the claim with its text in one step if possible. In two steps, a worker may be killed
+// Writes the claim and its text in one step if possible. In two steps, a worker may be killed
 // before it writes the text. Other workers then do not know who made the claim, and must wait until
-// the claim is stale.
+// it is stale.
 bool DiskSweepFolder::create_claim(const std::string& name, std::string_view text) {
   const std::string path = claim_path(name);
   if (const auto made = link_named_claim(folder_ + "/claims", path, text)) return *made;

@@ -21,8 +21,8 @@ class SweepFolder {
   virtual std::vector<std::string> claims() = 0;
   virtual std::vector<std::string> reports() = 0;
 
-  // Returns nothing if the claim does not exist, or disappeared while it was read (ESTALE). The
-  // caller looks again later.
+  // Returns nothing if the claim does not exist or disappears during the read (ESTALE). The caller
+  // retries later.
   virtual std::optional<std::string> read_claim(const std::string& name) = 0;
   // Creates a claim with its first line, atomically if the file system can. On other file systems a
   // reader may see an empty claim for a moment. Returns false if another worker created the claim

@@ -13,7 +13,7 @@
 
 namespace rematch {
 
-// The dimension that axis "ops" of a sweep file sets.
+// Axis "ops" of a sweep file sets this dimension.
 inline constexpr std::string_view kFusedOps = "fused_ops";
 
 // The value of an axis: a number or, if the axis is not a dimension, a word.

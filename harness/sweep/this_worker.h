@@ -1,4 +1,4 @@
-// This process as a worker of a sweep: its identity, the signals that it receives, and a check
+// This process as a worker of a sweep: its identity and the signals that it receives. Also checks
 // whether the processes of other workers are alive.
 #pragma once
 

@@ -108,8 +108,8 @@ class Work {
     if (end == MeasureEnd::kSomePointsFailed) ++num_with_failures_;
   }
 
-  // Skips look() if the last call was recent, because look() reads all claims. If another worker
-  // has taken a comparison in the meantime, creating the claim fails.
+  // Skips look() if the last call was recent, because look() reads all claims. The worker may then
+  // try to claim a comparison that another worker has just taken. Creating that claim fails.
   bool look_unless_fresh() {
     const auto now = surroundings_.now();
     if (last_look_ && now - *last_look_ < limits_.look_every) return false;
@@ -134,8 +134,7 @@ class Work {
            judged_[item]->generation == failed_before_[item] && tried_again_.count(item) == 0;
   }
 
-  // If another worker skipped a comparison, the comparison is left only if it fits this worker's
-  // card.
+  // A comparison that another worker skipped remains to be done only if it fits this worker's card.
   bool is_left(std::size_t item) const {
     const ClaimState state = state_of(item);
     if (state == ClaimState::kSkipped) return items_[item].fits_card;
@@ -192,8 +191,8 @@ class Work {
   std::vector<const Judgement*> judged_;  // one state per item; look() updates the states
   std::vector<std::size_t> order_;
   bool has_looked_once_ = false;
-  // for each item, the generation of the claim that had failed when this worker started; 0 if none
-  // had
+  // for each item, the generation of its claim if the item had already failed when this worker
+  // started, otherwise 0
   std::vector<int> failed_before_;
   std::set<std::size_t> tried_again_;
   std::optional<std::chrono::nanoseconds> last_look_;

@@ -22,7 +22,7 @@ struct WorkItem {
   bool fits_card = true;  // whether the comparison fits this worker's card
 };
 
-// How a comparison that this worker held has ended. The worker writes the same result to the claim.
+// The result of a comparison that this worker held. The worker also writes the result to the claim.
 enum class MeasureEnd : std::uint8_t {
   kOk,
   kSomePointsFailed,

@@ -15,7 +15,7 @@
 namespace rematch {
 namespace {
 
-// An op that backward formulas run on meta tensors, and the op that they run on tensors with data.
+// The names of two ops: backward runs the first on meta tensors, and the second on real tensors.
 struct Names {
   const char* functional;
   const char* in_place;

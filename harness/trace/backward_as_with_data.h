@@ -1,7 +1,8 @@
 // Makes backward on device meta run the same ops as with real tensors.
 //
 // Note [Backward on meta]
-// Autograd treats meta tensors like tensor subclasses. With real tensors, it differs in four ways:
+// Autograd treats meta tensors like tensor subclasses. On real tensors, autograd behaves
+// differently in four ways:
 // - It sums contributions to a gradient in place, into the first contribution, if nothing else
 //   refers to that tensor.
 // - It scatters the gradient of an indexing op in place, into new zeros.
@@ -10,7 +11,7 @@
 // - It scatters the gradient of an op that selects values, such as topk, into `zeros`. From
 //   LibTorch 2.15 on, it uses `new_zeros` on meta.
 // Without this mode, the memory measured on meta would be too high, and ops would have other names.
-// The mode replaces each op by the op that runs with real tensors.
+// The mode replaces each op by the op that runs on real tensors.
 #pragma once
 
 #include <vector>

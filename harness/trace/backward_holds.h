@@ -1,6 +1,6 @@
-// Counts the live bytes of results that ops of backward made. Used on accelerators, whose
-// allocators have no memory tags. Counts neither memory that kernels allocate and free inside an
-// op, nor workspaces of libraries.
+// Counts the live bytes that ops of backward have allocated for their results. Used on
+// accelerators, whose allocators have no memory tags. Does not count memory that a kernel allocates
+// and frees inside an op, or workspaces of libraries.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,8 +12,7 @@
 
 namespace rematch {
 
-// Live bytes that backward has allocated. `gradients` is the part that belongs to gradients of
-// parameters.
+// Live bytes that backward has allocated. `gradients` counts only gradients of parameters.
 struct BackwardBytes {
   Bytes all;
   Bytes gradients;

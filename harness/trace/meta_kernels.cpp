@@ -71,7 +71,7 @@ at::Tensor mse_loss_backward(const at::Tensor& /*grad_output*/, const at::Tensor
   return empty_contiguous_like(self);
 }
 
-// Converts a CPU scalar to a meta tensor, because an op may have arguments of both kinds.
+// Converts a CPU scalar to a meta tensor, because an op on meta tensors may also take CPU scalars.
 at::Tensor scalar_on_meta(const at::Tensor& tensor) {
   if (tensor.is_meta() || tensor.dim() != 0) return tensor;
   return at::empty({}, tensor.options().device(at::kMeta));

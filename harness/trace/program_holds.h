@@ -17,13 +17,12 @@ class ProgramHolds {
   // Starts to watch a storage of the program, given its id. Repeated calls are cheap.
   void watch(StorageId storage, const c10::Storage& tensors_storage);
 
-  // Count references that do not belong to the program: references from saved tensors and from the
-  // recorder.
+  // Count the references of saved tensors and of the recorder, which do not belong to the program.
   void note_own_reference(StorageId storage) { ++entry(storage).own_references; }
   void drop_own_reference(StorageId storage) { --entry(storage).own_references; }
 
-  // Call this after op `op` of forward has run. Records `op` as the op that freed each storage that
-  // the program no longer holds.
+  // Call this after op `op` of forward has run. If the program no longer holds a storage, records
+  // `op` as the op that freed it.
   void look(OpId op);
 
   // Returns whether the program or a backward formula holds the storage. False for a storage that

@@ -13,8 +13,8 @@ std::string without_overload(const std::string& name) {
   return name.substr(0, name.find('.', after_namespace == std::string::npos ? 0 : after_namespace));
 }
 
-// Fills in the shape and dtype of a view that an opaque call returned and no op read. The tracer
-// has not seen the tensor of such a view.
+// Fills in the shape and dtype of a view that an opaque call returned. No op read this view, so the
+// tracer has not seen its tensor.
 void set_view(const Record& record, std::size_t id, TracedValue& view, const Trace& trace) {
   const RecordedOp& op = record.ops[static_cast<std::size_t>(*record.values[id].op)];
   view.shape = record.arguments[op.first_argument + 1].toIntVector();
@@ -35,7 +35,7 @@ void add_values(const Observations& seen, Trace& trace) {
     if (observed.dtype.empty()) {
       set_view(seen.record, i, trace.values.back(), trace);
     } else {
-      // A sparse tensor has more bytes than each of the tensors that it consists of.
+      // A sparse tensor consists of several tensors, so it has more bytes than any one of them.
       Bytes& bytes = trace.storages[storage].bytes;
       bytes = std::max(bytes, observed.storage_bytes);
     }
@@ -65,8 +65,9 @@ void add_state(Trace& trace, TracedOp& op) {
   op.writes.push_back(state);
 }
 
-// Adds the arguments that this call only reads and that the engine copies, because another pass may
-// overwrite them unnoticed. See Note [Side writes] in harness/engine/record/op_facts.h.
+// Adds the side arguments that the call reads but does not write. The engine copies them, because
+// another pass may overwrite them unnoticed. See Note [Side writes] in
+// harness/engine/record/op_facts.h.
 void add_copies(const Record& record, const RecordedOp& recorded, TracedOp& op) {
   if (recorded.side_writes || recorded.facts->side_feeds_results) return;
   for (std::size_t i = 0; i < recorded.num_uses; ++i) {
@@ -91,7 +92,7 @@ void add_ops(const Observations& seen, Trace& trace) {
       if (!is_written(recorded, use)) continue;
       const RecordedValue& value = record.values[use.value];
       if (recorded.held_writes && !record.storages[value.storage].outside) {
-        // a later op of the record restores the written content in a replay
+        // in a replay, a later op of the record restores what this op wrote
         add_once(op.overwrites, StorageId(value.storage));
         continue;
       }

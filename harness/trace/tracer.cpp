@@ -142,8 +142,7 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     path.append(name);
     if (index) path.append(1, '.').append(std::to_string(*index));
     open_paths_.push_back(path);
-    // Does not record scopes that open without grad mode, because the engine makes no region for
-    // them.
+    // Ignores scopes that open while grad mode is off, because the engine makes no region for them.
     is_recorded_.push_back(at::GradMode::is_enabled());
     if (is_recorded_.back()) record_opening(std::move(path), index);
     if (outer_listener_ != nullptr) outer_listener_->enter(name, index);
@@ -200,7 +199,7 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     return has_tags() ? bytes_tagged_in_backward(device_) : backward_holds_.bytes();
   }
 
-  // Counts the memory of a parameter's gradient once autograd has stored it.
+  // Called after autograd has stored a parameter's gradient. Counts the gradient's memory.
   void note_gradient(const at::Tensor& parameter) {
     if (!parameter.grad().defined()) return;
     const at::Tensor gradient = tensor_with_data(parameter.grad());
@@ -282,8 +281,7 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     return static_cast<std::size_t>(last - ops.rbegin());
   }
 
-  // Counts the recorder's own references, so that they are not mistaken for references of the
-  // program.
+  // Counts the recorder's own references, so that they do not count as references of the program.
   void note_kept_by_recorder(OpId id) {
     const Record& record = observations_.record;
     const RecordedOp& op = record.ops[static_cast<std::size_t>(id.index)];
@@ -314,8 +312,8 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     std::uint64_t hash;
   };
 
-  // Hashes arguments that the op's schema does not mark as mutable, to detect hidden writes. Skips
-  // PyTorch's ops, and arguments that are known to be written.
+  // Hashes arguments that the schema does not mark as mutable, to detect hidden writes. Skips
+  // PyTorch's ops and arguments that are already known to be written.
   static std::vector<HashedArgument> hash_unmarked(const OpFacts& facts,
                                                    const torch::jit::Stack& stack) {
     std::vector<HashedArgument> hashed;
@@ -396,8 +394,8 @@ namespace {
 
 using Tracer = TraceSession::Tracer;
 
-// Saves a tensor as autograd would without hooks, and tells the tracer when autograd unpacks and
-// frees it.
+// Saves a tensor as autograd would without hooks. Tells the tracer when autograd unpacks the
+// tensor, and when autograd frees it.
 class ObservedSave final : public torch::autograd::SavedVariableHooks {
  public:
   explicit ObservedSave(std::shared_ptr<Tracer*> tracer) : tracer_(std::move(tracer)) {}

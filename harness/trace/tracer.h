@@ -15,12 +15,12 @@ namespace rematch {
 // caller fills in model, dimensions, dtype and parameter_bytes, and clears the gradients
 // afterwards.
 //
-// The bytes in backward events come from counting allocators on the CPU and on meta
-// (harness/measure/memory.h), and are 0 without these allocators. On an accelerator, the bytes are
+// On the CPU and on meta, counting allocators (harness/measure/memory.h) measure the bytes in
+// backward events. Without such an allocator, the bytes are 0. On an accelerator, the bytes are
 // counted from the results of ops (backward_holds.h).
 Trace record_trace(const std::function<at::Tensor()>& loss);
 
-// Like record_trace(), for a caller that runs forward and backward itself, each once and on this
+// Like record_trace(), but the caller runs forward and backward itself, each once and on this
 // thread. Run forward before end_forward(), and backward before finish().
 class TraceSession {
  public:

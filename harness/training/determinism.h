@@ -1,4 +1,4 @@
-// Whether repeated runs must give equal bits. Does not need LibTorch.
+// Whether repeated runs must give bitwise equal results. Does not need LibTorch.
 #pragma once
 
 #include <cstdint>

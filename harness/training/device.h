@@ -39,9 +39,9 @@ std::variant<std::string, Rejected> usable_attention(std::string_view name,
                                                      std::string_view dtype);
 
 // Returns the allocator's name for result files, such as "cuda_caching". `asked_for` is "caching"
-// (segments of fixed size), "expandable" (segments that grow) or empty. If it is empty,
-// `configuration` decides, which is the value of LibTorch's environment variable. Rejects other
-// words, and any word for a device other than CUDA. Pure.
+// (segments of fixed size), "expandable" (segments that grow) or empty. If `asked_for` is empty,
+// uses `configuration`, the value of LibTorch's environment variable. Rejects other words, and any
+// word for a device other than CUDA. Pure.
 std::variant<std::string, Rejected> allocator_of(std::string_view device,
                                                  std::string_view asked_for,
                                                  std::string_view configuration);
@@ -49,7 +49,7 @@ std::variant<std::string, Rejected> allocator_of(std::string_view device,
 // Makes this process and its children use the named allocator.
 void use_allocator(const std::string& allocator);
 
-// The environment variable that configures LibTorch's allocator, with its value. The variable is
+// Return the name and the value of the environment variable that configures LibTorch's allocator:
 // PYTORCH_CUDA_ALLOC_CONF, or PYTORCH_ALLOC_CONF if only the latter is set.
 const char* allocator_variable();
 std::string allocator_configuration();

@@ -16,9 +16,9 @@
 namespace rematch {
 namespace {
 
-// LibTorch rejects matmuls in deterministic mode without this variable, because cuBLAS gives the
-// same bits every time only with a workspace of fixed size. In other modes the variable stays
-// unset, because reading it costs time in every matmul.
+// In deterministic mode, LibTorch rejects matmuls unless this variable is set: cuBLAS repeats bits
+// only with a workspace of fixed size. In other modes the variable stays unset, because reading it
+// costs time in every matmul.
 constexpr const char* kWorkspaceVariable = "CUBLAS_WORKSPACE_CONFIG";
 // From LibTorch 2.15 on, each matmul allocates and frees a workspace, unless these variables are 1.
 // If they are 1, the workspace stays allocated and adds the same bytes to every peak.

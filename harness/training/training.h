@@ -58,7 +58,7 @@ class Training {
   // Runs forward, loss, backward and optimizer on the data of step `index`. Gradients are cleared
   // afterwards. With a parallel layout, data-parallel ranks take the batches in turn, and
   // all-reduces of gradients count as part of the optimizer. Returns the loss without detaching it,
-  // because detach would be another op of the step.
+  // because detach would add an op to the step.
   at::Tensor step(std::int64_t index, StepListener& listener);
 
   // Makes this rank's batch of step `index`. Observers do not see the ops that make the batch,
@@ -70,7 +70,7 @@ class Training {
 
   const std::vector<NamedTensor>& parameters() const { return model_->parameters(); }
   std::vector<at::Tensor> parameter_tensors() const;
-  std::vector<at::Tensor> frozen_tensors() const;  // weights that do not train
+  std::vector<at::Tensor> frozen_tensors() const;
   Optimizer& optimizer() { return *optimizer_; }
   void clear_gradients();
   // Sums gradients over ranks after backward, if the layout requires it. step() calls this itself.

@@ -20,9 +20,9 @@ std::optional<at::Tensor> optional_mask(const Attention& how) {
   return how.mask.defined() ? std::optional(how.mask) : std::nullopt;
 }
 
-// Returns true if the CPU runs LibTorch's flash attention, and false if it runs composed attention.
-// Attention with a mask reads a different flag of LibTorch. On the CPU, use_attention_backend sets
-// both flags to the same value.
+// Returns whether the CPU runs LibTorch's flash attention. Otherwise the CPU runs composed
+// attention. LibTorch has a separate flag for attention with a mask. On the CPU,
+// use_attention_backend sets both flags to the same value.
 bool has_flash_on_cpu(const Attention& how) {
   const at::Context& context = at::globalContext();
   return how.mask.defined() ? context.userEnabledMemEfficientSDP() : context.userEnabledFlashSDP();
@@ -44,8 +44,8 @@ Backward on_cpu_backward(const at::Tensor& grad_out, const at::Tensor& q, const 
       grad_out, q, k, v, out, logsumexp, kDropoutOff, how.causal, optional_mask(how), how.scale);
 }
 
-// The strides on meta must equal the strides on a real device, because later ops clone or view
-// depending on strides. A mask changes neither shapes nor strides.
+// The strides on meta must equal the strides on a real device, because the strides decide whether
+// later ops clone or view. A mask changes neither shapes nor strides.
 Forward on_meta(const at::Tensor& q) {
   const at::Tensor out = at::empty_like(q);
   const at::Tensor logsumexp_BSH =

@@ -1,6 +1,6 @@
 // Scaled dot-product attention as one op on every device: rematch::attention and, with a mask,
-// rematch::masked_attention. No op has dropout or draws random numbers. Attention with a mask is a
-// separate op because flash attention takes no mask.
+// rematch::masked_attention. Neither op has dropout or draws random numbers. Attention with a mask
+// is a separate op because flash attention takes no mask.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -38,14 +38,14 @@ AttentionBackend choose_backend(const at::Tensor& q, const Attention& how) {
 }
 
 // Lays out the gradient as [batch, tokens, heads, head_dim] in memory. Every backend except cuDNN
-// uses this layout, and later ops clone or view depending on strides.
+// uses this layout, and the strides decide whether later ops clone or view.
 at::Tensor laid_out(const at::Tensor& grad_BHTD) {
   return grad_BHTD.transpose(1, 2).contiguous().transpose(1, 2);
 }
 
-// Returns a placeholder for the random generator's seed or offset, which kernels do not read,
-// because there is no dropout. cuDNN's backward needs this tensor on q's device, and the other
-// backends on the CPU.
+// Returns a placeholder for the random generator's seed or offset. Kernels do not read it, because
+// there is no dropout. cuDNN's backward needs the placeholder on q's device. The other backends
+// need it on the CPU.
 at::Tensor no_philox(at::Device device = at::kCPU) {
   return at::empty({}, at::TensorOptions().dtype(at::kLong).device(device));
 }
@@ -72,8 +72,8 @@ std::optional<at::Tensor> efficient_bias(const at::Tensor& q, const at::Tensor& 
   return full_mask(how.mask, q, k);
 }
 
-// The memory-efficient kernel needs a key head for each query head, so this function repeats each
-// key head for the query heads that share it.
+// Repeats each key head for the query heads that share it, because the memory-efficient kernel
+// needs one key head per query head.
 at::Tensor repeat_heads(const at::Tensor& x_BGTD, std::int64_t num_heads) {
   const std::int64_t groups = x_BGTD.size(1);
   if (groups == num_heads) return x_BGTD;

@@ -22,13 +22,12 @@ std::optional<AttentionBackend> attention_backend_from_string(std::string_view n
 // on meta tensors, so for device meta returns the backends of the CPU.
 std::vector<AttentionBackend> attention_backends(c10::DeviceType device, c10::ScalarType dtype);
 
-// Selects a backend. On CUDA, masked attention has no flash or cuDNN kernel. If kMath is selected,
-// masked attention runs the composed kernel. With any other backend, masked attention runs the
-// memory-efficient kernel.
+// Selects a backend. On CUDA, masked attention supports only two kernels: the composed kernel for
+// kMath, and the memory-efficient kernel for every other backend.
 void use_attention_backend(AttentionBackend backend);
 
-// Returns the backend that the last use_attention_backend() call selected, or the backend that
-// LibTorch has chosen since then.
+// Returns the backend in use: the backend that use_attention_backend() selected, or that LibTorch
+// has chosen since then.
 AttentionBackend attention_backend_in_use();
 
 // Lets LibTorch choose the backend. The first unmasked attention op on CUDA calls
@@ -36,14 +35,13 @@ AttentionBackend attention_backend_in_use();
 void let_libtorch_choose_attention();
 
 // Returns the backend that LibTorch's scaled_dot_product_attention would run on these CUDA tensors
-// if all backends were enabled: usually cuDNN on sm_90 and sm_100, and flash on other cards. In
-// deterministic mode, the result is never cuDNN. Leaves all backends enabled.
+// if all backends were enabled. This is usually cuDNN on sm_90 and sm_100, and flash on other
+// cards, but never cuDNN in deterministic mode. Leaves all backends enabled.
 AttentionBackend libtorch_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                     bool causal);
 
-// Attention ops without a mask call this function before they run a CUDA kernel. If
-// let_libtorch_choose_attention() was called and LibTorch has not chosen yet, asks LibTorch for its
-// choice.
+// Asks LibTorch for its choice if let_libtorch_choose_attention() was called and LibTorch has
+// not chosen yet. Attention ops without a mask call this function before they run a CUDA kernel.
 void choose_attention_for(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                           bool causal);
 

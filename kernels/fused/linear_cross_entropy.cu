@@ -23,8 +23,8 @@ __device__ Sum power_of_e(Sum x) {
   return exp2(x * static_cast<Sum>(kLog2OfE));
 }
 
-// Rescales the sum to a larger maximum. If no logits were seen, both maximums are -inf, and the sum
-// stays as it is.
+// Returns the sum rescaled to the new maximum. If no logits were seen, both maximums are -inf, and
+// the sum is returned unchanged.
 template <typename Sum>
 __device__ Sum sum_under(const Softmax<Sum>& softmax, Sum maximum) {
   return softmax.maximum == maximum ? softmax.sum : softmax.sum * exp(softmax.maximum - maximum);

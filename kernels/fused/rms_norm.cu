@@ -11,7 +11,7 @@ __device__ Sum reciprocal_rms(Sum square_sum, const RmsNorm& op) {
   return Sum(1) / sqrt(square_sum / static_cast<Sum>(op.width) + static_cast<Sum>(op.eps));
 }
 
-// The sum of x^2 and the sum of grad_y w x over one row.
+// Two sums over one row: of x^2, and of grad_y w x.
 template <typename Sum>
 struct RowSums {
   Sum squares;
@@ -48,8 +48,8 @@ __global__ void rematch_rms_norm_forward(RmsNorm op) {
   }
 }
 
-// Number of blocks that must fit on one multiprocessor at the same time if a thread makes at most
-// two accesses per row. The compiler limits registers accordingly. Four was the fastest on an H100.
+// If a thread makes at most two accesses per row, the compiler limits registers so that this many
+// blocks fit on a multiprocessor at once. Four was the fastest on an H100.
 inline constexpr int kBlocksOnProcessor = 4;
 
 // Uses the formulas of the CPU kernel. If kSteps is above 0, a thread makes kSteps accesses per

@@ -41,7 +41,7 @@ template <class SomeNode>
 constexpr bool is_shared_v = std::is_same_v<NodePointer, std::shared_ptr<torch::autograd::Node>>&&
     std::is_base_of_v<torch::autograd::Node, SomeNode>;
 
-// Makes a node. When a long graph is freed, its nodes are freed in a loop and not by recursion.
+// Makes a node. A long graph of such nodes is freed in a loop, without recursion.
 template <class SomeNode, class... Arguments>
 auto make_node(Arguments&&... arguments) {
   if constexpr (is_shared_v<SomeNode>) {

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-// Forward declarations for the headers fused/NAME.h, which declare the ops' functions and the
-// arguments of their kernels.
+// Forward declarations for the headers fused/NAME.h. These headers declare the functions of the ops
+// and the arguments of the kernels.
 namespace at {
 class Tensor;
 }

@@ -19,8 +19,8 @@ namespace rematch::kernels::REMATCH_CAPABILITY {
 template <typename T>
 using SumOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-// A vector of sums. It has as many elements as one register of the narrowest type in `Types`. If
-// one of the types is bfloat16, the sums need two registers of float.
+// A vector of sums, with one sum for each element in a register of the narrowest type in `Types`.
+// If one of the types is bfloat16, the sums need two registers of float.
 template <typename... Types>
 struct WideLanes {
   using Sum = std::common_type_t<SumOf<Types>...>;
@@ -69,8 +69,8 @@ struct WideLanes {
 template <typename T>
 using Lanes = WideLanes<T>;
 
-// The minimum number of rows for one thread. With fewer rows, waking the thread costs more time
-// than it saves.
+// The minimum number of rows per thread. For fewer rows, waking a thread costs more time than it
+// saves.
 inline std::int64_t row_grain(std::int64_t width) {
   constexpr std::int64_t kElements = 32'768;
   return std::max<std::int64_t>(1, kElements / std::max<std::int64_t>(1, width));

@@ -20,8 +20,8 @@ namespace rematch {
 std::unique_ptr<DataSource> make_shape_data(const ModelSpec& spec, std::uint64_t seed,
                                             at::Device device);
 
-// Returns the flow-matching loss, over `batches`, of the best predictor that outputs one constant
-// per channel. A model with a lower loss must have used its input.
+// Returns the flow-matching loss, over `batches`, of the best predictor that ignores its input and
+// outputs one constant per channel. A model with a lower loss must have used its input.
 double best_constant_predictor_loss(const std::vector<Batch>& batches);
 
 }  // namespace rematch

@@ -94,7 +94,7 @@ std::string read_text(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
   std::string text;
   if (stream) {
-    // If `file` is a folder, opening the stream succeeds, but reading its first byte throws.
+    // If `file` is a folder, the stream opens without an error, but the first read throws.
     try {
       text.assign(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
     } catch (const std::exception&) {

@@ -1,7 +1,8 @@
-// The 16B model of DeepSeek-V3: latent attention without a query latent. Blocks after the first few
-// have a mixture of experts, with softmax scores that multiply the experts' outputs. Source:
-// torchtitan's models/deepseek_v3. Shapes: T all tokens of the batch, B sequences, S tokens per
-// sequence, D dim, H heads, L latent_dim, N nope_dim, P rope_dim, V value_dim.
+// The 16B model of DeepSeek-V3. Its attention has a latent for keys and values, but none for
+// queries. The first few blocks have a feed-forward. The other blocks have a mixture of experts,
+// whose softmax scores multiply the experts' outputs. Source: torchtitan's models/deepseek_v3.
+// Shapes: T all tokens of the batch, B sequences, S tokens per sequence, D dim, H heads, L
+// latent_dim, N nope_dim, P rope_dim, V value_dim.
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/split_with_sizes.h>
@@ -74,8 +75,8 @@ LatentAttention::LatentAttention(Parameters& parameters, const std::string& name
   const std::int64_t heads = spec.at("heads");
   wq_ = make_linear(parameters, name + ".wq", dim, heads * (nope_dim_ + rope_dim_), Bias::kNo,
                     LinearSplit::kByOutputs);
-  // wkv_a is not split, because every rank needs the whole latent. But each rank computes the
-  // latent's gradient only from this rank's heads, so the gradient is partial.
+  // wkv_a is not split, because every rank needs the whole latent. Each rank has a gradient of the
+  // latent only from its own heads, so the gradients must be summed.
   wkv_a_ = make_linear(parameters, name + ".wkv_a", dim, latent_dim_ + rope_dim_, Bias::kNo,
                        LinearSplit::kShared);
   kv_norm_ = parameters.add(name + ".kv_norm.weight", {latent_dim_}, near_one(),

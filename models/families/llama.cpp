@@ -1,6 +1,6 @@
 // Llama 3: pre-RMSNorm blocks with grouped-query attention, rotary embedding and SwiGLU, no biases.
-// The model is trained on the next byte with cross-entropy. Options: frozen first blocks, low-rank
-// adapters. Source: torchtitan's models/llama3. Shapes: T all tokens of the batch, D dim.
+// The model learns to predict the next byte, with cross-entropy. Options: frozen first blocks,
+// low-rank adapters. Source: torchtitan's models/llama3. Shapes: T all tokens of the batch, D dim.
 #include "models/language/attention.h"
 #include "models/language/feed_forward.h"
 #include "models/language/language_model.h"

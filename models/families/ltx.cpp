@@ -68,7 +68,7 @@ class LtxBlock {
   at::Tensor self_attend(const at::Tensor& x_BND, const RotaryTable& table) const;
   at::Tensor cross_attend(const at::Tensor& x_BND, const Conditions& conditions) const;
 
-  Weight modulation_;  // [1, 6, D]; added to the modulation from the flow time
+  Weight modulation_;  // [1, 6, D]; added to the modulation that the flow time gives
   Attention self_, cross_;
   FeedForward ffn_;
 };
@@ -86,8 +86,8 @@ LtxBlock::LtxBlock(Parameters& parameters, const std::string& name, const ModelS
 }
 
 // Each of the axes frame, row and column has D / 6 frequencies, from pi / 2 to theta pi / 2. Pairs
-// alternate between frame, row and column. If 6 does not divide D, the leftover pairs come first
-// and are not rotated.
+// take the axes in turn: frame, row, column. If D is not a multiple of 6, the leftover pairs come
+// first and are not rotated.
 RotaryTable LtxBlock::make_table(const Grid& grid, const ModelSpec& spec, at::Device device) {
   constexpr std::int64_t kAxes = 3;
   const std::int64_t dim = spec.at("dim");

@@ -32,8 +32,8 @@ std::vector<std::int64_t> equal_parts(std::int64_t total, std::int64_t size) {
 // grouped by rank, and by expert within a rank.
 at::Tensor expert_of_rows(const at::Tensor& counts_nL, std::int64_t num_rows) {
   const at::Tensor ends_E = at::cumsum(counts_nL.view(-1), 0, at::kLong);
-  // numbers the rows with ones and cumsum, because on meta arange allocates no bytes, unlike on a
-  // real device
+  // numbers the rows with ones and cumsum; arange would allocate memory on a real device, but none
+  // on meta
   at::Tensor places_M = at::ones({num_rows}, ends_E.options());
   places_M = at::cumsum(places_M, 0);
   places_M = places_M.unsqueeze(1);

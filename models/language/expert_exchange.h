@@ -30,8 +30,8 @@ class ExpertExchange {
     std::vector<std::int64_t> sent, received;
   };
   // x_RD holds this rank's rows, sorted by expert. counts_E holds the number of rows of each
-  // expert, as int32. The host waits for the numbers of rows per rank, because the collective needs
-  // them as sizes.
+  // expert, as int32. The host waits until it knows how many rows each rank sends and receives,
+  // because the collective needs these sizes.
   Rows to_experts(const at::Tensor& x_RD, const at::Tensor& counts_E) const;
   // Returns the results [R, D] in the order of the rows that this rank sent. y_MD holds the
   // experts' results for rows.x_MD.

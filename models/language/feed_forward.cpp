@@ -40,7 +40,7 @@ Weight add_experts(Parameters& parameters, const std::string& name, const ModelS
                          .is_partial_over_tp = parameters.tensor_parallel().splits_tokens});
 }
 
-// Returns how many tokens this rank holds between blocks, where ulysses and sp split the tokens.
+// Returns how many tokens this rank holds between blocks, after the split by ulysses and sp.
 std::int64_t tokens_of_rank(const ModelSpec& spec) {
   const std::int64_t num_ranks =
       rank_axis(spec, "ulysses").size * (spec.option("sp") == 1 ? rank_axis(spec, "tp").size : 1);

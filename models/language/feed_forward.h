@@ -88,8 +88,8 @@ class Mixture {
 
 class DenseOrMoe {
  public:
-  // Both functions create parameters: dense() creates `name`.ffn with hidden width ffn, and moe()
-  // creates `name`.moe.
+  // dense() creates the parameters `name`.ffn, with hidden width ffn. moe() creates the parameters
+  // `name`.moe.
   static DenseOrMoe dense(Parameters& parameters, const std::string& name, const ModelSpec& spec);
   static DenseOrMoe moe(Parameters& parameters, const std::string& name, const ModelSpec& spec,
                         RouterScore score, ScoreApplied applied);

@@ -73,7 +73,8 @@ class LanguageBlock {
 };
 
 // A batch holds tokens and targets, int64, [batch * tokens]. Under ulysses the model takes this
-// rank's part of every sequence. Under sp the ranks of tp split the rows between blocks.
+// rank's part of every sequence. Under sp each rank of tp has a part of the rows in the
+// residual stream.
 template <typename Parts>
 class LanguageModel final : public Model {
  public:

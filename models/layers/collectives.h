@@ -30,7 +30,7 @@ at::Tensor copy(at::Tensor x, const RankAxis& axis);
 at::Tensor gather(at::Tensor x, const RankAxis& axis);
 // Sums x over the ranks, and returns this rank's rows of the sum. Backward gathers the gradient.
 at::Tensor scatter(at::Tensor x, const RankAxis& axis);
-// Concatenates all ranks' rows for a computation that every rank repeats. All ranks have the same
+// Concatenates all ranks' rows. Every rank then repeats the same computation and gets the same
 // gradient, so backward returns this rank's rows without a sum.
 at::Tensor gather_alike(at::Tensor x, const RankAxis& axis);
 // Copies this rank's rows of a tensor that is the same on all ranks. Backward gathers the gradient.
@@ -51,8 +51,8 @@ at::Tensor heads_to_tokens(at::Tensor x, const RankAxis& axis);
 // gradient.
 std::vector<at::Tensor> gather_shards(const std::vector<at::Tensor>& shards, const RankAxis& axis);
 
-// enter() and leave() enclose the part of a block whose linears are split over `axis`. If tokens
-// are also split, enter() gathers all ranks' rows, and leave() returns this rank's rows.
+// enter() and leave() come before and after the linears of a block that are split over `axis`. If
+// tokens are also split, enter() gathers all ranks' rows, and leave() returns this rank's rows.
 struct TensorParallel {
   RankAxis axis;
   bool splits_tokens = false;

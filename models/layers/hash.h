@@ -1,6 +1,6 @@
 // Counter-based pseudo-random integers, identical in every language and on every machine.
-// Parameters and synthetic data are made from these integers; random ops in training, such as
-// dropout, are not.
+// Parameters and synthetic data are made from these integers. Random ops in training, such as
+// dropout, do not use them.
 #pragma once
 
 #include <cstdint>

@@ -36,8 +36,8 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, O
   return at::mul(normalised, weight);
 }
 
-// All ranks' results depend on the sum of squares over all ranks. So the backward of copy() sums
-// the gradients of this sum over the ranks.
+// The results on every rank depend on the sum of squares over all ranks. The backward of copy()
+// therefore sums the gradients of this sum over the ranks.
 at::Tensor split_rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps,
                           const RankAxis& axis) {
   const at::Tensor wide = x.to(at::kFloat);

@@ -15,8 +15,8 @@ namespace rematch {
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps,
                     Ops ops = Ops::kEager);
 
-// Computes rms_norm over a last dimension that is split over the ranks of `axis`. x and weight are
-// this rank's parts. The squares are summed over all ranks. Fused ops are not used.
+// Like rms_norm(), but the last dimension is split over the ranks of `axis`. x and weight are this
+// rank's parts. The squares are summed over all ranks. Fused ops are not used.
 at::Tensor split_rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps,
                           const RankAxis& axis);
 

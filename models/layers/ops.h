@@ -1,4 +1,4 @@
-// Selects several ATen ops or one fused op for each of a model's norms, modulation, rotary
+// The choice between several ATen ops and one fused op, for a model's norms, modulation, rotary
 // embedding, gated activation and loss.
 #pragma once
 

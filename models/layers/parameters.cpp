@@ -14,8 +14,8 @@
 namespace rematch {
 namespace {
 
-// A rank's piece of a parameter. The piece is a flat range of elements of a part, and the part is a
-// share of `sizes` along one dimension.
+// A rank's piece of a parameter. `sizes` is split along one dimension into parts, and the piece is
+// a flat range of one part's elements.
 struct Piece {
   std::vector<std::int64_t> sizes;  // sizes of the part
   // product of the whole parameter's sizes, from the split dimension on
@@ -26,7 +26,7 @@ struct Piece {
   std::int64_t count;  // number of elements without padding
   std::int64_t padded_count;
 
-  // Returns the index in the whole parameter of the piece's element `index`.
+  // Converts an index into the piece to an index into the whole parameter.
   std::int64_t whole_index(std::int64_t index) const {
     const std::int64_t in_part = first + index;
     if (part_stride == outer_stride) return in_part;
@@ -204,9 +204,8 @@ Weight Parameters::make(const std::string& name, at::IntArrayRef sizes, InitialV
 }
 
 // Under fsdp the gradients are already means over the ranks of fsdp. Ranks of ulysses and ep have
-// different losses, so gradients are also averaged over those ranks. Gradients of experts under ep
-// are only divided by the number of ranks, because they already contain the sum over all ranks'
-// rows.
+// different losses, so gradients are also averaged over those ranks. Under ep, gradients of experts
+// already contain the sum over all ranks' rows, so they are only divided by the number of ranks.
 void Parameters::finish_gradients() const {
   std::vector<at::Tensor> all, not_experts, experts, partial;
   for (std::size_t i = 0; i < list_.size(); ++i) {

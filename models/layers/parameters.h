@@ -37,8 +37,9 @@ struct InitialValues {
 
 InitialValues uniform_by_fan_in(std::int64_t fan_in);
 InitialValues near_one();
-// Returns uniform values between -1 and 1. Embeddings must be larger than the values that the first
-// blocks add to every token alike. Otherwise a router would send all tokens to the same experts.
+// Returns uniform values between -1 and 1, for embeddings. The first blocks add nearly the same
+// values to every token. Smaller embeddings would be lost among these values, and a router would
+// then send all tokens to the same experts.
 InitialValues unit();
 
 // Fills a contiguous float32 or bfloat16 CPU tensor. Throws c10::Error for any other tensor.
@@ -73,8 +74,8 @@ struct Held {
   // The dimension along which the parameter is split into one part per rank of the axis.
   std::int64_t dimension = 0;
   RankAxis axis;
-  // True if each rank of tp applies the parameter to only a part of the tokens, heads or width, so
-  // that gradients must be summed over tp.
+  // True if each rank of tp applies the parameter to only some of the tokens, heads or columns. The
+  // gradients must then be summed over tp.
   bool is_partial_over_tp = false;
 };
 

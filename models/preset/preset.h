@@ -34,8 +34,8 @@ struct VideoLayout {
   std::int64_t patch_extent;  // side of a patch of one latent frame, in latent pixels
   // pixels of height or width per token: autoencoder's factor times patch_extent
   std::int64_t pixels_per_token;
-  std::int64_t frames_per_latent;  // frames per latent after the first frame, which has its own
-                                   // latent
+  // the first frame has a latent of its own; each later latent stands for this many frames
+  std::int64_t frames_per_latent;
   std::string_view frames_example;
   bool masks_text;  // true if a batch marks which text tokens are words
 };
@@ -72,13 +72,13 @@ struct PresetEntry {
 
 const std::vector<PresetEntry>& presets();
 
-// A dimension of a family. Each dimension is a flag of the command line.
+// A dimension of a family, which is a command-line flag, or an option of a layout.
 struct DimensionEntry {
   std::string_view name;         // "kv_heads"
   std::string_view description;  // a one-line description
   std::int64_t minimum = 1;
   std::int64_t maximum = 1;
-  bool is_option = false;  // true if the minimum means "off"; the spec then omits the dimension
+  bool is_option = false;  // true if the minimum means "off"; a spec omits an option that is off
 };
 
 // Returns the family's entries, in the order in which users see them.

@@ -1,6 +1,6 @@
-// The parts of a video transformer's block: attention, a feed-forward and adaptive layer norm. Keys
-// and values of attention may come from another sequence than queries. Queries and keys are
-// normalised over all heads at once. Linears have biases.
+// The parts of a video transformer's block: attention, a feed-forward and adaptive layer norm. In
+// attention, keys and values may come from a different sequence from the queries. Queries and keys
+// are normalised over all heads at once. Linears have biases.
 #pragma once
 
 #include <cstdint>

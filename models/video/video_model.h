@@ -68,7 +68,8 @@ inline at::Tensor copy_as(const at::Tensor& x, at::IntArrayRef sizes) {
 //
 // A Block must define a constructor (parameters, name, spec) and forward(x_BND, conditions, table).
 // It must also define static functions make_table(grid, spec, device) and modulation_dtype(model's
-// dtype), and a constant kLossOnTokens: whether the loss compares tokens or reassembled latents.
+// dtype). Its constant kLossOnTokens must be true if the loss compares tokens, and false if the
+// loss compares reassembled latents.
 template <typename Block>
 class VideoModel final : public Model {
  public:

@@ -135,8 +135,8 @@ Json to_value(T word) {
   return to_string(word);
 }
 
-// Writes an array that holds one map for each phase. The JSON is an object keyed by phase. Defined
-// in policies/trace/by_phase.h.
+// Converts an array with one map per phase to a JSON object whose keys are the phases. Defined in
+// policies/trace/by_phase.h.
 template <class Key, class T, std::size_t Size>
 Json to_value(const std::array<std::map<Key, T>, Size>& values);
 

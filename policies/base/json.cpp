@@ -21,8 +21,8 @@ std::string quoted(const Json& value) {
   return on_one_line(line_of(value), kLongestQuote);
 }
 
-// Returns whether `wanted` is `root` or lies inside it. If so, appends the keys and indices that
-// lead from `root` to `wanted`, innermost first.
+// Returns whether `wanted` is `root` or is inside it. If so, appends the keys and indices of the
+// path from `root` to `wanted`, innermost first.
 bool find_steps(const Json& root, const Json* wanted, std::vector<std::string>& steps) {
   if (&root == wanted) return true;
   if (root.is_object()) {

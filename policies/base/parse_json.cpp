@@ -26,8 +26,7 @@ std::string place(std::string_view text, std::size_t position) {
   return "line " + std::to_string(line) + ", column " + std::to_string(column);
 }
 
-// Returns the JSON library's error message on one line, without its error number and its line and
-// column.
+// Returns the JSON library's error message on one line, without the error number and the position.
 std::string reason(const std::exception& error) {
   std::string text = error.what();
   if (const std::size_t id_end = text.find("] "); id_end != std::string::npos) {
@@ -107,7 +106,7 @@ class Builder {
     return true;
   }
 
-  // If the latest complete value is an element of the list, offers it to `take_`.
+  // Called after a value is complete. If the value is an element of the list, offers it to `take_`.
   void offer_element() {
     if (open_.size() != 2 || !in_list_) return;
     auto& elements = open_.back()->get_ref<Json::array_t&>();

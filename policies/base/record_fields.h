@@ -1,7 +1,7 @@
 // Lists a record's fields once: visit_fields(record, visit) calls visit(Field, member) for each
 // field. Readers, writers, CSV columns, fingerprints and comparisons use this list. Tests check
-// that the JSON schemas agree with it. A derived value is listed as a function: it is written but
-// never read.
+// that the JSON schemas agree with it. For a derived value, the list has a function instead of a
+// member. Derived values are written but never read.
 #pragma once
 
 #include <concepts>
@@ -13,11 +13,11 @@ enum FieldTrait : unsigned {
   // the key may be missing in a file of this version; the member then keeps its value
   kLater = 1U << 0,
   kNullIfEmpty = 1U << 1,  // an empty text or map is written as null
-  // the key is omitted if its value is an empty text or list, absent, false or 0
+  // the key is omitted if its value is absent, false, 0, an empty text or an empty list
   kOmitIfEmpty = 1U << 2,
   kWholeIfWhole = 1U << 3,  // a number without a fraction is written as an integer
   kNotRepeated = 1U << 4,   // two measurements of one point on one machine may differ in this field
-  // the field may differ between environments whose times can be compared
+  // environments with comparable times may differ in this field
   kNotInFingerprint = 1U << 5,
   kColumn = 1U << 6,       // a CSV column, named like the key unless another name is given
   kNotNegative = 1U << 7,  // the field is an id or a list of ids, so negative values are rejected

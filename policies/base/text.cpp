@@ -186,7 +186,7 @@ std::optional<std::string> nearest_name(std::string_view text,
     int distance = edit_distance(typed, candidate);
     if (are_different_words(typed, candidate)) continue;
     const int allowed = std::max(1, static_cast<int>(std::max(typed.size(), candidate.size())) / 3);
-    // A prefix of a name is suggested only if no name is near by edit distance.
+    // a prefix match counts only if no name is near by edit distance
     if (distance > allowed) {
       if (!is_start(typed, candidate)) continue;
       distance += allowed;

@@ -18,8 +18,8 @@ namespace rematch {
 // line is truncated.
 std::string in_quotes(std::string_view text);
 
-// Returns the escaped text without quotes. Text longer than `longest` bytes is shortened in the
-// middle, because the end of a message says what to do.
+// Returns the escaped text without quotes. Shortens text longer than `longest` bytes in the middle,
+// because the end of an error message says what to do.
 std::string on_one_line(std::string_view text, std::size_t longest);
 
 // Joins the parts with `separator`: "mm, bmm". `Parts` is any range of strings.
@@ -56,12 +56,12 @@ std::optional<Number> parse_number(std::string_view text) {
   return error == std::errc() && rest == end ? std::optional(number) : std::nullopt;
 }
 
-// Counts the insertions, deletions, replacements and swaps of adjacent letters that turn one text
-// into the other.
+// Counts the edits that turn one text into the other. An edit inserts, deletes or replaces a
+// letter, or swaps two adjacent letters.
 int edit_distance(std::string_view left, std::string_view right);
 
 // Returns whether two words of equal length are probably different names and not misspellings of
-// each other, because they are short or contain digits: "cp" and "tp", "v100" and "h100".
+// each other. This is so if they are short or contain digits: "cp" and "tp", "v100" and "h100".
 bool are_different_words(std::string_view left, std::string_view right,
                          std::size_t short_letters = 3);
 

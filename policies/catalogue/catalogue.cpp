@@ -107,8 +107,8 @@ std::variant<Policy, Rejected> parse_policy(std::string_view text) {
 
 namespace {
 
-// Collects refused modes in `refused`. If `refused` is null, returns Rejected for a list that
-// contains a refused mode.
+// Adds modes without an equivalent policy to `refused`. If `refused` is null, returns Rejected for
+// such a mode instead.
 std::variant<std::vector<Policy>, Rejected> parse_list(std::string_view text,
                                                        std::vector<RefusedPolicy>* refused) {
   const auto parts = split_at_commas(text);

@@ -52,7 +52,7 @@ Policy full_policy();  // recomputes every block
 // nearest known name.
 std::variant<Policy, Rejected> parse_policy(std::string_view text);
 
-// A requested policy, and the reason why it cannot be applied to the model.
+// A policy that the user requested but that cannot be applied to the model.
 struct RefusedPolicy {
   std::string name;
   std::string reason;
@@ -62,8 +62,8 @@ struct RefusedPolicy {
 // entries.
 std::variant<std::vector<Policy>, Rejected> parse_policies(std::string_view text);
 
-// Like the function above, but accepts modes of other systems that have no equivalent policy. Adds
-// these modes to `refused`.
+// Like the function above, but accepts modes of other systems that have no equivalent policy, and
+// returns these modes in `refused`.
 std::variant<std::vector<Policy>, Rejected> parse_policies(std::string_view text,
                                                            std::vector<RefusedPolicy>& refused);
 

@@ -10,10 +10,10 @@
 
 namespace rematch {
 
-// Returns the effects of a plan as JSON: the checkpointed layers, what happens to each op and why,
-// the total bytes, and the number of recomputed ops. reports/render/tables/plan_table.h prints the
-// JSON as a table. `note` is the policy's note, or empty. Throws std::invalid_argument if the plan
-// was made for a different model than the trace.
+// Returns the effects of a plan as JSON: the checkpointed layers, the treatment of each op with its
+// reason, the total bytes, and the number of recomputed ops. reports/render/tables/plan_table.h
+// prints the JSON as a table. `note` is the policy's note, or empty. Throws std::invalid_argument
+// if the plan was not made for the trace's model.
 Json describe_json(const Plan& plan, const Trace& trace, std::string_view note = "");
 
 // Returns for example "nth_first(2), 8 layers: checkpoints 0 2 4 6, keeps 1 3 5 7".

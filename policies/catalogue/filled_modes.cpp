@@ -15,8 +15,8 @@ namespace {
 
 using Values = std::map<std::string, std::string>;  // values, keyed by placeholder: {"N", "2"}
 
-// A list may contain any subset of the names, and n names have 2^n subsets. Beyond this limit,
-// trying all subsets would take seconds for each system.
+// A list may contain any subset of the names, so n names give 2^n lists. With more names than this,
+// trying all lists would take seconds for each system.
 constexpr std::size_t kMaxNames = 9;
 
 int most_layers(const Trace& trace) {
@@ -117,8 +117,8 @@ std::vector<Values> values_of(const SystemEntry& entry, const Trace& trace,
     }
     return all;
   }
-  // Skips entries with two lists. Another entry of the system needs only one list for the same
-  // policy.
+  // Skips an entry with two lists, because another entry of the system gives the same policy with
+  // one list.
   if (entry.stands_for.find('{', hole + 1) != std::string_view::npos) return {};
   const std::string policy = filled_in(entry.stands_for, "{" + letter + "}", "{}");
   for (const std::string& list : lists_of(policy, trace, resolver)) all.push_back({{letter, list}});

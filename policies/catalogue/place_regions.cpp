@@ -64,9 +64,9 @@ PlacedRegion region_of(const Trace& trace, ScopeId first, ScopeId last, std::vec
           {trace.scopes[first].first_op, trace.scopes[last].end_op}};
 }
 
-// Returns whether the block scope `next` must start a new region instead of extending `run`. This
-// is so if another block runs between them, or if `run` already contains the same block. A region
-// ends when its last scope closes for the first time, so it cannot contain a scope twice.
+// Returns whether the block scope `next` must start a new region instead of extending `run`. It
+// must do so if another block runs in between, or if `run` already contains the same block. A
+// region ends when its last scope first closes, so it cannot contain a scope twice.
 bool ends_run(const Trace& trace, const PlacedRegion& run, ScopeId next) {
   const TracedScope& scope = trace.scopes[next];
   return std::any_of(trace.blocks.begin(), trace.blocks.end(), [&](const TracedBlock& block) {

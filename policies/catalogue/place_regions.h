@@ -47,8 +47,9 @@ std::variant<std::vector<PlacedRegion>, Rejected> place_regions(const Policy& po
 std::vector<PlacedRegion> blocks_that_only_gather(const Policy& policy, const Trace& trace,
                                                   const std::vector<PlacedRegion>& placed);
 
-// Returns true if gathered parameters stay in memory although the policy drops them. This happens
-// if a block overlaps the policy's regions but its gather lies outside them.
+// Returns whether gathered parameters stay in memory although the policy drops them. They do if a
+// region of the policy contains only a part of a block, and the block's gather runs outside the
+// region.
 bool holds_gathers(const Policy& policy, const Trace& trace, const std::vector<OpRange>& regions);
 
 }  // namespace rematch

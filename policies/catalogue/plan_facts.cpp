@@ -33,7 +33,7 @@ std::string slot_name(const Trace& trace, const RegionType& type, OpRange range,
   return name + ")";
 }
 
-// Returns the bytes allocated by ops whose results are saved although nothing reads them.
+// Returns the bytes of dead saves: ops whose results are saved although nothing reads them.
 Bytes dead_bytes(const RegionType& type) {
   Bytes bytes;
   for (const PlannedOp& op : type.ops) {

@@ -8,8 +8,8 @@
 namespace rematch {
 namespace {
 
-// Returns all reads of the ops that run when the whole region is recomputed, even if nothing needs
-// their results.
+// Returns the reads of all ops that run when the whole region is recomputed, including ops whose
+// results nothing needs.
 std::vector<RegionUse> reads_of_rerun_ops(const RegionGraph& graph, const RegionType& type) {
   std::vector<RegionUse> reads;
   const std::size_t end = type.early_stop ? static_cast<std::size_t>(graph.stop) : type.ops.size();
@@ -20,8 +20,9 @@ std::vector<RegionUse> reads_of_rerun_ops(const RegionGraph& graph, const Region
   return reads;
 }
 
-// Marks dead saves: saved ops whose results are read neither in backward nor by an op that
-// recompute needs. If the plan has saved regions, every op that recompute runs counts as needed.
+// Marks dead saves. An op is a dead save if its result is saved, but neither backward nor a needed
+// op of recompute reads it. If the plan has saved regions, every op that recompute runs counts as
+// needed.
 void mark_dead_saves(const RegionGraph& graph, RegionType& type, bool has_saved_regions) {
   std::vector<PlannedOp>& ops = type.ops;
   const std::vector<bool> kept = kept_values(graph, ops);
@@ -51,8 +52,8 @@ void mark_dead_saves(const RegionGraph& graph, RegionType& type, bool has_saved_
   }
 }
 
-// Drops the dead saves of a policy that keeps every useful result (Policy::inverse). Autograd
-// without checkpointing would not hold these results either.
+// Drops the dead saves of a policy that keeps every useful result (Policy::inverse), because
+// autograd would drop these results too.
 void drop_dead_saves(std::vector<PlannedOp>& ops) {
   for (PlannedOp& op : ops) {
     if (!op.dead_save) continue;
@@ -62,8 +63,8 @@ void drop_dead_saves(std::vector<PlannedOp>& ops) {
   }
 }
 
-// Marks the ops that recompute skips in saved regions: ops whose results are not kept, and views of
-// the regions' results. A skipped view still runs if an op reads it.
+// Marks the ops that recompute skips. These are ops of saved regions whose results are not kept,
+// and views of the regions' results. A skipped view still runs if an op reads it.
 void skip_in_saved_regions(const OpTreater& treater, OpId first_op, const RegionGraph& graph,
                            std::vector<PlannedOp>& ops) {
   std::vector<bool> made_by_saved_region(graph.values.size(), false);
@@ -79,7 +80,7 @@ void skip_in_saved_regions(const OpTreater& treater, OpId first_op, const Region
   }
 }
 
-// Stops keeping a result of a saved region if no op reads the result.
+// Drops the results of saved regions that no op reads.
 void drop_dead_results(const OpTreater& treater, OpId first_op, std::vector<PlannedOp>& ops) {
   for (std::size_t i = 0; i < ops.size(); ++i) {
     if (!ops[i].dead_save) continue;
@@ -91,7 +92,7 @@ void drop_dead_results(const OpTreater& treater, OpId first_op, std::vector<Plan
   }
 }
 
-// Does not move the results of dead saves to a store, because nothing reads these results.
+// Leaves the results of dead saves out of stores, because nothing reads these results.
 void drop_dead_moves(std::vector<PlannedOp>& ops) {
   for (PlannedOp& op : ops) {
     if (!op.dead_save || !op.treatment.is_moved()) continue;

@@ -27,8 +27,8 @@ Plan make_plan(const Policy& policy, const Trace& trace, const TraceIndex& index
   plan.dimensions = trace.dimensions;
   plan.dtype = trace.dtype;
   plan.hidden = trace.hidden;
-  // In blocks that are regions only because they gather parameters, every useful result is kept
-  // except the gather and its views.
+  // Some blocks are regions only because they gather parameters. In these blocks, every useful
+  // result is kept, except the results of the gather and its views.
   Policy rest;
   rest.inverse = true;
   const OpTreater rest_treater(rest, trace);

@@ -18,9 +18,9 @@ namespace rematch {
 enum class NoEffect : std::uint8_t { kReject, kAllow };
 
 // The plan depends only on the policy and the trace. Returns Rejected if a layer index or N is
-// outside the model's layers, if a save list matches nothing, or if the plan equals that of policy
-// `none` or `full` and neither `no_effect` nor the policy allows this. For a save list without
-// matches, the message lists the ops of the regions, such as `addmm` instead of `mm`.
+// outside the model's layers, or if a save list matches nothing. The message then lists the ops of
+// the regions, such as `addmm` instead of `mm`. Also returns Rejected if the plan equals the plan
+// of `none` or `full`, unless `no_effect` or the policy allows this.
 std::variant<Plan, Rejected> resolve(const Policy& policy, const Trace& trace,
                                      NoEffect no_effect = NoEffect::kReject);
 
@@ -33,8 +33,8 @@ class Resolver {
                                        NoEffect no_effect = NoEffect::kReject) const;
   const std::string& trace_sha256() const { return trace_sha256_; }
 
-  // Returns the name of the policy `none` or `full` if the plan has the same regions and treatments
-  // as the plan of that policy. Otherwise returns "".
+  // Returns "none" or "full" if the plan has the same regions and treatments as the plan of that
+  // policy. Otherwise returns "".
   std::string_view same_as(const Plan& plan) const;
 
  private:

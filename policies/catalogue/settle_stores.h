@@ -13,7 +13,7 @@
 
 namespace rematch {
 
-// Returns the store that the policy moves values to. Returns nullopt if the policy moves nothing.
+// Returns the store to which the policy moves values. Returns nullopt if the policy moves nothing.
 std::optional<Store> store_asked_for(const Policy& policy);
 
 // Keeps a result on the device if something else holds it there anyway. If the policy moves inputs,

@@ -168,8 +168,8 @@ Plan transferred(const Plan& plan, const Trace& trace, const std::string& trace_
 // The first and the last scope of each region, over all shapes.
 using RegionScopes = std::set<std::pair<std::string, std::string>>;
 
-// The ops that one shape runs in regions. There is one entry each time that a region's first scope
-// opens: the path of the scope, and the names of the ops up to the end of the region.
+// The ops that one shape runs in regions. Each time a region's first scope opens, an entry begins.
+// It holds the path of the scope and the names of the ops until the region ends.
 using Streams = std::vector<std::pair<std::string, std::vector<std::string>>>;
 
 Streams streams_of(const RegionScopes& regions, const Trace& trace) {
@@ -261,9 +261,9 @@ std::vector<LocatedType> cut(const LocatedType& region, const Trace& trace) {
   return parts;
 }
 
-// If one shape's region ends where another shape's region goes on after the same ops, the engine
-// cannot distinguish the two shapes. Cuts the longer region into its layers. Returns whether it cut
-// any region.
+// A region of one shape may end where a region of another shape continues after the same ops. The
+// engine cannot distinguish these two shapes. Cuts the longer region into its layers. Returns
+// whether it cut any region.
 bool cut_where_others_end(const std::vector<Trace>& traces, std::vector<Plan>& plans) {
   bool any = false;
   std::vector<LocatedType> all;

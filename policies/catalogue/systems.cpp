@@ -140,7 +140,7 @@ std::string with_table_name(std::string_view name) {
 }
 
 // Rewrites a spelling with the names that the table of systems uses. Returns nullopt if the text is
-// not a call. Returns text with neither ':' nor arguments unchanged, because it names no mode.
+// not a call. Text with neither ':' nor arguments names no mode and is returned unchanged.
 std::optional<std::string> table_form(std::string_view text) {
   const std::optional<Call> call = parse_call(trimmed(text));
   if (!call) return std::nullopt;
@@ -194,8 +194,8 @@ std::vector<std::string_view> words_of(std::string_view spelling) {
   return words;
 }
 
-// Returns the known mode that differs from `text` by one misspelled word. A mode whose words are
-// only similar has another meaning and is not returned.
+// Returns the known mode that differs from `text` by one misspelled word. Does not correct a word
+// to a similar word that is probably a different name.
 std::optional<std::string> without_misspelling(std::string_view text,
                                                const std::vector<std::string_view>& known) {
   std::vector<std::string_view> misspelled;

@@ -19,9 +19,9 @@
 
 namespace rematch {
 
-// Megatron-LM and DeepSpeed checkpoint reentrantly and re-run a region to its end. torchtitan turns
-// early stop off, except in its graph trainer, whose graph contains only what backward reads. All
-// other systems leave early stop on.
+// A system's use of early stop. Megatron-LM and DeepSpeed checkpoint reentrantly and re-run
+// a region to its end. torchtitan turns early stop off, except in its graph trainer, whose graph
+// contains only what backward reads. All other systems leave early stop on.
 enum class EarlyStop : std::uint8_t { kAsInPolicy, kOn, kOff };
 
 // Says whether a pitfall is shown each time the mode is used, or only in the list of systems. A
@@ -43,14 +43,14 @@ struct Pitfall {
 struct SystemEntry {
   std::string_view system;    // "torchtune"
   std::string_view spelling;  // "torchtune(ac_mode=selective,ac_option=N)"
-  // equal policy of the catalogue, such as "nth_last({N})"; if empty, the mode is rejected
+  // equivalent policy of the catalogue, such as "nth_last({N})"; if empty, the mode is rejected
   std::string_view stands_for;
   std::string_view description;  // what the mode does in its system, in one line
   Pitfall pitfall;
   EarlyStop early_stop = EarlyStop::kAsInPolicy;
-  // Configuration lines that select the mode. TrainingSystem::where says where they go. {N} stands
-  // for the value of N in the spelling, and {S;, } for the items of the list S, joined by ", ".
-  // Empty if the mode needs no lines, or if no release has the mode.
+  // Configuration lines that select the mode, for the place that TrainingSystem::where describes.
+  // {N} stands for the value of N in the spelling. {S;, } stands for the items of the list S,
+  // joined by ", ". Empty if the mode needs no lines, or if no release has the mode.
   std::string_view configuration = {};
   std::string_view versions = {};  // the versions that have the mode; empty: all
   // Returns why the system refuses these arguments of the mode, or "" if it accepts them. Null if

@@ -87,9 +87,10 @@ bool OpTreater::has_excluded_shape(const TracedOp& op) const {
 }
 
 // Note [Attention by any name] Training systems list fused attention by the op names of a few
-// backends. No public list has the CPU's op, so on a CPU these systems silently recompute
-// attention, although the list is meant to keep it. If the trace lacks the attention op that a list
-// names, the selector therefore picks every fused attention op. The plan states this as the reason.
+// backends. No public list contains the CPU's op. On a CPU these systems therefore recompute
+// attention without notice, although the list is meant to keep it. A selector may name an attention
+// op that the trace lacks. It then picks every fused attention op, and the plan states this as the
+// reason.
 bool OpTreater::goes_by_another_name(const Selector& selector) const {
   const std::string_view name = without_overload(selector.op);
   if (policy_.exact_names || op_class_of(selector.op) != OpClass::kAttentionForward) return false;
@@ -225,8 +226,8 @@ std::optional<OpTreater::Decision> OpTreater::decide_collective(const TracedOp& 
         return Decision{Treatment::kRecompute, "collective: issued again"};
       }
       return std::nullopt;
-    // For a collective that returns a handle, no op marks its completion. Such a collective must
-    // not be issued twice, because nothing could wait for the second call.
+    // A collective that returns a handle has no op that waits for its completion. It must not be
+    // issued twice, because nothing could wait for the second call.
     case CollectivePart::kStartWithHandle:
       return Decision{Treatment::kSave, "collective without a wait: never issued again"};
     default:

@@ -25,8 +25,8 @@ class OpTreater {
 
   // Returns the planned ops of one region, before dead saves are marked. PlannedOp::scope is
   // relative to the block, such as "attention.core", so that equal layers have equal regions. In a
-  // region of several layers, it begins with the layer's index in the region: "+1.attention.core".
-  // Outside blocks and in a root region, it is the whole path.
+  // region of several layers, the scope begins with the layer's index in the region:
+  // "+1.attention.core". Outside blocks and in a root region, the scope is the whole path.
   std::vector<PlannedOp> treat(const PlacedRegion& region) const;
 
   // Returns whether the op belongs to Policy::save_regions, or is an add of Policy::save_last_add.
@@ -37,8 +37,7 @@ class OpTreater {
   // torch_remat cannot run only a part, because it skips a saved region as a whole.
   std::optional<Rejected> check_nesting(const std::vector<OpRange>& ranges) const;
 
-  // Returns Rejected if the policy lists ops to keep or to recompute, but no region contains any of
-  // these ops.
+  // Returns Rejected if the policy has regions and lists, but no op in the regions matches a list.
   std::optional<Rejected> check_matches(const std::vector<OpRange>& ranges) const;
 
  private:

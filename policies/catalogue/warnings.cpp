@@ -96,8 +96,8 @@ std::string text_of(const Policy::Expectation& expected) {
   return "nothing in its regions matches " + joined(names_of(expected.ops));
 }
 
-// Warns if checkpointing the last layer saves nothing. Backward starts with the last layer and
-// immediately needs the values that the layer's region dropped.
+// Warns if checkpointing the last layer saves nothing: backward starts with this layer and
+// immediately needs the values that its region dropped.
 void warn_of_last_layer(const Policy& policy, const Plan& plan, const Trace& trace,
                         std::vector<std::string>& warnings) {
   if (policy.regions.kind == RegionChoice::Kind::kRoot || trace.blocks.empty()) return;

@@ -1,5 +1,5 @@
-// Finds the regions of a plan that torch.utils.checkpoint cannot recompute, because their ops hide
-// effects from torch.
+// Finds regions that torch.utils.checkpoint cannot recompute, because an op in the region has
+// effects that torch does not see.
 #pragma once
 
 #include <optional>
@@ -11,8 +11,8 @@
 
 namespace rematch {
 
-// Explains why torch cannot recompute the ops of the range: names the first op with a hidden
-// effect. Returns nullopt if no op has a hidden effect.
+// Explains why torch cannot recompute the ops of the range. The text names the first op with a
+// hidden effect. Returns nullopt if no op has one.
 std::optional<std::string> hidden_op_problem(const Trace& trace, OpRange range);
 
 // Finds the first region of the plan that torch cannot recompute. Returns the region's name and the

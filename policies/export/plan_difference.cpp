@@ -59,9 +59,9 @@ std::size_t count_inputs(const Plan& plan, const Plan& other, std::size_t region
   return count;
 }
 
-// Returns whether nothing needs a recomputed result of the op, so that the plans can differ only in
-// running it again. This holds for an op after the last saved tensor of a region that both plans
-// recompute.
+// Returns whether nothing needs the op's result after a recompute. The two plans then differ at
+// most in whether they run the op again. This is so for an op after the last saved tensor of a
+// region that both plans recompute.
 bool only_runs_for_nothing(const TraceIndex& trace_index, OpId op, const OpFate& planned,
                            const OpFate& other) {
   if (!planned.region || planned.region != other.region) return false;

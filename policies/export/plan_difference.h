@@ -20,8 +20,8 @@ struct PlanDifference {
   std::size_t num_ops = 0;  // number of ops that the plans treat differently
   // describes the first difference
   std::string first;
-  // true: the plans differ only in whether regions recompute their last ops, whose results are not
-  // needed
+  // true: the plans differ only in whether they recompute the last ops of regions, whose results
+  // are not needed
   bool of_early_stop = false;
 };
 

@@ -60,15 +60,15 @@ class RegionParts {
     return problem_of_ops();
   }
 
-  // Adds a selector for each submodule that recompute skips.
+  // Adds a selector for each submodule in `parts_`.
   void add_selectors(std::vector<Selector>& selectors) const {
     for (const PartScope& part : parts_) {
       selectors.push_back({trace_.scopes[part.scope].path, "any", std::nullopt});
     }
   }
 
-  // Compares the region with the same layer's region in `made`, a plan that saves the submodules
-  // found. Returns a problem if their types differ.
+  // Compares the region with the region of the same layer in `made`. The plan `made` saves the
+  // submodules in `parts_`. Returns a problem if the two region types differ.
   Problem problem_of_plan(const Plan& made) const {
     const auto found = std::find_if(
         made.regions.begin(), made.regions.end(),
@@ -153,8 +153,8 @@ class RegionParts {
     return std::nullopt;
   }
 
-  // Returns whether recompute runs a later op that reads a result of the submodule. If so,
-  // torch_remat keeps every result of the submodule, so the plan must keep them too.
+  // Returns whether, after the submodule, recompute runs an op that reads one of its results. If
+  // so, torch_remat keeps every result of the submodule. The plan must then keep every result too.
   std::variant<bool, Rejected> is_read_again(const PartScope& part) const {
     std::set<int> made;  // storages that the submodule's ops make
     std::set<int> read;  // storages in `made` that later ops read

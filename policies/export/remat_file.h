@@ -15,7 +15,7 @@ namespace rematch {
 // A submodule of a checkpointed module that recompute skips. torch_remat calls it a saved region.
 struct SavedPart {
   std::string name;  // "self_attn", relative to the module
-  // whether recompute runs a later op that reads the submodule's result
+  // whether, after the submodule, recompute runs an op that reads its result
   bool is_read_again = false;
   bool operator==(const SavedPart&) const = default;
 };
@@ -27,10 +27,10 @@ struct RematModule {
 };
 
 // Returns the modules that the plan checkpoints, each with the submodules that recompute skips.
-// Returns Rejected if torch_remat would not run the same ops and keep the same bytes: it recomputes
-// whole modules, skips only whole submodules, and restores no generator state. `schedule` is the
-// schedule that the plan was made for. Throws std::invalid_argument if the plan was made for
-// another model.
+// Returns Rejected if torch_remat would run different ops or keep different bytes. torch_remat
+// recomputes whole modules, skips only whole submodules, and restores no generator state.
+// `schedule` is the schedule that the plan was made for. Throws std::invalid_argument if the plan
+// was made for another model.
 std::variant<std::vector<RematModule>, Rejected> remat_modules(const Trace& trace, const Plan& plan,
                                                                Schedule schedule);
 

@@ -9,8 +9,8 @@ import functools
 import torch
 import torch_remat
 
-# Maps each checkpointed module to its submodules that recompute skips. The value is True if recompute runs a later op
-# that reads the submodule's result.
+# Maps each checkpointed module to the submodules that recompute skips. A submodule's value is True if recompute reads
+# its result later.
 MODULES = {
 @MODULES@}
 

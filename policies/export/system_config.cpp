@@ -43,8 +43,8 @@ std::string comment_of(const FilledMode& mode, const std::optional<PlanDifferenc
 
 struct EquivalentMode {
   FilledMode mode;
-  // Absent: the mode runs the same ops as the plan. Otherwise, mode and plan differ only in
-  // recomputed ops whose results are not needed.
+  // Absent if the mode runs the same ops as the plan. Otherwise, the mode and the plan differ only
+  // in recomputed ops whose results nothing needs.
   std::optional<PlanDifference> difference;
 };
 

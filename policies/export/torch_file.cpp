@@ -49,9 +49,10 @@ std::string op_words(const Trace& trace, const RegionGraph& graph, std::size_t o
   return traced_op(trace, graph, op).name + " (op " + std::to_string(op) + ")";
 }
 
-// Note [A kept draw shifts later draws] torch's recompute begins with the generator state of
-// forward's beginning. If the result of a random draw is kept, the draw does not run again and does
-// not advance the generator. Later draws would therefore return other numbers than in forward.
+// Note [A kept draw shifts later draws] torch's recompute begins with the generator state at the
+// beginning of forward. If the result of a random draw is kept, the draw does not run again and
+// does not advance the generator. Later draws would therefore return different numbers from those
+// in forward.
 Problem problem_of_ops(const Trace& trace, const RegionGraph& graph, const RegionType& type,
                        const std::vector<bool>& saved) {
   const auto end = type.early_stop ? static_cast<std::size_t>(graph.stop) : graph.ops.size();

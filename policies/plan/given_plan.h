@@ -18,8 +18,8 @@ struct GivenPlan {
 };
 
 // Returns whether `plans` contains a plan with the same effect and the same policy name as `plan`.
-// This happens often: a plan file may contain the plan of a policy that is also in `plans`. Each
-// element of `plans` has a member `plan`.
+// This often happens, because a plan file may contain the plan of a policy that is also in `plans`.
+// Each element of `plans` has a member `plan`.
 template <class Plans>
 bool is_among(const Plans& plans, const Plan& plan) {
   return std::any_of(plans.begin(), plans.end(), [&](const auto& other) {

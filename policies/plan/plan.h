@@ -20,8 +20,8 @@
 
 namespace rematch {
 
-// When recompute happens. kWholeRegion follows torch.utils.checkpoint; kOnDemand recomputes what
-// backward needs when it needs it.
+// When recompute happens. kWholeRegion recomputes a region at once, as torch.utils.checkpoint does.
+// kOnDemand recomputes a value when backward needs it.
 enum class Schedule : std::uint8_t { kWholeRegion, kOnDemand };
 
 template <>
@@ -34,15 +34,15 @@ struct PlannedOp {
   Treatment treatment = Treatment::kRecompute;
   // the reason for the treatment: "matches aten::mm", "view: free", "not in the save list"
   std::string reason;
-  bool dead_save = false;  // the result is saved, but no recompute reads it
-  // True if a whole-region recompute runs the op only when another op or backward needs its result,
+  bool dead_save = false;  // the result is saved, but neither backward nor recompute needs it
+  // True if a whole-region recompute runs the op only when backward or another op needs its result,
   // as in torch_remat's saved regions. Meaningless for a saved op.
   bool skipped = false;
   bool operator==(const PlannedOp&) const = default;
 };
 
 // Changes the order in which on_demand recomputes, in regions where the default order would have a
-// higher peak than whole_region. The members are indices of saved tensors (packs), in the order in
+// higher peak than whole_region. The members are indices of packs (saved tensors), in the order in
 // which autograd saved them. When backward demands `pack`, the engine recomputes `before`, then
 // `pack`, then `after`.
 struct DemandStep {
@@ -64,9 +64,9 @@ struct RegionInput {
 struct RegionType {
   std::vector<PlannedOp> ops;
   bool early_stop = true;
-  // If true, the region runs only the ops that backward demands, even under whole_region.
+  // If true, recompute runs only the ops that backward demands, even under whole_region.
   bool by_demand = false;
-  // true: on_demand also recomputes this region as a whole, because its peak is then lower
+  // true: even on_demand recomputes this region as a whole, because this lowers the region's peak
   bool whole_on_demand = false;
   std::vector<DemandStep> demand_steps;
   // For each store, the inputs that are moved to the store when the region ends. The list for the
@@ -106,8 +106,8 @@ struct Plan : ShapePlan {
   std::vector<ShapePlan> other_shapes;
   // The hidden effects of all shapes. They apply to the whole process.
   HiddenEffects hidden = {};
-  // Whether the traced step writes to tensors that a region has read before. The engine then
-  // watches the whole step for such writes: see Note [Late copies].
+  // Whether the step writes to a tensor after a region has read it. If so, the engine watches the
+  // whole step for such writes: see Note [Late copies].
   bool watches_writes = false;
   bool operator==(const Plan&) const = default;
 };
@@ -145,9 +145,9 @@ std::string inexact_store(const Plan& plan, std::span<const StoreTraits> stores 
 // read or resolved.
 std::optional<std::string> store_problem(const RegionType& type);
 
-// Returns the SHA-256, in hex, of the plan's canonical JSON (RFC 8785), without members that are
-// only for people and without the numbering of types. Plans with the same effect on the same trace
-// therefore have the same hash.
+// Returns the SHA-256, in hex, of the plan's canonical JSON (RFC 8785). The hash omits members that
+// are only for people, and does not depend on how types are numbered. Plans with the same effect on
+// the same trace therefore have the same hash.
 std::string plan_sha256(const Plan& plan);
 
 // Formats layer indices for people, in the order given: "0-3, 6, 8-9".

@@ -39,12 +39,12 @@ struct Alternation {
   std::vector<Selector> selectors;
   std::vector<Selector> exclude;
   Keep keep = Keep::kOdd;
-  // true: also recomputes a match whose second operand has the same shape as an excluded op's
+  // true: an excluded op also excludes every match whose second operand has the same shape
   bool exclude_same_shapes = false;
   bool operator==(const Alternation&) const = default;
 };
 
-// The rule for collectives of a region that no list of the policy selects.
+// The rule for a region's collectives if they match none of the policy's lists.
 enum class CollectiveRule : std::uint8_t {
   kAsListed,  // collectives are treated like other ops, as in torch.utils.checkpoint
   kKeep,      // no collective is issued twice
@@ -98,8 +98,8 @@ struct Policy {
   std::vector<Selector> recompute_regions;
   // If true, the last add of each block counts as an additional match of `save_regions`.
   bool save_last_add = false;
-  // If false, a selector for a fused attention op that the trace lacks selects the trace's other
-  // fused attention ops. If true, names are taken literally.
+  // A selector may name a fused attention op that the trace does not contain. If false, it then
+  // selects the trace's other fused attention ops. If true, it selects only the op that it names.
   bool exact_names = false;
   CollectiveRule collectives = CollectiveRule::kAsListed;
   // If true, drops gathered parameters after forward and gathers them again in backward. If false,

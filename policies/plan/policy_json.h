@@ -14,8 +14,8 @@
 // - exact_names: if true, a fused attention op matches only by its own name
 // - alternate: {"selectors": [...], "exclude": [...], "keep": "odd" | "even",
 //   "exclude_same_shapes": true}
-// - offload_saved: if true, all kept results are kept on the host
-// - offload_inputs: if true, inputs of regions are kept on the host too
+// - offload_saved: if true, results that would be kept on the device are kept on the host instead
+// - offload_inputs: if true, inputs of regions are also kept on the host
 // - offload_at_least_bytes: a number; smaller tensors stay on the device
 // - split_only_with: a scope; every block without it is one region, even if "regions" splits blocks
 #pragma once

@@ -2,9 +2,9 @@
 //
 // Note [Collectives of a policy] torch.utils.checkpoint and torchtitan issue a collective again
 // unless their save list contains it. torchtitan's list contains reduce-scatters and all-to-alls,
-// but no all-gather. Megatron-LM also issues collectives again. All ranks issue them in the same
-// order, because they share one plan and the order of backward. A policy's lists do not apply to
-// gathers of sharded parameters: FSDP's reshard_after_forward controls these.
+// but no all-gather. Megatron-LM also issues collectives again. All ranks share one plan and run
+// backward in the same order, so they issue collectives in the same order. A policy's lists do not
+// apply to gathers of sharded parameters: FSDP's reshard_after_forward controls these.
 #include <string>
 
 #include "policies/base/rejected.h"

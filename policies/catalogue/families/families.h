@@ -45,7 +45,7 @@ std::string to_string(const std::string& name, const RegionLists& lists);
 
 // Parses a policy inside another policy, such as `full` in `keep_collectives(full)`. `words` must
 // be the inner policy's name. Returns the inner policy, renamed `name(word)`. Rejects a policy
-// file, and tells the user to write the keys `file_keys` into that file instead.
+// file. The error tells the user to set the keys `file_keys` in that file instead.
 std::variant<Policy, Rejected> policy_within(const std::string& name,
                                              const std::vector<std::string>& words,
                                              const std::string& file_keys);
@@ -56,8 +56,8 @@ inline std::string in_scope(std::initializer_list<std::string_view> names, std::
   return "*." + scope_names::path(names) + "::" + std::string(op);
 }
 
-// Like in_scope(), but the first of `names` may be only the end of a scope's name:
-// "*attention.output::result" also matches self_attention and cross_attention.
+// Like in_scope(), but also matches scopes whose names end in the first of `names`:
+// "*attention.output::result" matches self_attention and cross_attention.
 inline std::string in_any_scope(std::initializer_list<std::string_view> names,
                                 std::string_view op) {
   return "*" + scope_names::path(names) + "::" + std::string(op);
@@ -77,7 +77,7 @@ Policy keeping(const std::vector<std::string_view>& texts);
 // otherwise.
 std::optional<Rejected> absent_module(const std::string& policy, const std::string& module);
 
-// Returns, for each module that recompute_modules can name, an expectation that the model has it.
+// Returns one expectation for each module that recompute_modules accepts: the model has the module.
 std::vector<Policy::Expectation> module_expectations();
 
 template <typename Item>

@@ -14,8 +14,8 @@
 // - kv_wa_proj is latent attention's down projection of key and value. query_wa_proj is the query's
 //   down projection, which no model here has.
 //
-// With dropout, a scope here returns the tensor after dropout, and the mask. Source: MaxText's
-// layers/decoders.py, layers/attentions.py, layers/attention_mla.py, layers/moe.py and
+// If the model has dropout, the scope returns the tensor after dropout, and the mask. Source:
+// MaxText's layers/decoders.py, layers/attentions.py, layers/attention_mla.py, layers/moe.py and
 // configs/base.yml (e591f30cb).
 #include <algorithm>
 #include <optional>

@@ -15,9 +15,9 @@ namespace {
 // next module's backward needs it.
 //
 // Here, a heavy module is a region over its scopes. A light module is a set of ops that a region
-// over the whole block recomputes on demand (RegionType::by_demand), while it keeps everything
-// else. A policy that names modules of both kinds has only block regions. They also drop the
-// outputs of heavy modules, which costs no additional ops or bytes.
+// over the whole block recomputes on demand (RegionType::by_demand). The region keeps everything
+// else. A policy that names modules of both kinds has only block regions. These regions drop the
+// outputs of heavy modules too, at no cost in ops or bytes.
 struct Module {
   std::string_view name;
   bool is_heavy = false;

@@ -1,11 +1,11 @@
-// Policies that keep tensors on the host: the inputs of another policy's regions, everything that
-// another policy keeps, or the inputs of named modules.
+// Policies that keep tensors on the host. The tensors are the inputs of another policy's regions,
+// everything that another policy keeps, or the inputs of named modules.
 //
 // Note [What systems offload] torchtune, DeepSpeed and Hugging Face's trainers checkpoint every
 // layer and keep its input on the host. MaxText offloads named tensors. torchtitan's graph trainer
 // offloads the results that its save list keeps, if they have at least 4096 bytes. Megatron-LM
 // recomputes nothing, and offloads the tensors that the first op of a module reads. The policies
-// below identify such a tensor by the op that made it.
+// below select such a tensor by the op that made it.
 #include <algorithm>
 #include <initializer_list>
 #include <string>

@@ -71,7 +71,7 @@ bool fits_in_a_part(const Policy& policy) {
                      [](const Selector& selector) { return selector.scope_pattern.empty(); });
 }
 
-// Compares the rules by which two policies count matmuls. A policy has only one such rule. Returns
+// Compares how two policies count matmuls, because a policy can have only one such rule. Returns
 // the difference as text, or "".
 std::string difference(const Policy& a, const Policy& b) {
   if (!a.alternate || !b.alternate) return "";

@@ -2,9 +2,10 @@
 // skips.
 //
 // Note [Saved regions] torch_remat checkpoints a block and runs it again to its end, without early
-// stop. It skips the saved regions: calls that the user marked with recompute=False. What autograd
-// saved in such a call is kept, except the call's inputs, which recompute makes again. A result of
-// the call is also kept if recompute outside the call reads it (recompute_needs_tensor).
+// stop. It skips the saved regions: calls that the user marked with recompute=False. The tensors
+// that autograd saved in such a call are kept, except the call's inputs, which recompute produces
+// again. If recompute reads a result of the call outside the call, the result is also kept
+// (recompute_needs_tensor).
 //
 // Here a saved region is a scope or a single op. If one result of an op is needed, all its results
 // are kept. Two kinds of ops in a saved region still run again: views that something reads, and ops
