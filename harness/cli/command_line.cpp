@@ -107,6 +107,7 @@ int run(int argc, char** argv) {
   const std::vector<std::string> command(argv, argv + argc);
   if (const auto signal = take_held_interrupt()) throw Interrupted(*signal);
   if (run_as_child(command)) return static_cast<int>(ExitCode::kOk);
+  announce_interrupts();
   // The profile and search commands may time ops in this process. Idle threads that spin would
   // disturb these times.
   if (command.size() > 1 && (command[1] == "profile" || command[1] == "search")) {

@@ -78,11 +78,7 @@ ExitCode describe_plan(const DescribeFlags& flags) {
 
 ExitCode run(const DescribeFlags& flags) {
   if (!flags.plan_file.empty()) return describe_plan(flags);
-  for (const std::string& word : {flags.policy, flags.model.model()}) {
-    if (names_plan(word)) {
-      throw UsageError("'" + word + "' is a plan, not a policy; use --plan " + word);
-    }
-  }
+  for (const std::string& word : {flags.policy, flags.model.model()}) reject_plans(word);
   // With a stored trace, the first argument is the policy.
   const bool one_argument = flags.policy.empty();
   if (one_argument && flags.trace.empty()) {

@@ -25,6 +25,7 @@ void require_consistent(const PredictFlags& flags) {
   if (flags.any_card && flags.profile_file.empty()) {
     throw UsageError("--any-card requires --profile FILE");
   }
+  reject_plans(flags.policies);
   if (!flags.device.empty() && find_device_sheet(flags.device) == nullptr) {
     throw UsageError(unknown_device(flags.device).message);
   }

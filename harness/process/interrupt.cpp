@@ -1,6 +1,7 @@
 #include "harness/process/interrupt.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <ctime>
@@ -61,6 +62,28 @@ std::optional<int> take_held_interrupt() {
   const int taken = sigtimedwait(&signals, nullptr, &kNoWait);
   sigprocmask(SIG_UNBLOCK, &signals, nullptr);
   return taken > 0 ? std::optional(taken) : std::nullopt;
+}
+
+namespace {
+
+// Makes only system calls, because the signal may arrive in the middle of any function.
+extern "C" void announce_and_exit(int signal_number) {
+  constexpr char kMessage[] = "rematch: interrupted\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1);
+  _exit(128 + signal_number);
+}
+
+}  // namespace
+
+void announce_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = &announce_and_exit;
+  sigemptyset(&action.sa_mask);
+  for (const int number : {SIGINT, SIGTERM}) {
+    struct sigaction inherited {};
+    sigaction(number, nullptr, &inherited);
+    if (inherited.sa_handler != SIG_IGN) sigaction(number, &action, nullptr);
+  }
 }
 
 Interrupted::Interrupted(int signal_number, std::string remains)

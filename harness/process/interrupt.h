@@ -36,6 +36,10 @@ void hold_interrupts();
 // it end the process.
 std::optional<int> take_held_interrupt();
 
+// From this call on, SIGINT and SIGTERM print one line and end the process with 128 + signal,
+// unless an InterruptGuard catches them. A signal that the parent process ignores stays ignored.
+void announce_interrupts();
+
 // Thrown by work that the user interrupted. main() prints `what_remains` and exits with 128 +
 // signal.
 struct Interrupted : std::runtime_error {

@@ -112,7 +112,8 @@ GivenPlan point_of(const Json& json, const std::string& file, const std::string&
     return {std::move(record.simple->point.plan), Schedule::kWholeRegion};
   }
   std::vector<FrontPoint> points = std::move(record.front.points);
-  const std::string range = "its points are 0 to " + std::to_string(points.size() - 1);
+  const std::string range = "its points are 0 to " + std::to_string(points.size() - 1) +
+                            (record.simple ? std::string(", and ") + kSimple : "");
   if (number.empty()) {
     throw UsageError("'" + file + "' is a front; choose a point: " + file + "#0; " + range);
   }
@@ -121,6 +122,26 @@ GivenPlan point_of(const Json& json, const std::string& file, const std::string&
     throw UsageError("'" + file + "' has no point " + number + "; " + range);
   }
   return {std::move(points[static_cast<std::size_t>(*index)].plan), record.front.schedule};
+}
+
+// Throws UsageError if `name` is a plan, a front or a report.
+void reject_plan(const std::string& name) {
+  const std::string file = name.substr(0, name.rfind('#'));
+  std::error_code ignored;
+  if (!file.ends_with(".json") || !std::filesystem::is_regular_file(file, ignored)) return;
+  const Json json = require_json_file(file);
+  const std::string not_a_policy = ", not a policy";
+  if (is_of_kind(json, "report")) throw UsageError(in_quotes(file) + " is a report" + not_a_policy);
+  if (is_of_kind(json, "plan")) {
+    throw UsageError(in_quotes(file) + " is a plan" + not_a_policy + "; use --plan " + file);
+  }
+  if (!is_of_kind(json, "front")) return;
+  if (name == file) {
+    throw UsageError(in_quotes(file) + " is a front" + not_a_policy +
+                     "; choose one of its points: --plan " + file + "#0");
+  }
+  static_cast<void>(require_plan(name));  // rejects a point that the front does not have
+  throw UsageError(in_quotes(name) + " is a plan" + not_a_policy + "; use --plan " + name);
 }
 
 void require_preset(const std::string& model) {
@@ -186,12 +207,10 @@ std::optional<FrontSetting> setting_of_fronts(const std::vector<std::string>& na
   return setting;
 }
 
-bool names_plan(const std::string& text) {
-  const std::string file = text.substr(0, text.rfind('#'));
-  std::error_code ignored;
-  if (!file.ends_with(".json") || !std::filesystem::is_regular_file(file, ignored)) return false;
-  const Json json = require_json_file(file);
-  return is_of_kind(json, "front") || is_of_kind(json, "plan");
+void reject_plans(const std::string& policies) {
+  const auto parts = split_at_commas(policies);
+  if (!parts) return;  // the parser of policies reports the brackets
+  for (const std::string_view part : *parts) reject_plan(std::string(part));
 }
 
 const Plan* first_of(const std::vector<GivenPlan>& plans) {

@@ -65,8 +65,9 @@ struct FrontSetting {
 // Throws UsageError if the settings of two fronts differ.
 std::optional<FrontSetting> setting_of_fronts(const std::vector<std::string>& names);
 
-// Returns whether require_plan() accepts the name `text`. Otherwise `text` is a policy.
-bool names_plan(const std::string& text);
+// Throws UsageError if one of the comma-separated names is a plan, a front or a report instead of a
+// policy. The message gives the value of --plan that works.
+void reject_plans(const std::string& policies);
 
 // Returns whether this model is built into rematch. Any other model is known only from a stored
 // trace.

@@ -46,6 +46,7 @@ void set_policies(const RunFlags& flags, RunRequest& request) {
   if (flags.policies.empty() && flags.plan_files.empty()) {
     throw UsageError("nothing to run: give --policy none,full,... or --plan FILE");
   }
+  reject_plans(flags.policies);
   if (!flags.policies.empty()) {
     request.policies = require(parse_policies(flags.policies, request.refused));
   }

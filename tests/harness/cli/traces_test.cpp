@@ -90,6 +90,28 @@ TEST_CASE("every command prints the same error for a plan of another trace") {
   }
 }
 
+TEST_CASE("a plan in place of a policy is refused with the --plan that works") {
+  const StoredTrace stored;
+  const std::string plan = stored.plan_file("full");
+  const std::string front = stored.scratch.file("front.json");
+  REQUIRE(rematch("search --simple --budget 100MiB --device h100 --trace " + stored.file + " -o " +
+                  front)
+              .code == 0);
+  for (const std::string& asked : {"describe --trace " + stored.file + " ",
+                                   "predict --trace " + stored.file + " --policy none,"}) {
+    check_usage_error(asked + plan, "is a plan, not a policy; use --plan " + plan + "\n");
+    check_usage_error(asked + plan + "#1", "is a plan, not a policy; use --plan " + plan + "\n");
+    check_usage_error(asked + front, "choose one of its points: --plan " + front + "#0\n");
+    check_usage_error(asked + front + "#0", "not a policy; use --plan " + front + "#0\n");
+    check_usage_error(asked + front + "#simple", "use --plan " + front + "#simple\n");
+    check_usage_error(asked + front + "#99", "has no point 99; its points are 0 to ");
+    check_usage_error(asked + front + "#99", ", and simple\n");
+  }
+  for (const std::string& name : {plan, front + "#0", front + "#simple"}) {
+    CHECK(rematch("describe --trace " + stored.file + " --plan " + name).code == 0);
+  }
+}
+
 TEST_CASE("a plan is exported to a Python file, or to configuration lines") {
   const StoredTrace stored;
   const std::string plan = stored.plan_file("nth_last(2)");

@@ -577,8 +577,7 @@ class HeldSearch {
   HeldSearch(const HeldSearch&) = delete;
   HeldSearch& operator=(const HeldSearch&) = delete;
 
-  // Waits until the search has installed its handler. Before that, the signal would kill the
-  // search.
+  // Waits until the process has installed a handler.
   bool is_guarded(int signal_number) const {
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (std::chrono::steady_clock::now() < give_up) {
@@ -625,7 +624,7 @@ TEST_CASE("Ctrl-C at any time after the start prints and writes the best front s
   for (const int wait : {0, 100, 400}) {
     CAPTURE(wait);
     HeldSearch search(scratch, "after" + std::to_string(wait));
-    // The handler is installed before the search reads the trace.
+    // The search's own handler is installed before the search reads the trace.
     REQUIRE(search.is_guarded(SIGINT));
     search.feed(trace);
     const Outcome outcome = search.end_with(SIGINT, std::chrono::milliseconds(wait));
