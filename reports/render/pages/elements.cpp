@@ -210,6 +210,24 @@ Figure chart_figure(const chart::Rows& chart, Fold fold, const std::string& more
   return {chart.title, chart.words + more_words, picture(draw(chart)), fold, FigureWidth::kColumn};
 }
 
+Figure spread_figure(const chart::Rows& chart, Fold fold, const std::string& more_words) {
+  constexpr std::size_t kColumns = 3;
+  const std::size_t num_rows = chart.rows.size();
+  const std::size_t per_column = (num_rows + kColumns - 1) / kColumns;
+  chart::Rows column = chart;
+  column.legend.clear();  // the figure has one legend, above the columns
+  for (const chart::Row& row : chart.rows) column.at_least = std::max(column.at_least, row.total());
+  std::string columns;
+  for (std::size_t from = 0; from < num_rows; from += per_column) {
+    const std::size_t to = std::min(from + per_column, num_rows);
+    column.rows.clear();
+    for (std::size_t index = from; index < to; ++index) column.rows.push_back(chart.rows[index]);
+    column.title = chart.title + ", " + column.rows.front().name + " to " + column.rows.back().name;
+    columns += picture(draw(column));
+  }
+  return {chart.title, chart.words + more_words, legend(chart.legend) + in_columns(columns), fold};
+}
+
 namespace {
 
 std::string heat_cell(const HeatCell& cell) {

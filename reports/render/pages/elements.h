@@ -80,6 +80,10 @@ inline constexpr std::size_t kMaxChartRows = 40;
 // `words` and `more_words`.
 Figure chart_figure(const chart::Rows& chart, Fold fold, const std::string& more_words = "");
 
+// Makes a figure from a chart of rows that has no neighbours. Spreads the rows over three columns,
+// with the same scale and one legend.
+Figure spread_figure(const chart::Rows& chart, Fold fold, const std::string& more_words);
+
 // A cell of a heat map, which is a table whose cells are coloured by their values.
 struct HeatCell {
   std::string text;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "policies/base/format.h"
+#include "policies/base/text.h"
 #include "policies/search/front/hypervolume.h"
 #include "reports/render/charts/builders.h"
 #include "reports/render/tables/front_table.h"
@@ -27,30 +28,49 @@ std::vector<std::size_t> representative_points(const Front& front) {
   return shown;
 }
 
+// Returns the peak, and what it costs. `name` is the name of the point, such as "point 3".
+Tile tile_of(const Front& front, const std::string& title, const std::string& name,
+             const FrontPoint& point) {
+  const FrontPoint& none = front.reference();
+  std::vector<std::string> words;
+  if (!name.empty()) words.push_back(name);
+  if (point.figures.num_recomputed == 0) {
+    words.emplace_back("nothing recomputed");
+  } else if (none.figures.peak.count != 0 && none.step_time.count() != 0) {
+    words.push_back(
+        format_change(none.figures.peak.count, point.figures.peak.count) + " for " +
+        format_change(predicted_step(front, none).count(), predicted_step(front, point).count()) +
+        " step time");
+  }
+  return Tile{title, format_bytes(point.figures.peak), capitalized(joined(words))};
+}
+
+// Returns the plan that the page recommends, within the user's limit or the device's memory. Absent
+// if neither is known.
+std::optional<Tile> lead_tile(const FrontRecord& record) {
+  const std::string title =
+      record.max_slowdown_ratio
+          ? "lowest peak for " + format_percent(*record.max_slowdown_ratio) + " more step time"
+          : "fastest plan that fits";
+  if (const std::optional<Lead> lead = lead_of(record)) {
+    return tile_of(record.front, title, lead->name, lead->point);
+  }
+  if (record.max_slowdown_ratio || !(record.budget || record.device_memory)) return std::nullopt;
+  return Tile{title, "none",
+              std::string("No point fits the ") + (record.budget ? "budget" : "device")};
+}
+
 std::vector<Tile> front_tiles(const FrontRecord& record) {
   const Front& front = record.front;
   const FrontPoint& none = front.reference();
-  const auto step_of = [&](const FrontPoint& point) { return predicted_step(front, point); };
-  const auto tile_of = [&](const std::string& name, std::size_t index) {
-    const FrontPoint& point = front.points[index];
-    std::string words = "Point " + std::to_string(index);
-    if (point.figures.num_recomputed == 0) {
-      words += ", nothing recomputed";
-    } else if (none.figures.peak.count != 0 && none.step_time.count() != 0) {
-      words += ", " + format_change(none.figures.peak.count, point.figures.peak.count) + " for " +
-               format_change(step_of(none).count(), step_of(point).count()) + " step time";
-    }
-    return Tile{name, format_bytes(point.figures.peak), words};
+  const auto tile_of_point = [&](const std::string& title, std::size_t index) {
+    return tile_of(front, title, "point " + std::to_string(index), front.points[index]);
   };
   std::vector<Tile> tiles = {{"without checkpointing", format_bytes(none.figures.peak),
-                              format_duration(step_of(none)) + " a step"},
-                             tile_of("lowest peak", 0),
-                             tile_of("knee", front.knee)};
-  if (record.device_memory) {
-    const auto fastest = fastest_within(front, *record.memory_for_tensors());
-    tiles.push_back(fastest ? tile_of("fastest plan that fits", *fastest)
-                            : Tile{"fastest plan that fits", "none", "No point fits the device"});
-  }
+                              format_duration(predicted_step(front, none)) + " a step"},
+                             tile_of_point("lowest peak", 0),
+                             tile_of_point("knee", front.knee)};
+  if (std::optional<Tile> lead = lead_tile(record)) tiles.push_back(*std::move(lead));
   if (const auto& measurement = front.measurement) {
     tiles.push_back({"peaks as predicted",
                      std::to_string(measurement->num_equal_peaks) + " of " +
@@ -114,8 +134,8 @@ Part front_part(const FrontRecord& record, const std::string& file, const std::s
   const chart::Rows kept = chart::kept_layers(record, rows);
   if (!kept.is_empty()) {
     part.figures.push_back(
-        chart_figure(kept, fold_of(rows.size()),
-                     left_out_words(rows.size(), shown.size(), "lowest peaks first")));
+        spread_figure(kept, fold_of(rows.size()),
+                      left_out_words(rows.size(), shown.size(), "lowest peaks first")));
   }
   if (!front.baselines.empty()) {
     part.figures.push_back({"Baselines",

@@ -88,10 +88,6 @@ struct Lead {
 };
 std::optional<Lead> lead_of(const FrontRecord& record);
 
-// Returns the index of the fastest point whose peak is at most `limit`; absent if all peaks are
-// larger.
-std::optional<std::size_t> fastest_within(const Front& front, Bytes limit);
-
 // Returns text such as "layers 0-5: keep ...", shortened if it is long.
 std::string short_saves(const FrontPoint& point);
 

@@ -56,6 +56,16 @@ std::string question_of(const FrontRecord& record) {
   return record.answer ? "The answer" : "The fastest plan that fits " + memory_of(record);
 }
 
+// Returns the index of the fastest point whose peak is at most `limit`; absent if all peaks are
+// larger.
+std::optional<std::size_t> fastest_within(const Front& front, Bytes limit) {
+  std::optional<std::size_t> fastest;
+  for (std::size_t index = 0; index < front.points.size(); ++index) {
+    if (front.points[index].figures.peak <= limit) fastest = index;
+  }
+  return fastest;
+}
+
 // Adds the memory that is left for tensors, unless the user gave it as the budget.
 std::string device_memory_words(const FrontRecord& record) {
   std::string whole = format_bytes(*record.device_memory);
@@ -97,14 +107,6 @@ std::optional<std::size_t> lead_point(const FrontRecord& record) {
   if (record.answer) return index_of(record.front, *record.answer);
   if (record.budget || record.max_slowdown_ratio || !record.device_memory) return std::nullopt;
   return fastest_within(record.front, *record.memory_for_tensors());
-}
-
-std::optional<std::size_t> fastest_within(const Front& front, Bytes limit) {
-  std::optional<std::size_t> fastest;
-  for (std::size_t index = 0; index < front.points.size(); ++index) {
-    if (front.points[index].figures.peak <= limit) fastest = index;
-  }
-  return fastest;
 }
 
 std::string short_saves(const FrontPoint& point) {

@@ -22,6 +22,33 @@ TEST_CASE("adjacent narrow figures are placed in columns, with folded figures la
                  "<figure id=\"s1-3\"><h3>d</h3>\n</figure>\n"));
 }
 
+// Seven rows make columns of 3, 3 and 1 rows. The longest row has 4 layers, so each axis ends at 4.
+TEST_CASE("a chart without neighbours spreads its rows over three columns with one scale") {
+  chart::Rows chart{"Kept", "Words.", "Layers"};
+  chart.legend = {{"Recompute all", chart::MarkerKind::kSquare, chart::Paint::kGrey}};
+  for (int row = 0; row < 7; ++row) {
+    const double value = row == 0 ? 4 : 1;
+    chart.rows.push_back(
+        {"p" + std::to_string(row), "", "", "", false, {{value, chart::Paint::kGrey, ""}}, {}});
+  }
+  const Figure figure = spread_figure(chart, Fold::kOpen, " More.");
+  CHECK(figure.width == FigureWidth::kWhole);
+  CHECK(figure.words == "Words. More.");
+  const auto count = [&](const std::string& part) {
+    std::size_t found = 0;
+    for (std::size_t at = figure.content.find(part); at != std::string::npos;
+         at = figure.content.find(part, at + 1)) {
+      ++found;
+    }
+    return found;
+  };
+  CHECK(count("class=\"legend\"") == 1);
+  CHECK(count(">4</text>") == 3);
+  for (const char* columns : {"Kept, p0 to p2", "Kept, p3 to p5", "Kept, p6 to p6"}) {
+    CHECK(count(columns) > 0);
+  }
+}
+
 TEST_CASE("links to figures are in the order of the figures, and their texts are escaped") {
   const Part shown{{}, "", "", {{"a", "", ""}, {"<b>", "", ""}}};
   CHECK_THAT(part(shown, "s1"),

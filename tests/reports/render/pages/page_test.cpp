@@ -5,7 +5,9 @@
 #include <set>
 #include <sstream>
 
+#include "policies/base/format.h"
 #include "reports/render/charts/chart.h"
+#include "reports/render/pages/elements.h"
 #include "reports/render/tables/csv.h"
 #include "reports/render/tables/report_table.h"
 #include "tests/reports/render/sample_comparisons.h"
@@ -308,6 +310,22 @@ TEST_CASE("no tile and no title on a front's page mentions hypervolume") {
   const std::size_t baselines = page.find("<summary><h3>Baselines</h3>");
   REQUIRE(baselines != std::string::npos);
   CHECK(page.find("Hypervolume 0.25") > baselines);
+}
+
+TEST_CASE("the tile of a front shows the answer to the user's limit, not the device's") {
+  FrontRecord record = testing::predicted_front();
+  record.budget = record.front.points[1].figures.peak;
+  record.answer = record.front.points[1];
+  const auto page = [&record] { return render_page({}, {}, {{"f.json", record}}); };
+  CHECK_THAT(page(),
+             Catch::Contains("<span>Fastest plan that fits</span><b>" +
+                             page::prose(format_bytes(*record.budget)) + "</b><span>Point 1, "));
+  record.answer.reset();
+  CHECK_THAT(page(), Catch::Contains("<b>none</b><span>No point fits the budget</span>"));
+  record.budget.reset();
+  record.answer = record.front.points[1];
+  record.max_slowdown_ratio = 0.05;
+  CHECK_THAT(page(), Catch::Contains("<span>Lowest peak for 5.0 % more step time</span>"));
 }
 
 // One point has the dimension `batch`, the other `experts`. Each dimension has a column, which is
