@@ -98,7 +98,7 @@ class LayersTest(CheckoutTest):
 
     def test_the_whole_of_torch_is_refused_everywhere(self):
         self.write("harness/run/point.cpp", "#include <torch/torch.h>\n")
-        self.expect_problem("layers", "harness/run/point.cpp:1:", "narrow headers")
+        self.expect_problem("layers", "harness/run/point.cpp:1:", "narrower headers")
 
     def test_the_engine_knows_no_clock(self):
         self.write("harness/engine/record.cpp", "#include <chrono>\n")
