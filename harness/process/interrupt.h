@@ -1,4 +1,5 @@
-// Turns SIGINT and SIGTERM into a flag to poll, so that long work can end between two of its steps.
+// Sets a flag when SIGINT or SIGTERM arrives. Long-running work polls the flag, so that it can stop
+// at a safe point.
 #pragma once
 
 #include <signal.h>
@@ -11,8 +12,8 @@
 
 namespace rematch {
 
-// While this guard lives, the given signals do not end the process. They set a flag, which the work
-// polls. Guards may nest. The outermost guard clears the flag when it is made.
+// While this guard exists, the given signals set a flag instead of ending the process. Guards may
+// nest. The constructor of the outermost guard clears the flag.
 class InterruptGuard {
  public:
   explicit InterruptGuard(std::initializer_list<int> signals = {SIGINT, SIGTERM});

@@ -29,7 +29,8 @@ void forward(const Modulate& op) {
   });
 }
 
-// Computes one row: grad_x = grad_out (1 + scale). Adds grad_out and grad_out x to the sums.
+// Computes grad_x = grad_out * (1 + scale) for one row. Adds grad_out to shift_sums, and
+// grad_out * x to scale_sums.
 template <typename T, typename U>
 void differentiate_row(std::int64_t width, const T* x, const T* scale, const U* grad_out, T* grad_x,
                        SumOf<T>* shift_sums, SumOf<T>* scale_sums) {

@@ -11,7 +11,7 @@ __device__ Sum reciprocal_rms(Sum square_sum, const RmsNorm& op) {
   return Sum(1) / sqrt(square_sum / static_cast<Sum>(op.width) + static_cast<Sum>(op.eps));
 }
 
-// Two sums over one row: of x^2, and of grad_y w x.
+// Two sums over one row: the sum of x^2, and the sum of grad_y * weight * x.
 template <typename Sum>
 struct RowSums {
   Sum squares;

@@ -32,7 +32,8 @@ void normalise_row(const RmsNorm& op, const T* x, T* y) {
   });
 }
 
-// With r = 1 / rms: grad_x = r grad_y w - x r^3 mean(grad_y w x). Adds grad_y x r to weight_sums.
+// Computes grad_x = r * grad_y * w - x * r^3 * mean(grad_y * w * x), where r = 1 / rms and w is the
+// weight. Adds grad_y * x * r to weight_sums.
 template <typename T>
 void differentiate_row(const RmsNorm& op, const T* x, const T* grad_y, T* grad_x,
                        SumOf<T>* weight_sums) {

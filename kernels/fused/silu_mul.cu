@@ -24,7 +24,7 @@ __global__ void rematch_silu_mul_forward(SiluMul op) {
   store_lanes(up, static_cast<T*>(op.out) + first);
 }
 
-// With s = sigmoid(gate): silu' = s (1 + gate (1 - s)).
+// The derivative of silu(gate) is s * (1 + gate * (1 - s)), where s = sigmoid(gate).
 template <typename T, int kCount>
 __global__ void rematch_silu_mul_backward(SiluMulBackward op) {
   using Sum = SumOf<T>;

@@ -32,7 +32,7 @@ void forward(const SiluMul& op) {
   });
 }
 
-// With s = sigmoid(gate): silu' = s (1 + gate (1 - s)).
+// The derivative of silu(gate) is s * (1 + gate * (1 - s)), where s = sigmoid(gate).
 template <typename T>
 void backward(const SiluMulBackward& op) {
   using L = Lanes<T>;

@@ -41,7 +41,7 @@ const Family& deepseek_family() {
        {"heads", "attention heads", 1, kMaxCount},
        {"latent_dim", "width of the latent from which keys and values are projected", 1, kMaxWidth},
        {"nope_dim", "part of a query head without rotary embedding", 1, kMaxCount},
-       {"rope_dim", "part of a query head with rotary embedding; even", 2, kMaxCount},
+       {"rope_dim", "part of a query head with rotary embedding; must be even", 2, kMaxCount},
        {"value_dim", "width of a value head; at most nope_dim + rope_dim", 1, kMaxCount},
        kFfn,
        {"dense_layers", "number of blocks at the start that have a feed-forward instead of experts",

@@ -82,7 +82,7 @@ std::vector<DimensionEntry> video_dimension_entries() {
           {"width", "token grid: latent width divided by the patch width", 1, kMaxCount},
           {"text_tokens", "tokens of the text embedding", 1, kMaxCount},
           {"text_dim", "width of the text embedding", 1, kMaxWidth},
-          {"freq_dim", "width of the sinusoidal time embedding; even", 2, kMaxCount},
+          {"freq_dim", "width of the sinusoidal time embedding; must be even", 2, kMaxCount},
           {"channels", "latent channels", 1, kMaxCount},
           kDropout,
           kFusedOps};

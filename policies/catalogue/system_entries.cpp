@@ -148,8 +148,8 @@ constexpr SystemEntry kEntries[] = {
      EarlyStop::kAsInPolicy, "activation_checkpoint=SelectiveActivationRematConfig()",
      "since July 2026, based on torch_remat"},
     {"torchtitan", "titan:FullActivationRematConfig", "remat_titan(save=[])",
-     "on torch_remat: recomputes every block, except expert selection and the block's last "
-     "additions",
+     "on torch_remat: recomputes every block, except the expert selection and the block's final "
+     "add",
      "", EarlyStop::kAsInPolicy, "activation_checkpoint=FullActivationRematConfig()",
      "since July 2026, based on torch_remat"},
     {"torchtitan", "titan:ActivationRematConfig(save_regions=S,recompute_regions=R)",

@@ -110,8 +110,8 @@ bool Gate::needs_reference() const {
   return settings_.loss || settings_.max_loss_difference || settings_.max_slowdown;
 }
 
-// Returns the policy with which a point is compared. If the reference is another report,
-// reference_of() prefers the point's own policy.
+// Returns the name of the point's reference policy. If the reference is another report,
+// reference_of() looks for the point's own policy first.
 std::string Gate::reference_name(const PointRecord& point) const {
   if (settings_.reference_policy) return *settings_.reference_policy;
   return point.parity ? point.parity->reference : "none";

@@ -30,7 +30,7 @@ class Case:
     policies: list = dataclasses.field(default_factory=list)
     plans: list = dataclasses.field(default_factory=list)
     files: dict = dataclasses.field(default_factory=dict)  # maps a file's name to its policy or text
-    model_from_plan: bool = False  # if true, a run without policies takes its model from a plan
+    model_from_plan: bool = False  # if true and no policies are given, the model comes from a plan file
     afterwards: str = None  # name of a function in driving/afterwards.py
 
     def copy(self):

@@ -1,4 +1,4 @@
-"""Draws the random test case of a seed. The same seed and catalogue give the same case."""
+"""Makes a random test case from a seed. The same seed and catalogue give the same case."""
 
 import json
 import random
@@ -78,8 +78,8 @@ def add_policy(rng, case, drawer, catalogue, family):
 
 
 def draw_front_point(rng, case, family):
-    """Draws a front point, mostly with the run's own schedule and optimizer, because the front's figures apply only to
-    such runs."""
+    """Chooses a random front point. Usually the search uses the run's own schedule and optimizer, because the front's
+    figures apply only to such runs."""
     flags = {"--device": rng.choice(DEVICES)}
     schedule = case.flags["--schedule"]
     if schedule == "both" or rng.random() < 0.2:

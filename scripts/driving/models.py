@@ -1,4 +1,4 @@
-"""Draws a model and sizes that are consistent. Every model drawn here must run, even with sizes of 1."""
+"""Chooses a random model with consistent sizes. Every chosen model must run, even with sizes of 1."""
 
 PRESETS = {
     "llama": ("llama_small", "llama3_1b", "llama3_8b"),
@@ -11,7 +11,7 @@ ON_TEXT = ("llama", "moe", "deepseek")
 
 
 class Extents:
-    """Draws sizes. Each size is the smallest allowed one with a probability that is drawn once per case."""
+    """Chooses random sizes. Each test case has its own probability of choosing the smallest allowed size."""
 
     def __init__(self, rng):
         self.rng = rng
@@ -24,7 +24,7 @@ class Extents:
 
 
 def draw_model(rng):
-    """Draws a model. Returns (family, flags of the command line)."""
+    """Chooses a random model. Returns (family, command-line flags)."""
     family = rng.choice(tuple(PRESETS))
     extent = Extents(rng)
     flags = {"--model": rng.choice(PRESETS[family]), "--layers": extent(1, 2, 2, 3, 4)}
@@ -45,8 +45,8 @@ def text(rng, extent):
 
 
 def grouped_heads(rng, extent, multiple=1):
-    """Draws numbers of heads and key-value heads, and a total width. The number of key-value heads divides the number
-    of heads. The width of a head is even, and the total width is a multiple of `multiple`."""
+    """Chooses random numbers of heads and key-value heads, and a random total width. The number of key-value heads
+    divides the number of heads. The width of a head is even, and the total width is a multiple of `multiple`."""
     heads = extent(1, 2, 3, 4)
     width = extent(2, 4, 8, 6)
     while heads * width % multiple:

@@ -1,5 +1,5 @@
-"""Draws policies: every entry of `rematch list` and every spelling of `rematch list --systems`, with arguments. Also
-draws policy files, whose selectors name ops and scopes of the model under test."""
+"""Chooses random policies from `rematch list` and `rematch list --systems`, with random arguments. Also writes random
+policy files, whose selectors name ops and scopes of the model under test."""
 
 import re
 
@@ -51,7 +51,7 @@ def saved_and_recomputed(*values):
 
 TITAN_REGIONS = ("attention.*", "attention.wo.*", "*", "*routed_experts.w13.*", "feed_forward.*")
 
-# Maps a policy to a function that draws its argument.
+# Maps a policy to a function that returns a random argument for it.
 ARGUMENTS = {
     "sac_titan_excluding": words_of("attention.output", "self_attention.output", "moe.router.gate",
                                     "ffn", "head", brackets="[{}]"),
@@ -78,14 +78,14 @@ ARGUMENTS = {
     "remat_custom": words_of("out_proj=device", "query_proj=offload", "context=device", "mlpwo=remat",
                              "moe_mlpwo=device"),
 }
-# Maps (policy, placeholder) to a function that draws a value for the placeholder.
+# Maps (policy, placeholder) to a function that returns a random value for the placeholder.
 PARTS = {("remat_titan", letter): words_of(*TITAN_REGIONS, brackets="[{}]") for letter in "SR"}
 PARTS["remat", "S"] = words_of("attention", "ffn", brackets="[{}]")
 BY_FORM = {"": None, "(N)": count, "([I,...])": layer_list}
 
 
 class Catalogue:
-    """Draws policies from the lists that the binary prints: the catalogue's entries and the spellings of other
+    """Chooses random policies from the lists that the binary prints: rematch's own policies, and the modes of other
     systems."""
 
     def __init__(self, tool):
@@ -110,7 +110,7 @@ class Catalogue:
         while True:
             entry = rng.choice(self.systems)
             if entry["policy"] is None and rng.random() < 0.8:
-                # drawn rarely, because rematch rejects modes without an equivalent policy
+                # chosen rarely, because rematch rejects modes without an equivalent policy
                 continue
             return HOLE.sub(lambda hole: self.value_of(hole[0], entry["policy"], rng, layers),
                             entry["mode"])
@@ -128,7 +128,7 @@ class Catalogue:
 
 
 class FileDrawer:
-    """Draws policy files for one model. Their selectors name ops and scopes of the model's trace."""
+    """Makes random policy files for one model. Their selectors name ops and scopes from the model's trace."""
 
     def __init__(self, rng, trace, layers):
         self.rng, self.layers = rng, layers

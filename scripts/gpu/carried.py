@@ -19,8 +19,8 @@ PACKAGE_LIBRARY = "harness/python/librematch_python.so"
 
 
 def pack(file, build, dry_results, open_list):
-    """Packs the Python package, the stripped CUDA programs, the list of open questions, and the reports of these
-    questions from the dry device. Returns exit code 0. If something is missing, writes nothing and returns 2."""
+    """Packs the Python package, the stripped CUDA programs, the list of open GPU measurements, and their reports from
+    the dry device. Returns exit code 0. If something is missing, writes nothing and returns 2."""
     programs = {name: build / path for name, path in DRY_PROGRAMS.items()}
     absent = [str(path) for path in programs.values() if not path.exists()]
     if absent:

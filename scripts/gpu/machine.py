@@ -80,7 +80,7 @@ class Machine:
         return carried.read_text(encoding="utf-8").strip() if carried and carried.exists() else builds.chosen()
 
     def expected(self, question):
-        """Returns the question's report from the dry device, for comparison, or None if no such report was packed."""
+        """Returns the dry device's packed report of the same measurement, for comparison, or None if there is none."""
         path = report_file((self.programs or Path("/nowhere")) / "dry", question.name)
         return None if self.dry or not path.exists() else json.loads(path.read_text())
 
@@ -110,7 +110,7 @@ class Machine:
         return None if sees_device == "True" else f"torch {version} of {self.python} sees no device"
 
     def obstacle(self, question):
-        """Returns the reason why this machine cannot answer the question, or None."""
+        """Returns the reason why this machine cannot run the question's commands, or None."""
         if self.dry and not question.dry:
             return "the dry device cannot answer this question"
         for program in question.programs:
@@ -167,9 +167,9 @@ class Machine:
         return environment.get("device"), environment.get("device_uuid")
 
     def filled(self, command, question, out, seconds=None):
-        """Returns the words of a command with placeholders replaced. {report} is the path of this question's report,
-        and {report:NAME} is the path of question NAME's report. {seconds} and {timeout} are time limits; a program must
-        write its results before they expire."""
+        """Returns the words of a command with placeholders replaced. {report} is the path of this measurement's report,
+        and {report:NAME} is the path of measurement NAME's report. {seconds} and {timeout} are time limits; a program
+        must write its results before they expire."""
         seconds = max(1, int(seconds or question.limit()) - SECONDS_TO_WRITE)
         values = {"report": str(report_file(out, question.name)), "out": str(out), "python": self.python,
                   "timeout": f"{seconds}s", "seconds": str(seconds),
@@ -180,8 +180,8 @@ class Machine:
         return [fill(word, values) for word in words]
 
     def needed_report(self, name, out):
-        """Returns the path of question `name`'s report. If this run did not write it, returns the path of the committed
-        report from the same kind of card."""
+        """Returns the path of the report of measurement `name`. If this run did not write the report, returns the path
+        of the committed report from the same kind of card."""
         own = report_file(out, name)
         if own.exists() or self.dry:
             return own

@@ -52,7 +52,7 @@ class Counting:
         return self.lines("parity_fingerprint")
 
     def see_ops_of_mode(self):
-        """Counts the ops that a TorchDispatchMode's handler calls. Call this method in the handler."""
+        """Also counts the ops that __torch_dispatch__ of a mode calls. Call this method inside __torch_dispatch__."""
         self.library.parity_see_ops_of_mode()
 
     def step(self, forward):

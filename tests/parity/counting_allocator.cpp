@@ -104,8 +104,8 @@ void parity_start() {
 
 void parity_stop() { c10::impl::tls_set_dispatch_key_included(c10::DispatchKey::Fake, false); }
 
-// Call this in the handler of a Python mode, so that the ops that the handler calls are counted.
-// torch excludes the dispatch key Fake there, and this function includes it again.
+// Call this inside __torch_dispatch__ of a Python mode, to count the ops that __torch_dispatch__
+// calls. torch excludes the dispatch key Fake there, and this function removes the exclusion.
 void parity_see_ops_of_mode() {
   c10::impl::tls_set_dispatch_key_excluded(c10::DispatchKey::Fake, false);
 }

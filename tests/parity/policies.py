@@ -52,7 +52,8 @@ class Regions:
         self.run = run
         self.is_root = is_root
         self.early_stop = early_stop
-        self.before_op = lambda: None  # called before each op in selective contexts, where a counter does not see ops
+        # Called before each op in a selective context. make_golden.py sets it, so that these ops are counted too.
+        self.before_op = lambda: None
 
     def contexts(self):
         """Like create_selective_checkpoint_contexts for a list of ops, but also calls before_op."""

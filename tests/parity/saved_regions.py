@@ -10,8 +10,8 @@ VERSION = "0.2.2"
 
 
 class SavedRegions(Regions):
-    """`save` names the saved parts of a block, such as "attention" or "self_attention.core". `unread` names saved parts
-    whose results no recompute reads."""
+    """`save` names the parts of a block whose results are saved, such as "attention" or "self_attention.core". `unread`
+    names saved parts whose results are not read during recompute."""
 
     def __init__(self, *save, unread=()):
         super().__init__()

@@ -7,7 +7,8 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-# Maps a recipe to the existing example whose name replaces NAME in file paths, or to None if no path contains NAME.
+# Maps each recipe to an existing example, or to None. The test replaces NAME in the recipe's file paths by the name of
+# the example.
 COPIED = {"Add a policy": None, "Add a model family": "moe", "Add a fused kernel": "silu_mul", "Add a report field": None,
           "Add a command": "render"}
 ITEM = re.compile(r"\d+\. (?P<files>`[^:]+`): (?P<why>.+) See `(?P<thing>[^`]+)`\.")

@@ -183,7 +183,7 @@ class VerdictTest(unittest.TestCase):
         self.assertEqual(self.kinds(self.report()), set())
 
     def test_each_edit_of_a_report_is_found_with_its_kind(self):
-        # The last point is full under on_demand; the point before it is full under whole_region.
+        # The last point has policy `full` and schedule on_demand. The point before it has schedule whole_region.
         edits = [
             ("status", ("status",), "invalid"),
             ("parity", ("parity", "loss_bits_equal"), False),

@@ -850,7 +850,7 @@ class RunTest(unittest.TestCase):
 
     def test_on_the_dry_device_both_lanes_share_the_machine(self):
         self.machine.dry = True
-        # Each of the two questions waits until the other has begun.
+        # Each program waits until the other program has started, so the run succeeds only if both run in parallel.
         code = ("import pathlib, sys, time\nown, other = map(pathlib.Path, sys.argv[1:])\nown.touch()\n"
                 "while not other.exists(): time.sleep(0.01)")
         marks = [str(self.out / name) for name in ("a", "b")]

@@ -38,7 +38,7 @@ std::vector<std::string> command_of_test_case(const std::string& test_case);
 // RanksError if the process was not launched as a rank.
 Ranks this_rank(const std::vector<RankGroup>& groups,
                 RanksOptions::Transport transport = RanksOptions::Transport::kQuietGloo);
-// Returns this process's position among the ranks, from which a test may choose the groups.
+// Returns this process's position among the ranks. A test can use it to choose the rank groups.
 RankPlace this_place();
 // Returns the group of all ranks of this job, in order.
 RankGroup group_of_all(const std::string& name);

@@ -1,9 +1,9 @@
 """Declares a plan's hidden effects in the process that runs the plan.
 
-An autograd function or op has hidden effects if it writes without torch's knowledge. So has an op that cannot be
-repeated. The trace has found these functions and ops. Functions are recognized by name when they run,
-even if their module is imported later. If an imported module lacks a function or op that the plan names, this module
-warns, because the name may have changed."""
+An autograd function or op has hidden effects if it writes without torch's knowledge. An op that cannot be repeated also
+has hidden effects. The trace lists these functions and ops. Functions are recognized by name when they run, even if
+their module is imported later. If an imported module lacks a function or op that the plan names, this module warns,
+because the name may have changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rematch._functions import declare_opaque
 
 
 class HiddenEffects:
-    """The hidden effects of one plan. The constructor declares the plan's functions in this process."""
+    """The functions and ops of one plan that have hidden effects. The constructor declares them in this process."""
 
     def __init__(self, plan: dict[str, Any]):
         self._num_modules = -1  # the size of sys.modules when the names were last looked up

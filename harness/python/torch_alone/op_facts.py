@@ -69,7 +69,7 @@ def tensors_in(value):
 
 
 def in_backward_without_mode(func, args):
-    """Returns the op that autograd would run in place of `func` if there were no mode. The caller must hold no other
+    """Returns the op that autograd would run instead of `func` without a dispatch mode. The caller must hold no other
     reference to args[0]."""
     inplace = IN_PLACE.get(func)
     if inplace is None or torch.is_grad_enabled() or not isinstance(args[0], torch.Tensor):

@@ -55,8 +55,8 @@ class OpTimer(TorchDispatchMode):
         return result
 
     def alias(self, tensor):
-        """A saved-tensor hook that calls detach without timing it. Under a mode, autograd detaches an output that it
-        saves; without a mode it does not."""
+        """A saved-tensor hook that calls detach without timing it. Autograd detaches an output that it saves only under
+        a dispatch mode."""
         self._is_off = True
         try:
             return tensor.detach()
@@ -68,8 +68,8 @@ class OpTimer(TorchDispatchMode):
 
 
 def measure_profile(model, step, trace, num_steps, optimizer=None):
-    """Returns medians over `num_steps` steps: the time of every op, and the times of whole steps without a mode. With
-    an optimizer, also measures its update, which changes the parameters."""
+    """Returns medians over `num_steps` steps: the time of every op, and the time of the whole step, measured without
+    OpTimer. With an optimizer, also measures its update, which changes the parameters."""
     device = next(model.parameters()).device.type
     clock = Clock(device)
     _watched_step(model, step, clock)  # a warm-up, because the first step fills caches and compiles kernels

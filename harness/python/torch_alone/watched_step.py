@@ -20,7 +20,7 @@ NOT_COUNTED = ("aten::detach", "aten::empty.memory_format")
 
 class StepWatch(TorchDispatchMode):
     """Counts executed ops by name, and the peak bytes of tensors that ops made. Runs the in-place ops that autograd
-    would run without a mode, so that memory use is the same as without a mode."""
+    would run without a dispatch mode, so that memory use is the same."""
 
     def __init__(self):
         super().__init__()
@@ -61,7 +61,7 @@ def watch_step(model, step):
 
 
 def _cuda_peak(model, step):
-    """Measures the peak of CUDA's caching allocator, without a mode. It includes workspaces of kernels."""
+    """Measures the peak of CUDA's caching allocator, without a dispatch mode. The peak includes kernel workspaces."""
     torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()

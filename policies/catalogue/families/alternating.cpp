@@ -24,11 +24,11 @@ constexpr const char* kCompiled = "higher_order::inductor_compiled_code";
 constexpr const char* kFlash = "aten::_scaled_dot_product_flash_attention";
 constexpr const char* kEfficient = "aten::_scaled_dot_product_efficient_attention";
 
-// Whatever its save list says, torchtitan also keeps the results of copies to the host. No policy
-// here can do this, so a note tells the user.
+// Regardless of its save list, torchtitan also keeps the results of copies to the host. No policy
+// of rematch can do this, so a note tells the user.
 constexpr const char* kHostCopies =
-    "torchtitan also keeps copies from a GPU to the host (aten::_to_copy); a trace has no devices "
-    "and no model here makes such a copy, so rematch keeps no such op";
+    "torchtitan also keeps copies from a GPU to the host (aten::_to_copy); rematch does not, "
+    "because a trace does not record devices, and no built-in model makes such a copy";
 
 // torchtitan excludes the router's gate by the shape of its weight. Any projection whose weight has
 // the same shape is therefore excluded too.

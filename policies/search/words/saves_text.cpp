@@ -13,8 +13,8 @@
 namespace rematch {
 namespace {
 
-// The description of one layer, without its index. Has additional members, so that only layers that
-// the plan treats alike are equal.
+// The description of one layer, without its index. Two layers may have equal `words` although the
+// plan treats them differently. The other members tell such layers apart.
 struct LayerSaves {
   std::string list;
   std::vector<int> types;  // indices of the region types of the layer

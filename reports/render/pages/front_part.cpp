@@ -89,7 +89,7 @@ std::string front_words(const FrontRecord& record, std::size_t num_shown) {
   const std::string warning = calibration_warning(record);
   return warning + (warning.empty() ? "" : " ") + "Lower left is better. " + source +
          left_out_words(num_shown, front.points.size(), "chosen by the area that they add") +
-         " Numbers are the points of the table below.";
+         " The numbers refer to the points in the table below.";
 }
 
 std::string points_words(const FrontRecord& record, const std::string& file) {

@@ -100,7 +100,8 @@ TEST_CASE("backward runs on the device's thread before and after the first recor
   CHECK_NOTHROW(network.train(full));
 }
 
-TEST_CASE("backward runs on the device's thread if a recording comes first", "[device]") {
+TEST_CASE("backward runs on the device's thread if a recording is made before the first backward",
+          "[device]") {
   REMATCH_NEEDS_CUDA();
   const SmallNetwork network;
   const Trace trace = record_trace([&] { return network.forward(); });
@@ -209,7 +210,7 @@ const c10::Stream& side_stream() {
   return stream;
 }
 
-// Where an op switches to the side stream and back.
+// The place in a step at which an op switches to the side stream and back.
 enum class Switch : std::uint8_t { kNowhere, kInForward, kInFactory, kInBackward };
 
 // If `switches` is set, backward switches to the side stream before it reads the saved tensor.

@@ -149,7 +149,7 @@ TEST_CASE("each family of plans applies to some hazards") {
   }
 }
 
-TEST_CASE("hash checks of outside tensors reject no hazard") {
+TEST_CASE("hash checks of tensors from outside a region cause no false alarm") {
   prepare_process();
   for (const Hazard& hazard : all_hazards()) {
     if (!hazard.refusal.empty()) continue;

@@ -1,5 +1,5 @@
-// Tests which steps the engine refuses, and with which messages. What is an error without the
-// engine must remain an error.
+// Tests which steps the engine refuses, and with which messages. A step that fails without the
+// engine must also fail with it.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>

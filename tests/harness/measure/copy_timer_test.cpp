@@ -21,7 +21,7 @@ TEST_CASE("copy time is exposed while compute waits for the copy, and otherwise 
   CHECK(late.hidden() == nanoseconds(0));
 }
 
-TEST_CASE("on the CPU the step waits for a whole copy") {
+TEST_CASE("on the CPU the whole copy time is exposed") {
   const c10::Stream cpu(c10::Stream::DEFAULT, c10::Device(c10::DeviceType::CPU));
   CopyTimer timer;
   for (int copy = 0; copy < 2; ++copy) {

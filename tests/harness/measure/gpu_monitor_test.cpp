@@ -24,8 +24,8 @@ struct Driver {
   unsigned active_links = 18;
   bool has_mig_mode = false;
   std::string known_uuid = "MIG-5f7a";
-  // Whether the driver lists the processes of the whole GPU, which it does only for privileged
-  // users.
+  // If true, the driver lists the processes of the whole GPU. A real driver does so only for
+  // privileged users.
   bool lists_whole_gpu = true;
   std::vector<NvmlProcess> mig_processes;  // processes on all MIG instances
   int open_sessions = 0;

@@ -139,7 +139,7 @@ TEST_CASE("destroying a running sampler ends its thread") {
   CHECK(busy_gpu.num_readings == after);
 }
 
-TEST_CASE("stop rethrows an exception of a reading, and the sampler can start again") {
+TEST_CASE("stop() rethrows an exception that a reading threw, and the sampler can start again") {
   reset_busy_gpu();
   const auto monitor = open_busy_gpu();
   GpuSampler sampler(*monitor, milliseconds(1));
@@ -151,7 +151,7 @@ TEST_CASE("stop rethrows an exception of a reading, and the sampler can start ag
   CHECK(sampler.stop().size() >= 1);
 }
 
-TEST_CASE("two starts or a stop without a start are an error") {
+TEST_CASE("starting twice, or stopping without a start, is an error") {
   reset_busy_gpu();
   const auto monitor = open_busy_gpu();
   GpuSampler sampler(*monitor);

@@ -43,7 +43,7 @@ TEST_CASE("kernels that do not match the executed ops make the record invalid") 
              Catch::Contains("forward executed 3 matmul ops, but 2"));
 }
 
-TEST_CASE("the kernel record reports an error of the attribution before all other errors") {
+TEST_CASE("the kernel record reports an error in attributing kernels before all other errors") {
   KernelUse use = two_matmuls();
   use.dropped = 7;
   use.unattributed = 2;

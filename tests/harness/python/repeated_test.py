@@ -64,8 +64,8 @@ class Case(BesideTorch):
         return predicted["peak_bytes"]
 
     def check_step(self, model, step):
-        """Checks named policies and points of a front. A searched plan may need no more bytes than policy `full`. Every
-        plan may need no more bytes than torch.utils.checkpoint, plus the bytes that the plan keeps."""
+        """Checks named policies and points of a front. At least one searched plan must not peak higher than policy
+        `full`. No plan may exceed the peak of torch.utils.checkpoint by more than the bytes that the plan keeps."""
         trace = rematch.trace(model, step, blocks={"layers": list(model.layers)})
         peaks = [self.check_plan(model, step, trace, rematch.resolve(trace, name)) for name in ("none", "full", "save_mm")]
         points = rematch.search(trace, device="h100", optimizer="none")["points"]

@@ -158,7 +158,7 @@ TEST_CASE("rank: allowed differences", "[.rank]") {
 }
 
 TEST_CASE(
-    "ranks may exchange different numbers of rows, and may run different ops far from "
+    "ranks may exchange different numbers of rows, and may run different ops between "
     "collectives") {
   CHECK(failure_of_ranks(2, "rank: allowed differences") == "");
 }

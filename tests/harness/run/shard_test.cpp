@@ -81,9 +81,9 @@ TEST_CASE("outside of a Slurm job array, a request for the task's shard is refus
                                     Catch::Contains("sbatch --array"));
 }
 
-// `sbatch --array=5` may repeat one task of --array=0-15. Slurm's variables then look as if this
-// task is the whole array.
-TEST_CASE("a single repeated task measures nothing until its shard is given") {
+// `sbatch --array=5` may repeat one task of --array=0-15. Slurm's variables are then the same as
+// for a job array that has only this task.
+TEST_CASE("a single repeated task of a job array is refused, and the error suggests --shard") {
   for (const char* id : {"5", "1", "0"}) {
     CAPTURE(id);
     const std::string line =

@@ -61,7 +61,7 @@ TEST_CASE("the error for a value out of range gives the range") {
   CHECK(reject("llama_small", {{"vocab", 255}}).find("256 to") != std::string::npos);
 }
 
-TEST_CASE("contradictory dimensions are rejected") {
+TEST_CASE("inconsistent dimensions are rejected") {
   CHECK(reject("llama_small", {{"heads", 5}}) == "heads 5 does not divide dim 128");
   CHECK(reject("llama_small", {{"kv_heads", 3}}) == "kv_heads 3 does not divide heads 4");
   CHECK(reject("llama_small", {{"dim", 12}}).starts_with("dim / heads = 3 is odd"));
@@ -81,14 +81,14 @@ TEST_CASE("an option that is off does not appear in the spec") {
             .starts_with("model 'wan_small' has no dimension 'adapter_rank'"));
 }
 
-TEST_CASE("contradictory frozen layers and adapters are rejected") {
+TEST_CASE("too many frozen layers, and frozen layers together with adapters, are rejected") {
   CHECK(reject("llama_small", {{"frozen_layers", 9}}) == "frozen_layers 9 is more than layers 8");
   CHECK(reject("llama_small", {{"frozen_layers", 1}, {"adapter_rank", 4}})
             .find("cannot be combined") != std::string::npos);
   accept("llama_small", {{"frozen_layers", 8}});
 }
 
-TEST_CASE("contradictory experts and latent heads are rejected") {
+TEST_CASE("inconsistent settings of experts and latent attention are rejected") {
   for (const char* preset : {"moe_small", "deepseek_small"}) {
     CHECK(reject(preset, {{"experts", 4}, {"top_k", 5}}) == "top_k 5 is more than experts 4");
     CHECK(reject(preset, {{"expert_ffn", 20}}).starts_with("expert_ffn 20 is not a multiple of 8"));

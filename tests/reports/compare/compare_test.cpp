@@ -77,7 +77,8 @@ TEST_CASE("if the metrics of a row do not match the list of floors, the error co
 // The comparison has every verdict, long names, names that contain markup, kernel records, points
 // that only one report has, and two versions of LibTorch.
 TEST_CASE(
-    "the page of a comparison escapes markup in names, and explains a difference by kernels") {
+    "the page of a comparison escapes markup in names, and lists kernels that explain a "
+    "difference") {
   Report base = base_report();
   Report candidate = slower_report();
   const auto [below, above] = points_with_kernels();

@@ -14,7 +14,8 @@ using testing::sample_point;
 
 // The base has seeds 0 and 1. The candidate has seed 1 and another width, so it is most similar to
 // the base's point with seed 1.
-TEST_CASE("a point that only one report has lists its differences from the most similar point") {
+TEST_CASE(
+    "if only one report has a point, its differences from the most similar point are listed") {
   PointRecord zero = sample_point("none");
   zero.identity.seed = 0;
   PointRecord one = zero;

@@ -8,7 +8,8 @@ namespace rematch {
 using testing::arm_of;
 using testing::kLosses;
 
-TEST_CASE("T0 passes equal bits, or names the first step and tensor that differ") {
+TEST_CASE(
+    "T0 passes if all bits are equal; otherwise it names the first step and tensor that differ") {
   const LossArm reference = arm_of({kLosses});
   CHECK(check_bitwise(reference, reference).verdict == GateVerdict::kPass);
   struct Case {

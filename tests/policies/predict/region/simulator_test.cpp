@@ -72,7 +72,7 @@ TEST_CASE("at the first demand, whole_region recomputes everything that is not k
 
 // Backward holds 90 bytes at the start, but only 2 bytes when it demands c. This happens on a
 // sharded rank, which frees gathered parameters in between.
-TEST_CASE("recomputed results are added to the bytes that backward holds at the demand") {
+TEST_CASE("bytes during recompute include the bytes that backward holds at the same time") {
   Trace trace = chain();
   trace.backward[0] = backward_op(90);
   trace.backward[1] = demand(3_pack, 2);
@@ -150,7 +150,8 @@ TEST_CASE("a write waits for planned readers of the overwritten value") {
   trace.backward = {demand(1_pack), backward_op(0), release(1_pack), demand(0_pack),
                     release(0_pack)};
   const RegionType type = saving(trace, 0_op, 5_op, {});
-  // The bytes are 10 with y and 13 with `early`. Op 2 overwrites y and allocates nothing.
+  // Recompute allocates y (10 bytes) and then `early` (3 bytes). Op 2 overwrites y and allocates
+  // nothing.
   const RegionSimulation result = simulate_region(trace, 0_op, 5_op, type, Schedule::kOnDemand);
   CHECK(ops_of(result) == std::vector<OpId>{0_op, 1_op, 2_op});
   CHECK(counts(result.curve) == std::vector<std::int64_t>{0, 10, 13, 13, 13});
@@ -169,7 +170,8 @@ TEST_CASE("a demanded op waits for readers of the value that it overwrites") {
   trace.backward = {demand(1_pack), backward_op(0), release(1_pack), demand(0_pack),
                     release(0_pack)};
   const RegionType type = saving(trace, 0_op, 5_op, {});
-  // The bytes are 10 with y, 13 with `early` and 18 with `late`. Then y is released.
+  // Recompute allocates y (10 bytes), then `early` (3 bytes) and `late` (5 bytes). Then y is
+  // released.
   const RegionSimulation result = simulate_region(trace, 0_op, 5_op, type, Schedule::kOnDemand);
   CHECK(ops_of(result) == std::vector<OpId>{0_op, 1_op, 2_op});
   CHECK(counts(result.curve) == std::vector<std::int64_t>{0, 10, 13, 18, 8});

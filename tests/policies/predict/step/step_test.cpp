@@ -47,8 +47,8 @@ TEST_CASE("an optimizer's bytes are computed from the sizes of the parameters") 
 // - bitsandbytes' 8-bit AdamW: two bytes per element, and two float32 scales per block of 256
 //   elements; below 4096 elements, two float32 moments
 TEST_CASE(
-    "the state of an optimizer that rematch predicts but does not run is as large as in its "
-    "library") {
+    "for optimizers that rematch does not run, the predicted state is as large as in the "
+    "optimizer's library") {
   Trace trace;
   trace.parameters = {{10, "bfloat16", 2}, {30, "float32", 1}};
   const auto state = [&](OptimizerKind optimizer) {

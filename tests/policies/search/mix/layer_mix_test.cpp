@@ -258,7 +258,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a thinned front states how much time it may lose") {
+TEST_CASE("a front with a limited number of points reports a bound on the time that it loses") {
   int num_gaps = 0;
   for (std::uint32_t seed = 0; seed < testing::num_seeds(200); ++seed) {
     CAPTURE(seed);
