@@ -164,6 +164,8 @@ void add_predict(CLI::App& app, Action& action) {
       "--device h100\n"
       "  rematch predict --model llama3_8b --dtype bf16 --parallel fsdp=8 --policy none,full \\\n"
       "      --device h100 --links node.links.json\n"
+      "  rematch predict --model llama3_8b --dtype bf16 --policy none,full \\\n"
+      "      --accumulate 8 --gradient-dtype float32\n"
       "  rematch predict --plan front.json#4\n"
       "  rematch predict --trace model.trace.json --policy none,full,save_mm\n"
       "  rematch predict --model llama3_1b --policy none,full --round-512 --profile "

@@ -10,6 +10,7 @@
 #include "policies/base/json.h"
 #include "policies/base/text.h"
 #include "policies/predict/device/roofline.h"
+#include "policies/trace/accumulation.h"
 #include "policies/trace/by_phase.h"
 #include "reports/render/tables/front_table.h"
 
@@ -95,6 +96,7 @@ std::string setting_words(const Trace& trace, const FrontSetting& setting) {
     if (found == trace.dimensions.end()) continue;
     words.append(", ").append(name).append(" ").append(std::to_string(found->second));
   }
+  words += accumulation_words(trace.dimensions);
   words.append(", optimizer ").append(to_string(setting.optimizer));
   if (const std::string layout = layout_text(trace.dimensions); !layout.empty()) {
     words += "; each of " + std::to_string(world_size(trace.dimensions)) + " ranks: " + layout;

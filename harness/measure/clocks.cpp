@@ -38,15 +38,39 @@ std::chrono::nanoseconds time_between(const c10::Event& begin, const c10::Event&
 void StepClock::begin() {
   marks_.clear();
   events_.clear();
+  phases_.clear();
+  is_running_ = true;
   start_ = now_on(device_);
   mark();
 }
 
-void StepClock::part_done() { mark(); }
+void StepClock::part_done(std::optional<Phase> phase) {
+  phases_.push_back(phase);
+  mark();
+}
 
 void StepClock::end() {
-  mark();
-  whole_ = now_on(device_) - start_;
+  part_done(Phase::kOptimizer);
+  from_begin_to_end_ = now_on(device_) - start_;
+  is_running_ = false;
+}
+
+StepClock::Nanoseconds StepClock::whole() const {
+  Nanoseconds whole = from_begin_to_end_;
+  const std::vector<Nanoseconds> times = parts();
+  for (std::size_t part = 0; part < times.size(); ++part) {
+    if (!phases_[part]) whole -= times[part];
+  }
+  return whole;
+}
+
+std::array<StepClock::Nanoseconds, kNumPhases> StepClock::by_phase() const {
+  std::array<Nanoseconds, kNumPhases> sums{};
+  const std::vector<Nanoseconds> times = parts();
+  for (std::size_t part = 0; part < times.size(); ++part) {
+    if (phases_[part]) sums[static_cast<std::size_t>(*phases_[part])] += times[part];
+  }
+  return sums;
 }
 
 std::vector<StepClock::Nanoseconds> StepClock::parts() const {

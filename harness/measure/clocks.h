@@ -8,6 +8,7 @@
 #include <chrono>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -33,32 +34,38 @@ c10::Event timed_event(c10::Device device);
 // Returns the time between two timed events, which must both have completed.
 std::chrono::nanoseconds time_between(const c10::Event& begin, const c10::Event& end);
 
-// Times a step as a whole and in parts. Synchronizes the device only before and after the step, so
-// that the host launches kernels ahead as in an unmeasured step. On a GPU, events in the current
-// stream time the parts.
+// Times a step as a whole and by phase. Synchronizes the device before and after the step, but not
+// during the step. On a GPU, launches therefore run ahead of kernels, as in an unmeasured step, and
+// phases are timed with events in the step's stream.
 class StepClock {
  public:
   using Nanoseconds = std::chrono::nanoseconds;
 
   explicit StepClock(c10::Device device) : device_(device) {}
 
-  void begin();      // synchronizes, and forgets the previous step
-  void part_done();  // ends a part, even if its launched work is still running
-  void end();        // ends the last part and synchronizes
+  void begin();  // synchronizes, and forgets the previous step
+  // Ends a part of the step that belongs to `phase`, or to no phase. Its work has been launched but
+  // need not have run. A part without a phase is not counted.
+  void part_done(std::optional<Phase> phase);
+  // Returns whether a step has begun and not ended.
+  bool is_running() const { return is_running_; }
+  void end();  // ends the last part, which belongs to the optimizer, and synchronizes
 
-  // The time from begin() to end().
-  Nanoseconds whole() const { return whole_; }
-  // One entry for each call of part_done() and end(). The sum of the entries is whole(), except for
-  // the cost of begin() and end().
-  std::vector<Nanoseconds> parts() const;
+  // The time from begin() to end(), without the parts that belong to no phase.
+  Nanoseconds whole() const;
+  // The sum over all phases is whole(), except for the cost of begin() and end().
+  std::array<Nanoseconds, kNumPhases> by_phase() const;
 
  private:
   using Clock = std::chrono::steady_clock;
   void mark();
+  std::vector<Nanoseconds> parts() const;
 
   c10::Device device_;
   Clock::time_point start_;
-  Nanoseconds whole_{};
+  Nanoseconds from_begin_to_end_{};
+  bool is_running_ = false;
+  std::vector<std::optional<Phase>> phases_;  // one entry per part
   // Used on the CPU and on meta, where calls are synchronous.
   std::vector<Clock::time_point> marks_;
   std::vector<c10::Event> events_;  // used on a GPU

@@ -7,6 +7,7 @@
 #include "harness/measure/cuda_device.h"
 #include "harness/process/interrupt.h"
 #include "harness/profile/activity.h"
+#include "harness/profile/clocked_step.h"
 #include "harness/profile/op_call_recorder.h"
 #include "harness/profile/op_timer.h"
 #include "harness/profile/recorded_step.h"
@@ -21,34 +22,39 @@ namespace {
 // Two steps, to check that the allocator behaves the same in every step.
 constexpr int kWeighedSteps = 2;
 
-// Appends the duration of each step's phases. No other observer may be active in these steps.
-class PhaseClock final : public StepListener {
+// Appends the duration of each step's phases, per micro-batch. No other observer may be active in
+// these steps.
+class PhaseClock final : public ClockedStep {
  public:
   // `steps` must outlive this object.
-  PhaseClock(at::Device device, TimedSteps& steps) : clock_(device), steps_(steps) {}
-  void before_step() override { clock_.begin(); }
-  void after_forward(const at::Tensor&) override { clock_.part_done(); }
-  void after_backward() override { clock_.part_done(); }
+  PhaseClock(at::Device device, std::int64_t num_micro_batches, TimedSteps& steps)
+      : ClockedStep(device), num_micro_batches_(num_micro_batches), steps_(steps) {}
   void after_optimizer() override {
-    clock_.end();
-    const std::vector<std::chrono::nanoseconds> parts = clock_.parts();
-    steps_.forward.emplace_back(parts.at(0));
-    steps_.backward.emplace_back(parts.at(1));
-    steps_.optimizer.emplace_back(parts.at(2));
+    ClockedStep::after_optimizer();
+    const auto times = clock().by_phase();
+    const auto of = [&](Phase phase) { return times[static_cast<std::size_t>(phase)]; };
+    steps_.forward.emplace_back(of(Phase::kForward) / num_micro_batches_);
+    steps_.backward.emplace_back(of(Phase::kBackward) / num_micro_batches_);
+    steps_.optimizer.emplace_back(of(Phase::kOptimizer));
   }
 
  private:
-  StepClock clock_;
+  std::int64_t num_micro_batches_;
   TimedSteps& steps_;
 };
 
-// Sets the recorder's list at the start of forward and at the start of backward.
+// Makes a recorder write to the list of forward or of backward, whichever pass runs. The lists keep
+// the figures of the last micro-batch.
 template <class Recorder, class Figure>
 class ListedStep final : public StepListener {
  public:
   ListedStep(Recorder& recorder, StepFigures<Figure>& figures)
       : recorder_(recorder), figures_(figures) {}
   void before_step() override { recorder_.set_list(&figures_.forward); }
+  void before_next_micro_batch() override {
+    figures_ = {};
+    recorder_.set_list(&figures_.forward);
+  }
   void after_forward(const at::Tensor&) override { recorder_.set_list(&figures_.backward); }
   void after_backward() override { recorder_.set_list(nullptr); }
 
@@ -66,6 +72,7 @@ class ProfiledTraining {
         device_(settings.device),
         determinism_(settings.determinism),
         num_steps_(num_steps),
+        num_micro_batches_(micro_batches(settings.model)),
         training_(settings),
         progress_("profile",
                   kWarmUpSteps + 2 * num_steps + (device_.is_cuda() ? kWeighedSteps + 1 : 0)) {}
@@ -82,6 +89,7 @@ class ProfiledTraining {
     }
     Profile profile = measured_profile(trace_, device_.is_cuda() ? "cuda" : "cpu", steps_);
     note_kernels(profile);
+    repeat_micro_batch(profile, num_micro_batches_);
     return profile;
   }
 
@@ -96,11 +104,12 @@ class ProfiledTraining {
   at::Device device_;
   Determinism determinism_;
   int num_steps_;
+  std::int64_t num_micro_batches_;
   Training training_;
   StepProgress progress_;
   std::int64_t next_step_ = 0;
   TimedSteps steps_;
-  PhaseClock clock_{device_, steps_};
+  PhaseClock clock_{device_, num_micro_batches_, steps_};
 };
 
 void ProfiledTraining::step(StepListener& listener) {

@@ -27,12 +27,13 @@ class RecordedStep final : public StepListener {
  public:
   explicit RecordedStep(OpCallRecorder& recorder) : recorder_(recorder) {}
   Batch batch(const std::function<Batch()>& make) override {
-    recorder_.begin_step();
+    if (!is_in_step_) recorder_.begin_step();
     recorder_.begin_batch();
     Batch batch = make();
     recorder_.end_batch();
     return batch;
   }
+  void before_step() override { is_in_step_ = true; }
   at::Tensor forward(const std::function<at::Tensor()>& loss) override {
     recorder_.begin_phase(Phase::kForward);
     const StepPlace::Listening scopes(recorder_.place());
@@ -43,10 +44,14 @@ class RecordedStep final : public StepListener {
     recorder_.begin_phase(Phase::kBackward);
   }
   void after_backward() override { recorder_.begin_phase(Phase::kOptimizer); }
-  void after_optimizer() override { recorder_.end_phase(); }
+  void after_optimizer() override {
+    recorder_.end_phase();
+    is_in_step_ = false;
+  }
 
  private:
   OpCallRecorder& recorder_;
+  bool is_in_step_ = false;
 };
 
 }  // namespace rematch

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "policies/trace/accumulation.h"
 #include "policies/trace/trace_op.h"
 
 namespace rematch {
@@ -40,6 +41,18 @@ void require_same_ops(const std::vector<const std::string*>& ran,
   }
 }
 
+namespace {
+
+// Removes the figures of all micro-batches except the last, which is the one that a trace lists.
+// The micro-batches of a step have equally many ops.
+template <class Figure>
+void keep_last(std::vector<Figure>& figures, std::int64_t num_micro_batches) {
+  const auto num = static_cast<std::ptrdiff_t>(figures.size());
+  figures.erase(figures.begin(), figures.end() - num / num_micro_batches);
+}
+
+}  // namespace
+
 std::vector<TimedSteps::Ops> times_of_steps(const Activity& activity,
                                             const std::vector<OpCall>& calls, const Trace& trace,
                                             int num_steps) {
@@ -61,6 +74,10 @@ std::vector<TimedSteps::Ops> times_of_steps(const Activity& activity,
         timed.backward.push_back({&call.op, use.by_call[index]});
       }
     }
+    const std::int64_t num = micro_batches(trace);
+    keep_last(timed.forward, num);
+    keep_last(kernels, num);
+    keep_last(timed.backward, num);
     steps.push_back(of_trace<TimedSteps::Ops>(timed, trace, "the GPU"));
     steps.back().kernels = with_replay_only_ops(kernels, trace);
   }

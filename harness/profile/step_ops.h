@@ -75,9 +75,9 @@ OfStep of_trace(const StepFigures<Figure>& step, const Trace& trace, const std::
 }
 
 // Returns, for each step, the device time of each op's kernels and transfers. Also returns how many
-// kernels each op of forward launched. `calls` are the calls of steps 0 to num_steps - 1, without
-// checkpointing. Throws std::runtime_error if activity was lost or is unattributed, or if the ops
-// of a step differ from the traced ops.
+// kernels each op of forward launched. Only the last micro-batch of a step counts. `calls` are the
+// calls of steps 0 to num_steps - 1, without checkpointing. Throws std::runtime_error if activity
+// was lost or is unattributed, or if the ops of a step differ from the traced ops.
 std::vector<TimedSteps::Ops> times_of_steps(const Activity& activity,
                                             const std::vector<OpCall>& calls, const Trace& trace,
                                             int num_steps);

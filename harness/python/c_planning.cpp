@@ -26,6 +26,8 @@
 #include "policies/search/driver/driver.h"
 #include "policies/search/front/front.h"
 #include "policies/search/front/front_json.h"
+#include "policies/trace/accumulation.h"
+#include "policies/trace/measured_profile.h"
 #include "policies/trace/profile_json.h"
 #include "policies/trace/trace_json.h"
 #include "reports/record/simulated_memory.h"
@@ -58,7 +60,9 @@ std::optional<NamedLinks> links_asked(const Json& request) {
 }
 
 Profile profile_asked(const Trace& trace, const Json& request) {
-  if (request.contains("profile")) return profile_from_json(request.at("profile"));
+  if (request.contains("profile")) {
+    return profile_for_trace(profile_from_json(request.at("profile")), trace);
+  }
   const std::string name = request.at("device").get<std::string>();
   const DeviceSheet* const sheet = find_device_sheet(name);
   if (sheet == nullptr) throw std::invalid_argument(unknown_device(name).message);
@@ -157,6 +161,12 @@ const char* rematch_resolve(const char* trace_json, const char* policy) {
     const Trace trace = trace_of_text(trace_json);
     const Policy parsed = accepted(parse_policy(policy));
     return as_text(plan_to_json(accepted(resolve(parsed, trace, NoEffect::kAllow))));
+  });
+}
+
+const char* rematch_accumulate(const char* trace_json, std::int64_t num_micro_batches) {
+  return call_or<const char*>(nullptr, [&] {
+    return as_text(trace_to_json(accumulating(trace_of_text(trace_json), num_micro_batches)));
   });
 }
 

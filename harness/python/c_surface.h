@@ -126,6 +126,9 @@ REMATCH_PYTHON_EXPORT const char* rematch_end_watch(RematchWatch* watch);
 // Sets whether the ops that this thread runs from now on belong to the optimizer.
 REMATCH_PYTHON_EXPORT void rematch_set_in_optimizer(int is_in_optimizer);
 
+// Returns the trace of a step with several micro-batches of the traced step.
+REMATCH_PYTHON_EXPORT const char* rematch_accumulate(const char* trace_json,
+                                                     std::int64_t num_micro_batches);
 // Returns the plan of a policy for a trace.
 REMATCH_PYTHON_EXPORT const char* rematch_resolve(const char* trace_json, const char* policy);
 // Predicts the bytes and recomputed ops of a step under a plan. If the plan has several shapes,

@@ -12,6 +12,7 @@
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/systems.h"
 #include "policies/catalogue/warnings.h"
+#include "policies/trace/accumulation.h"
 
 namespace rematch {
 namespace {
@@ -108,7 +109,7 @@ EffectRecord effect_of(const NamedPlan& named, const Resolver& resolver) {
 std::int64_t flops_without_recompute(const Trace& trace) {
   std::int64_t flops = 0;
   for (const TracedOp& op : trace.ops) flops += 3 * op.flops;
-  return flops;
+  return flops * micro_batches(trace);
 }
 
 }  // namespace

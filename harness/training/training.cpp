@@ -1,6 +1,7 @@
 #include "harness/training/training.h"
 
 #include <ATen/Context.h>
+#include <ATen/ops/div.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
@@ -12,6 +13,7 @@
 #include "harness/trace/backward_as_with_data.h"
 #include "harness/trace/meta_kernels.h"
 #include "models/preset/parallel.h"
+#include "policies/trace/accumulation.h"
 
 namespace rematch {
 namespace {
@@ -46,6 +48,9 @@ Training::Training(const TrainingSettings& settings)
   at::manual_seed(settings.seed);
   model_ = make_model(settings.model, device_);
   data_ = make_data(settings.model, settings.data_file, settings.seed, device_);
+  if (spec_.option(std::string(kFloat32Gradients)) == 1) {
+    for (const at::Tensor& parameter : parameter_tensors()) parameter.set_grad_dtype(at::kFloat);
+  }
   optimizer_ = make_optimizer(settings.optimizer, parameter_tensors());
 }
 
@@ -73,13 +78,26 @@ Batch Training::batch(std::int64_t index) {
   return data_->batch(data_index(spec_, index));
 }
 
+at::Tensor Training::loss(const Batch& batch) {
+  const at::Tensor loss = model_->loss(batch);
+  const std::int64_t num = micro_batches(spec_);
+  return num == 1 ? loss : at::div(loss, num);
+}
+
 at::Tensor Training::step(std::int64_t index, StepListener& listener) {
   if (begin_step_) begin_step_(index);
-  const Batch batch = listener.batch([&] { return this->batch(index); });
-  listener.before_step();
-  const at::Tensor loss = forward(batch, listener);
-  listener.after_forward(loss);
-  backward(loss);
+  const std::int64_t num = micro_batches(spec_);
+  at::Tensor loss;
+  std::optional<Batch> batch;  // the last one lives until the step ends
+  for (std::int64_t micro_batch = 0; micro_batch < num; ++micro_batch) {
+    loss.reset();
+    batch.reset();
+    batch = listener.batch([&] { return this->batch(index * num + micro_batch); });
+    micro_batch == 0 ? listener.before_step() : listener.before_next_micro_batch();
+    loss = forward(*batch, listener);
+    listener.after_forward(loss);
+    backward(loss);
+  }
   finish_gradients();
   listener.after_backward();
   update();
@@ -107,7 +125,7 @@ void Training::clear_gradients() {
 at::Tensor Training::forward(const Batch& batch, StepListener& listener) {
   std::optional<Recording> recording;
   if (checkpoint_) recording.emplace(*checkpoint_);
-  at::Tensor loss = listener.forward([&] { return model_->loss(batch); });
+  at::Tensor loss = listener.forward([&] { return this->loss(batch); });
   if (recording) recording->finish();
   return loss;
 }

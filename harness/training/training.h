@@ -21,14 +21,17 @@
 
 namespace rematch {
 
-// Observes a step. The functions are called in the order of their declaration.
+// Observes a step. The functions are called in the order of their declaration. With several
+// micro-batches, batch(), before_next_micro_batch(), forward() and after_forward() are called for
+// each later micro-batch, after backward of the one before it.
 class StepListener {
  public:
   virtual ~StepListener() = default;
   // Must return the result of make(). An override may hold RAII guards while make() runs. Making
-  // the batch is not part of the step.
+  // the batch is not part of the step, even if an earlier micro-batch has run.
   virtual Batch batch(const std::function<Batch()>& make) { return make(); }
   virtual void before_step() {}
+  virtual void before_next_micro_batch() {}
   // Must return the result of loss(), which runs forward. An override may hold RAII guards while
   // loss() runs.
   virtual at::Tensor forward(const std::function<at::Tensor()>& loss) { return loss(); }
@@ -55,18 +58,19 @@ class Training {
   // Sets the plan of the following steps. With a plan without regions, steps are not recorded.
   void use_plan(const Plan& plan, Schedule schedule);
 
-  // Runs forward, loss, backward and optimizer on the data of step `index`. Gradients are cleared
-  // afterwards. With a parallel layout, data-parallel ranks take the batches in turn, and
-  // all-reduces of gradients count as part of the optimizer. Returns the loss without detaching it,
-  // because detach would add an op to the step.
+  // Runs forward, loss and backward on each micro-batch of step `index`, and then the optimizer.
+  // Gradients are cleared afterwards. With a parallel layout, data-parallel ranks take the batches
+  // in turn, and all-reduces of gradients count as part of the optimizer. Returns the loss of the
+  // last micro-batch without detaching it, because detach would add an op to the step.
   at::Tensor step(std::int64_t index, StepListener& listener);
 
-  // Makes this rank's batch of step `index`. Observers do not see the ops that make the batch,
-  // because they are not part of the step.
+  // Makes this rank's batch `index`. A step uses as many batches as it has micro-batches. Observers
+  // do not see the ops that make a batch, because they are not part of the step.
   Batch batch(std::int64_t index);
 
-  // Runs forward once and returns the loss with its graph.
-  at::Tensor loss(const Batch& batch) { return model_->loss(batch); }
+  // Runs forward once and returns the loss with its graph. The loss is divided by the number of
+  // micro-batches, so that gradients that are added up have the scale of their mean.
+  at::Tensor loss(const Batch& batch);
 
   const std::vector<NamedTensor>& parameters() const { return model_->parameters(); }
   std::vector<at::Tensor> parameter_tensors() const;
@@ -128,6 +132,7 @@ class Watching : public StepListener {
     ++position_.step;
     position_.phase = Phase::kForward;
   }
+  void before_next_micro_batch() override { position_.phase = Phase::kForward; }
   void after_forward(const at::Tensor&) override { position_.phase = Phase::kBackward; }
   void after_backward() override { position_.phase = Phase::kOptimizer; }
 

@@ -52,6 +52,8 @@ const Family& deepseek_family() {
        kSharedFfn,
        kVocab,
        kSequences,
+       kMicroBatches,
+       kGradientDtype,
        kTokens,
        kDropout,
        kFusedOps},

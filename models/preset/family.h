@@ -10,6 +10,7 @@
 
 #include "models/preset/preset.h"
 #include "policies/base/rejected.h"
+#include "policies/trace/accumulation.h"
 
 namespace rematch::preset {
 
@@ -45,7 +46,14 @@ inline constexpr DimensionEntry kHeads = {"heads", "attention heads; must divide
 inline constexpr DimensionEntry kFfn = {"ffn", "hidden width of the feed-forward", 1, kMaxWidth};
 inline constexpr DimensionEntry kVocab = {
     "vocab", "output classes; at least 256, because the data is bytes", 256, kMaxTokens};
-inline constexpr DimensionEntry kSequences = {"batch", "sequences per step", 1, kMaxCount};
+inline constexpr DimensionEntry kSequences = {"batch", "sequences per step, or per micro-batch", 1,
+                                              kMaxCount};
+inline constexpr DimensionEntry kMicroBatches = {
+    kAccumulate, "micro-batches per step; their gradients are added up", 1, kMaxCount,
+    /*is_option=*/true};
+inline constexpr DimensionEntry kGradientDtype = {
+    kFloat32Gradients, "1: gradients are kept in float32; 0: in the dtype of the parameters", 0, 1,
+    /*is_option=*/true};
 inline constexpr DimensionEntry kTokens = {"tokens", "tokens per sequence", 1, kMaxTokens};
 inline constexpr DimensionEntry kExperts = {"experts", "routed experts of an MoE layer", 1,
                                             kMaxCount};

@@ -42,6 +42,8 @@ const Family& llama_family() {
        kFfn,
        kVocab,
        kSequences,
+       kMicroBatches,
+       kGradientDtype,
        kTokens,
        {"tied", "1: embedding and head share one weight", 0, 1},
        kDropout,

@@ -34,6 +34,8 @@ const Family& moe_family() {
        kSharedFfn,
        kVocab,
        kSequences,
+       kMicroBatches,
+       kGradientDtype,
        kTokens,
        kDropout,
        kFusedOps},

@@ -114,12 +114,18 @@ std::variant<ModelSpec, Rejected> settled(const FamilyRow& row, const Preset& fo
   ModelSpec spec{std::string(found.entry.name), row.family, found.dimensions, std::string(dtype)};
   if (Checked rejected = check_dtype(dtype)) return *rejected;
   if (Checked rejected = apply_overrides(spec, overrides)) return *rejected;
+  // Without this dimension, gradients of a float32 model are float32 anyway.
+  if (dtype == "float32") spec.dimensions.erase(std::string(kFloat32Gradients));
   if (Checked rejected = row.facts().settle(spec, overrides)) return *rejected;
   if (Checked rejected = preset::check_layout(spec, row.facts().layouts)) return *rejected;
   return spec;
 }
 
 }  // namespace
+
+std::int64_t micro_batches(const ModelSpec& spec) {
+  return std::max<std::int64_t>(1, spec.option(std::string(kAccumulate)));
+}
 
 const std::vector<ModelFamily>& model_families() {
   static const std::vector<ModelFamily> families = [] {

@@ -65,6 +65,9 @@ struct ModelSpec {
   }
 };
 
+// Returns the number of micro-batches in a step of the model.
+std::int64_t micro_batches(const ModelSpec& spec);
+
 struct PresetEntry {
   std::string_view name;
   std::string_view description;  // one line, with the source of the sizes

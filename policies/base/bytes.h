@@ -20,6 +20,7 @@ struct Bytes {
   }
   friend Bytes operator+(Bytes a, Bytes b) { return a += b; }
   friend Bytes operator-(Bytes a, Bytes b) { return a -= b; }
+  friend Bytes operator*(Bytes a, std::int64_t times) { return {a.count * times}; }
 };
 
 // Rounds up to a multiple of `multiple` bytes, as allocators do.

@@ -38,8 +38,9 @@ struct TimedSteps {
 Profile measured_profile(const Trace& trace, const std::string& device, const TimedSteps& steps);
 
 // Completes a profile that has an ops_sha256 and no trace_sha256: adds the trace's hash, and gives
-// equal layers the median of their times. Returns all other profiles unchanged, including profiles
-// whose ops differ from the trace's ops.
+// equal layers the median of their times. If the trace has several micro-batches, converts a
+// profile of one. Returns all other profiles unchanged, including profiles whose ops differ from
+// the trace's ops.
 Profile profile_for_trace(Profile profile, const Trace& trace);
 
 }  // namespace rematch

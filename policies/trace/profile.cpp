@@ -55,6 +55,17 @@ Profile::Duration Profile::forward_time() const { return sum(forward) + forward_
 
 Profile::Duration Profile::backward_time() const { return sum(backward) + backward_between_ops; }
 
+void repeat_micro_batch(Profile& profile, std::int64_t num) {
+  for (Profile::Duration& time : profile.forward) time *= num;
+  for (Profile::Duration& time : profile.backward) time *= num;
+  profile.forward_between_ops *= num;
+  profile.backward_between_ops *= num;
+  if (!profile.forward_kernels) return;
+  for (std::int32_t& kernels : *profile.forward_kernels) {
+    kernels *= static_cast<std::int32_t>(num);
+  }
+}
+
 std::string ops_sha256(const Trace& trace) {
   std::string names;
   const auto add = [&names](const std::string& name) {

@@ -48,7 +48,8 @@ struct Profile {
   // The number of layers of the measured model, if it was smaller than this model
   // (project_profile.h). Absent: this model itself was measured.
   std::optional<int> measured_layers;
-  // time of each forward op; recomputing the op takes the same time
+  // Time of each forward op in a step, summed over its micro-batches. Recomputing the op takes the
+  // same time. All other times are of a whole step, too.
   IdTable<OpId, Duration> forward;
   std::vector<Duration> backward;  // indexed by op of backward: the k-th event of kind kOp
   Duration optimizer{};            // includes gradient_sums, which run before the optimizer
@@ -63,7 +64,8 @@ struct Profile {
   // like the times. Absent: not measured.
   std::optional<IdTable<OpId, Bytes>> forward_temporary;
   std::optional<std::vector<Bytes>> backward_temporary;
-  // Number of kernels that a forward op launches; recomputing the op launches the same number.
+  // Number of kernels that a forward op launches in a step; recomputing the op launches the same
+  // number.
   // Absent: the device has no kernels, or they were not counted.
   std::optional<IdTable<OpId, std::int32_t>> forward_kernels;
   bool operator==(const Profile&) const = default;
@@ -73,6 +75,10 @@ struct Profile {
   Duration backward_time() const;
   Duration step_time() const { return forward_time() + backward_time() + optimizer; }
 };
+
+// Converts the times and kernels of one micro-batch to a step of `num` of them. The optimizer runs
+// once.
+void repeat_micro_batch(Profile& profile, std::int64_t num);
 
 // Returns the most bytes that a single kernel allocates internally, or nullopt if these bytes were
 // not measured.

@@ -166,6 +166,11 @@ struct Trace {
   // tables and the batch. Excludes the optimizer's state.
   Bytes constant_bytes;
   Bytes gradient_bytes;  // bytes of all parameters' gradients when backward ends
+  // With gradient accumulation (accumulation.h): the number of ops, by name, with which the first
+  // micro-batch stores gradients. Later micro-batches add gradients instead.
+  std::map<std::string, std::int64_t> gradient_stores;
+  // With gradient accumulation: the hash of the trace with one micro-batch. Empty otherwise.
+  std::string micro_batch_sha256;
   HiddenEffects hidden;  // hidden effects of the functions and ops that the step ran
   bool operator==(const Trace&) const = default;
 };
@@ -174,7 +179,7 @@ struct Trace {
 std::size_t num_ops(const std::vector<BackwardEvent>& events);
 
 // Returns the SHA-256, in hex, of the trace's canonical JSON. A plan identifies its model by this
-// hash.
+// hash, which is the same for any number of micro-batches.
 std::string trace_sha256(const Trace& trace);
 
 }  // namespace rematch

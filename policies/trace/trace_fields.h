@@ -140,6 +140,8 @@ void visit_fields(ATrace& trace, Visit visit) {
   visit("constant_bytes", trace.constant_bytes);
   visit("gradient_bytes", trace.gradient_bytes);
   visit("blocks", trace.blocks);
+  visit({"gradient_stores", kLater | kOmitIfEmpty}, trace.gradient_stores);
+  visit({"micro_batch_sha256", kLater | kOmitIfEmpty}, trace.micro_batch_sha256);
   visit({"gradient_sums", kLater | kOmitIfEmpty}, trace.gradient_sums);
   visit_fields(trace.hidden, visit);
 }

@@ -157,6 +157,7 @@ Trace trace_from_json(const Json& json) {
 // Computes the hash that a file of version 1.0 has. Plans and profiles that were made for such a
 // file therefore still match.
 std::string trace_sha256(const Trace& trace) {
+  if (!trace.micro_batch_sha256.empty()) return trace.micro_batch_sha256;
   Json json = trace_to_json(trace);
   json["schema"] = "rematch.trace/1.0";
   json["segments"] = std::move(json["spans"]);

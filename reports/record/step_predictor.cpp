@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "policies/trace/accumulation.h"
 #include "reports/record/simulated_memory.h"
 
 namespace rematch {
@@ -45,6 +46,7 @@ PredictedStep StepPredictor::predict(const Plan& plan, Schedule schedule) {
   predicted.counts = counts(details.recomputed);
   predicted.traffic = predict_traffic(model_.trace, details.recomputed);
   for (const OpId op : details.recomputed) predicted.recomputed_flops += model_.trace.ops[op].flops;
+  predicted.recomputed_flops *= micro_batches(model_.trace);
   if (step.time) predicted.range = step_range(*step.time);
   if (rounded_) {
     StepDetails rounded;

@@ -11,6 +11,7 @@
 #include "policies/base/file.h"
 #include "policies/base/json.h"
 #include "policies/base/rejected.h"
+#include "policies/trace/accumulation.h"
 #include "policies/trace/trace_json.h"
 
 namespace rematch {
@@ -59,6 +60,17 @@ void require_one_sharding(int world, const std::map<std::string, std::int64_t>& 
                    advice);
 }
 
+// Throws UsageError if the trace has another number of micro-batches already.
+Trace with_micro_batches(Trace trace, std::optional<std::int64_t> num) {
+  const std::int64_t own = micro_batches(trace);
+  if (!num || *num == own) return trace;
+  if (own == 1) return accumulating(std::move(trace), *num);
+  throw UsageError("--accumulate " + std::to_string(*num) +
+                   " needs a trace of one micro-batch, but " + "this trace of " + trace.model +
+                   " was recorded with --accumulate " + std::to_string(own) +
+                   "; record it again without --accumulate");
+}
+
 }  // namespace
 
 ModelFlags::ModelFlags(CLI::App& app, Name name) {
@@ -73,6 +85,11 @@ ModelFlags::ModelFlags(CLI::App& app, Name name) {
   app.add_option("--ops", ops_,
                  "eager: norms, modulation, rotary embedding, SwiGLU and loss as ATen ops; fused: "
                  "one op each");
+  app.add_option(
+         "--gradient-dtype", gradient_dtype_,
+         "dtype in which gradients are kept: float32 for a bfloat16 model too (default: the "
+         "model's dtype)")
+      ->transform([](const std::string& text) { return full_dtype(text); });
   app.add_option("--video", video_,
                  "Size of a DiT's video: frames x height x width in pixels, such as 77x480x832");
   app.add_option_function<std::string>(
@@ -89,7 +106,8 @@ ModelFlags::ModelFlags(CLI::App& app, Name name) {
   std::set<std::string_view> added;
   for (const ModelFamily family : model_families()) {
     for (const DimensionEntry& entry : dimension_entries(family)) {
-      if (entry.name == kFusedOpsOption || !added.insert(entry.name).second) continue;
+      const bool has_own_flag = entry.name == kFusedOpsOption || entry.name == kFloat32Gradients;
+      if (has_own_flag || !added.insert(entry.name).second) continue;
       add_dimension(app, entry);
     }
   }
@@ -192,6 +210,12 @@ ModelSpec ModelFlags::spec() const {
   if (ops_ != "eager" && ops_ != "fused") {
     throw UsageError("unknown ops '" + ops_ + "'; allowed: eager, fused");
   }
+  if (!gradient_dtype_.empty() && gradient_dtype_ != dtype_ && gradient_dtype_ != "float32") {
+    throw UsageError("a " + dtype_ + " model cannot keep gradients in '" + gradient_dtype_ +
+                     "'; --gradient-dtype allows float32" +
+                     (dtype_ == "float32" ? "" : ", " + dtype_));
+  }
+  if (gradient_dtype_ == "float32") overrides[std::string(kFloat32Gradients)] = 1;
   if (ops_ == "fused") overrides[std::string(kFusedOpsOption)] = 1;
   if (!video_.empty()) {
     const ModelFamily family = require<ModelSpec>(make_spec(model_, {}, dtype_)).family;
@@ -261,11 +285,27 @@ void ModelFlags::say_grid(const ModelSpec& spec) const {
       "choose another");
 }
 
+void ModelFlags::require_no_gradient_dtype() const {
+  if (gradient_dtype_.empty()) return;
+  throw UsageError(
+      "--gradient-dtype needs --model: a stored trace contains the gradients of the step that was "
+      "recorded");
+}
+
+std::optional<std::int64_t> ModelFlags::micro_batches_of_trace() const {
+  const auto given = dimensions_.find(std::string(kAccumulate));
+  if (given == dimensions_.end()) return std::nullopt;
+  if (given->second >= 1) return given->second;
+  throw UsageError("--accumulate " + std::to_string(given->second) +
+                   " is out of range; a step has at least 1 micro-batch");
+}
+
 Trace obtain_trace(const ModelFlags& flags, const std::string& trace_file) {
   if (!trace_file.empty()) {
+    flags.require_no_gradient_dtype();
     Trace trace = require_json_file(trace_file, trace_from_json);
     require_one_sharding(flags.ranks_of_trace(trace_file).value_or(1), trace.dimensions);
-    return trace;
+    return with_micro_batches(std::move(trace), flags.micro_batches_of_trace());
   }
   const ModelSpec spec = flags.spec();
   flags.say_grid(spec);

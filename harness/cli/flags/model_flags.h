@@ -47,6 +47,11 @@ class ModelFlags {
   // Returns the number of ranks (--world) for which the sharding of a trace file is estimated.
   // Absent without a trace file.
   std::optional<int> ranks_of_trace(const std::string& trace_file) const;
+  // Throws UsageError if --gradient-dtype was given.
+  void require_no_gradient_dtype() const;
+  // Returns the value of --accumulate, which also applies to a stored trace. Throws UsageError if
+  // it is below 1.
+  std::optional<std::int64_t> micro_batches_of_trace() const;
   // Returns the same model with fewer layers. Throws UsageError if this model has only `layers`
   // layers or fewer.
   ModelSpec spec_with_layers(std::int64_t layers) const;
@@ -64,6 +69,7 @@ class ModelFlags {
   std::string dtype_ = "float32";
   const CLI::Option* dtype_option_ = nullptr;  // used to find out whether the flag was given
   std::string ops_ = "eager";
+  std::string gradient_dtype_;  // empty: the dtype of the model
   std::string video_;
   std::map<std::string, std::int64_t> dimensions_;  // dimensions given as flags
   std::optional<DimensionRange> range_;

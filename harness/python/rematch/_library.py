@@ -93,6 +93,7 @@ def _declare(library: ctypes.PyDLL) -> None:
             ("finish_trace", text, [handle, text]), ("free_trace", None, [handle]),
             ("begin_watch", handle, [text, handle, number, handle, number]), ("end_watch", text, [handle]),
             ("set_in_optimizer", None, [number]),
+            ("accumulate", text, [text, ctypes.c_int64]),
             ("resolve", text, [text, text]), ("combine", text, [text, text]), ("predict", text, [text, text, text, text]),
             ("search", text, [text, text]), ("render_front", text, [text, text]),
             ("begin_op_times", handle, [text, number, text, text]), ("watch_part", number, [handle, number]),

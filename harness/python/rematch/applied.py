@@ -22,7 +22,7 @@ Model = TypeVar("Model", bound=torch.nn.Module)
 
 def apply(model: Model, plan: Checkpoint | dict[str, Any] | pathlib.Path | str | int, *,
           step: Step | Sequence[Step] | None = None, schedule: str = "on_demand", device: str | None = None,
-          optimizer: str = "adamw", blocks: Blocks | None = None, verify_every: int = 0) -> Model:
+          optimizer: str = "adamw", accumulate: int = 1, blocks: Blocks | None = None, verify_every: int = 0) -> Model:
     """Makes every call of the model follow a plan. Returns the model. Nothing else in the trainer changes.
 
     `plan` is one of these:
@@ -33,7 +33,8 @@ def apply(model: Model, plan: Checkpoint | dict[str, Any] | pathlib.Path | str |
       - a Checkpoint.
 
     A budget and a policy need `step`: `step()` runs forward on one fixed batch and returns the loss. Give several steps
-    as a list. `blocks` names the lists of layers, as for scopes(). `verify_every` is as for recording().
+    as a list. A budget also takes `optimizer` and `accumulate`, as auto() does. `blocks` names the lists of layers, as
+    for scopes(). `verify_every` is as for recording().
 
     Each call of the model, or of a part of it that contains layers, is recorded as by rematch.recording(). The loss may
     be computed outside of the call, and backward may run at any time. checkpoint_of() returns the Checkpoint, and
@@ -41,7 +42,7 @@ def apply(model: Model, plan: Checkpoint | dict[str, Any] | pathlib.Path | str |
 
     Raises PlanError if no plan fits, or if the plan belongs to another model. Raises Refused if the model cannot be
     recorded."""
-    checkpoint = _checkpoint_of(model, plan, step, schedule, device, optimizer, blocks)
+    checkpoint = _checkpoint_of(model, plan, step, schedule, device, optimizer, accumulate, blocks)
     set_scopes = scopes(model, checkpoint, blocks=blocks)
     set_scopes.group.is_applied = True
     record_calls(model, set_scopes.blocks, Recorder(checkpoint, set_scopes.group, verify_every))
@@ -62,7 +63,7 @@ def remove(model: torch.nn.Module) -> None:
 
 
 def _checkpoint_of(model: torch.nn.Module, plan: Checkpoint | dict[str, Any] | pathlib.Path | str | int,
-                   step: Step | Sequence[Step] | None, schedule: str, device: str | None, optimizer: str,
+                   step: Step | Sequence[Step] | None, schedule: str, device: str | None, optimizer: str, accumulate: int,
                    blocks: Blocks | None) -> Checkpoint:
     if not isinstance(plan, Checkpoint | dict | pathlib.Path | str) and type(plan) is not int:
         raise TypeError("apply takes a policy, a plan, a policy file or plan file, a Checkpoint or a budget; this is a "
@@ -75,7 +76,8 @@ def _checkpoint_of(model: torch.nn.Module, plan: Checkpoint | dict[str, Any] | p
     if step is None:
         raise ValueError(f"apply(model, {plan!r}) needs step=..., a function that runs forward on one batch and returns the loss")
     if isinstance(plan, int) or plan[:1].isdigit():
-        return auto(model, step, budget=plan, device=device, schedule=schedule, optimizer=optimizer, blocks=blocks)
+        return auto(model, step, budget=plan, device=device, schedule=schedule, optimizer=optimizer, accumulate=accumulate,
+                    blocks=blocks)
     steps = steps_of("apply", step)
     for each in steps:
         run_first_step(model, each)

@@ -15,7 +15,18 @@ from rematch._scope import listed
 from rematch._step import run_first_step
 from rematch.blocks import choose_blocks
 from rematch.opaque import keep_op
-from rematch.planning import Checkpoint, Links, SearchedCheckpoint, bytes_of, combine, predict, resolve, search, size_text
+from rematch.planning import (
+    Checkpoint,
+    Links,
+    SearchedCheckpoint,
+    bytes_of,
+    combine,
+    predict,
+    resolve,
+    search,
+    size_text,
+    with_micro_batches,
+)
 from rematch.profiling import profile as measure_profile
 from rematch.tracing import distributed_parameter
 from rematch.tracing import steps_of
@@ -33,7 +44,7 @@ Step = Callable[[], torch.Tensor]
 
 def auto(model: torch.nn.Module, step: Step | Sequence[Step], *, budget: str | int = _NOT_GIVEN, free: str | int = _NOT_GIVEN,
          device: str | None = None, schedule: str = "on_demand", optimizer: str = "adamw", offload: bool = False,
-         link_rate: str | int | None = None, links: Links | None = None, simple: bool = False,
+         link_rate: str | int | None = None, links: Links | None = None, simple: bool = False, accumulate: int = 1,
          blocks: dict[str, list[torch.nn.Module]] | None = None) -> SearchedCheckpoint:
     """Finds the fastest plan whose peak fits the budget, runs it once, and prints its choice on stderr.
 
@@ -44,7 +55,8 @@ def auto(model: torch.nn.Module, step: Step | Sequence[Step], *, budget: str | i
     `budget` is "24GiB", or a number of bytes. The peak counts parameters, gradients, the state of `optimizer` and
     activations. Instead of a budget, `free` gives the bytes that are left after parameters and the optimizer's state.
     `offload`, `link_rate` and `links` are as for search(). With `simple`, chooses the fastest plan of the simple form
-    that search() describes, for schedule "whole_region".
+    that search() describes, for schedule "whole_region". With `accumulate`, the optimizer runs once for that many calls
+    of `step`, whose gradients are added up; the peak counts these gradients in every call.
 
     Op times are measured on the model's own device, or come from the data sheet of `device` ("h100"). `blocks` names
     the lists of layers; pass the same to scopes().
@@ -75,10 +87,10 @@ def auto(model: torch.nn.Module, step: Step | Sequence[Step], *, budget: str | i
     searches = []
     for each, traced in zip(steps, traces, strict=True):
         # Rejects unknown names before timing ops, which takes long.
-        predict(traced, resolve(traced, "none"), schedule, optimizer=optimizer)
+        predict(traced, resolve(traced, "none"), schedule, optimizer=optimizer, accumulate=accumulate)
         times = {"device": device} if device else {"profile": measure_profile(model, each, traced)}
         searches.append(functools.partial(search, traced, schedule=schedule, optimizer=optimizer, offload=offload,
-                                          link_rate=link_rate, links=links, simple=simple, **times))
+                                          link_rate=link_rate, links=links, simple=simple, accumulate=accumulate, **times))
     names = [""] if len(steps) == 1 else [f"step {number} of {len(steps)}: " for number in range(1, len(steps) + 1)]
     fronts = [run(**asked) for run in searches]
     limit = min(front["budget_bytes"] for front in fronts)
@@ -88,7 +100,8 @@ def auto(model: torch.nn.Module, step: Step | Sequence[Step], *, budget: str | i
     plan: dict[str, Any] = fronts[0][which]["plan"]
     peaks: list[int] = []
     if len(steps) > 1:
-        plan, peaks = _plan_for_all(searches, fronts, which, traces, limit, schedule, optimizer)
+        accumulated = [with_micro_batches(traced, accumulate) for traced in traces]
+        plan, peaks = _plan_for_all(searches, fronts, which, accumulated, limit, schedule, optimizer)
     checkpoint = SearchedCheckpoint(fronts[0], plan, schedule, fronts)
     for front, name in zip(fronts, names, strict=True):
         _say_what_was_chosen(front, which, name)

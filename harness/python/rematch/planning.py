@@ -296,15 +296,17 @@ def combine(traces: Traces, plans: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 @overload
-def predict(trace: dict[str, Any], plan: dict[str, Any], schedule: str = ..., *, optimizer: str = ...) -> dict[str, Any]: ...
+def predict(trace: dict[str, Any], plan: dict[str, Any], schedule: str = ..., *, optimizer: str = ...,
+            accumulate: int = ...) -> dict[str, Any]: ...
 
 
 @overload
-def predict(trace: Traces, plan: dict[str, Any], schedule: str = ..., *, optimizer: str = ...) -> list[dict[str, Any]]: ...
+def predict(trace: Traces, plan: dict[str, Any], schedule: str = ..., *, optimizer: str = ...,
+            accumulate: int = ...) -> list[dict[str, Any]]: ...
 
 
 def predict(trace: dict[str, Any] | Traces, plan: dict[str, Any], schedule: str = "on_demand", *,
-            optimizer: str = "none") -> dict[str, Any] | list[dict[str, Any]]:
+            optimizer: str = "none", accumulate: int = 1) -> dict[str, Any] | list[dict[str, Any]]:
     """Predicts a step under a plan, without running it. Several traces give a list of results.
 
       - `before_bytes`, `after_forward_bytes`: bytes at the beginning of the step and after forward.
@@ -314,31 +316,42 @@ def predict(trace: dict[str, Any] | Traces, plan: dict[str, Any], schedule: str 
       - `recomputed_ops`: the number of recomputed ops.
 
     Bytes are counted between ops, and include parameters and the state of `optimizer` ("adamw"). If the plan has
-    several shapes, the shape of the trace is predicted. Raises PlanError if the plan belongs to another trace."""
+    several shapes, the shape of the trace is predicted. Raises PlanError if the plan belongs to another trace.
+
+    With `accumulate`, the step runs forward and backward on that many micro-batches of the traced step, adds up their
+    gradients, and runs the optimizer once."""
     if isinstance(trace, list | tuple):
-        return [predict(each, plan, schedule, optimizer=optimizer) for each in trace]
-    return call_for_json("predict", trace, plan, schedule, optimizer)
+        return [predict(each, plan, schedule, optimizer=optimizer, accumulate=accumulate) for each in trace]
+    return call_for_json("predict", with_micro_batches(trace, accumulate), plan, schedule, optimizer)
+
+
+def with_micro_batches(trace: dict[str, Any], accumulate: int) -> dict[str, Any]:
+    """Returns the trace of a step that adds up the gradients of `accumulate` micro-batches of the traced step."""
+    if accumulate < 1:
+        raise ValueError(f"accumulate is {accumulate}; a step has at least 1 micro-batch")
+    return trace if accumulate == 1 else call_for_json("accumulate", trace, accumulate)
 
 
 @overload
 def search(trace: dict[str, Any], *, device: str | None = ..., profile: dict[str, Any] | None = ..., schedule: str = ...,
            optimizer: str = ..., points: int = ..., budget: str | int | None = ..., free: str | int | None = ...,
            offload: bool = ..., link_rate: str | int | None = ..., links: Links | None = ...,
-           simple: bool = ..., baselines: Sequence[str] | None = ...) -> dict[str, Any]: ...
+           simple: bool = ..., baselines: Sequence[str] | None = ..., accumulate: int = ...) -> dict[str, Any]: ...
 
 
 @overload
 def search(trace: Traces, *, device: str | None = ..., profile: Sequence[dict[str, Any]] | None = ..., schedule: str = ...,
            optimizer: str = ..., points: int = ..., budget: str | int | None = ..., free: str | int | None = ...,
            offload: bool = ..., link_rate: str | int | None = ..., links: Links | None = ...,
-           simple: bool = ..., baselines: Sequence[str] | None = ...) -> list[dict[str, Any]]: ...
+           simple: bool = ..., baselines: Sequence[str] | None = ..., accumulate: int = ...) -> list[dict[str, Any]]: ...
 
 
 def search(trace: dict[str, Any] | Traces, *, device: str | None = None,
            profile: dict[str, Any] | Sequence[dict[str, Any]] | None = None,
            schedule: str = "on_demand", optimizer: str = "adamw", points: int = 16, budget: str | int | None = None,
            free: str | int | None = None, offload: bool = False, link_rate: str | int | None = None, links: Links | None = None,
-           simple: bool = False, baselines: Sequence[str] | None = None) -> dict[str, Any] | list[dict[str, Any]]:
+           simple: bool = False, baselines: Sequence[str] | None = None,
+           accumulate: int = 1) -> dict[str, Any] | list[dict[str, Any]]:
     """Searches for plans. Returns the front, from the smallest peak to the fastest step, as a dict of schema
     rematch.front.
 
@@ -363,6 +376,9 @@ def search(trace: dict[str, Any] | Traces, *, device: str | None = None,
     `baselines` are policies to compare with, by default those of `rematch search`. Policies that do not apply to the
     model are skipped. No baseline is better than the answer. `rematch search --trace` gives the same front.
 
+    With `accumulate`, a step has that many micro-batches, as for predict(). Figures are of the whole step. A profile may
+    be of one micro-batch.
+
     For a list of traces, with one `device` or a list as `profile`, returns a list of fronts for the same budget.
     combine() combines their answers into one plan. Raises PlanError or ValueError for an unknown name or a malformed
     file."""
@@ -378,7 +394,9 @@ def search(trace: dict[str, Any] | Traces, *, device: str | None = None,
         request["budget_bytes" if free is None else "free_bytes"] = bytes_of(budget if budget is not None else free or 0)
     request |= _link_request(offload, link_rate, links, device)
     if not isinstance(trace, list | tuple):
-        return call_for_json("search", trace, request | ({"device": device} if profile is None else {"profile": profile}))
+        return call_for_json("search", with_micro_batches(trace, accumulate),
+                             request | ({"device": device} if profile is None else {"profile": profile}))
+    trace = [with_micro_batches(each, accumulate) for each in trace]
     if profile is None:
         return [call_for_json("search", each, request | {"device": device}) for each in trace]
     if isinstance(profile, dict) or len(profile) != len(trace):

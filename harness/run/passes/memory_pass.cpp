@@ -17,6 +17,10 @@ class MemoryListener final : public Watching {
     Watching::before_step();
     probe_.begin_step();
   }
+  void before_next_micro_batch() override {
+    Watching::before_next_micro_batch();
+    probe_.begin_next_forward();
+  }
   at::Tensor forward(const std::function<at::Tensor()>& loss) override {
     const MemoryProbe::Listening scopes(probe_);
     return loss();

@@ -27,12 +27,16 @@ class ParityListener final : public Watching {
   void before_step() override {
     Watching::before_step();
     step_ = {};
+    is_first_micro_batch_ = true;
   }
   void after_forward(const at::Tensor& loss) override {
     Watching::after_forward(loss);
-    const auto value = loss.item<float>();
-    step_.loss_bits = bits_of(value);
-    if (std::isfinite(value)) step_.loss = value;
+    // The loss of a step is the sum over its micro-batches.
+    loss_ = is_first_micro_batch_ ? loss.item<float>() : loss_ + loss.item<float>();
+    is_first_micro_batch_ = false;
+    step_.loss_bits = bits_of(loss_);
+    step_.loss.reset();
+    if (std::isfinite(loss_)) step_.loss = loss_;
   }
   void after_backward() override {
     Watching::after_backward();
@@ -75,6 +79,8 @@ class ParityListener final : public Watching {
   Job& job_;
   PointRecord& record_;
   StepRecord step_;
+  float loss_ = 0;
+  bool is_first_micro_batch_ = true;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "harness/measure/clocks.h"
 #include "harness/measure/cuda_device.h"
 #include "harness/measure/gpu_sampler.h"
+#include "harness/profile/clocked_step.h"
 #include "harness/profile/recorded_step.h"
 #include "harness/run/passes/passes.h"
 #include "kernels/attention/backend.h"
@@ -22,35 +23,37 @@ constexpr int kGpuWarmUpSteps = 3;
 constexpr std::chrono::milliseconds kGpuWarmUpTime{1000};
 
 // Times steps and their phases. No other observer is active.
-class TimeListener final : public Watching {
+class TimeListener final : public ClockedStep {
  public:
   // `sampler` may be null. It samples the GPU's state during all `num_steps` steps.
   TimeListener(PassPosition& position, at::Device device, int num_steps, GpuSampler* sampler)
-      : Watching(position), clock_(device), num_steps_(num_steps), sampler_(sampler) {}
+      : ClockedStep(device), watching_(position), num_steps_(num_steps), sampler_(sampler) {}
 
   void before_step() override {
-    Watching::before_step();
+    watching_.before_step();
     if (sampler_ != nullptr && steps.empty()) sampler_->start();
-    clock_.begin();
+    ClockedStep::before_step();
   }
+  void before_next_micro_batch() override { watching_.before_next_micro_batch(); }
   void after_forward(const at::Tensor& loss) override {
-    clock_.part_done();
-    Watching::after_forward(loss);
+    ClockedStep::after_forward(loss);
+    watching_.after_forward(loss);
   }
   void after_backward() override {
-    clock_.part_done();
-    Watching::after_backward();
+    ClockedStep::after_backward();
+    watching_.after_backward();
   }
   void after_optimizer() override {
     const bool is_last = static_cast<int>(steps.size()) + 1 == num_steps_;
     if (sampler_ != nullptr && is_last) sampler_->request_stop();
-    clock_.end();
+    ClockedStep::after_optimizer();
     if (sampler_ != nullptr && is_last) readings = sampler_->stop();
-    steps.push_back(clock_.whole());
-    const std::vector<std::chrono::nanoseconds> parts = clock_.parts();
-    phases["forward"].push_back(static_cast<double>(parts.at(0).count()));
-    phases["backward"].push_back(static_cast<double>(parts.at(1).count()));
-    phases["optimizer"].push_back(static_cast<double>(parts.at(2).count()));
+    steps.push_back(clock().whole());
+    const auto times = clock().by_phase();
+    for (const Phase phase : {Phase::kForward, Phase::kBackward, Phase::kOptimizer}) {
+      phases[std::string(to_string(phase))].push_back(
+          static_cast<double>(times[static_cast<std::size_t>(phase)].count()));
+    }
   }
 
   std::vector<std::chrono::nanoseconds> steps;
@@ -58,7 +61,7 @@ class TimeListener final : public Watching {
   std::vector<GpuReading> readings;
 
  private:
-  StepClock clock_;
+  Watching watching_;
   int num_steps_;
   GpuSampler* sampler_;
 };

@@ -12,6 +12,7 @@
 #include "harness/trace/trace_from_record.h"
 #include "harness/trace/tracer.h"
 #include "policies/predict/step/optimizer_bytes.h"
+#include "policies/trace/accumulation.h"
 #include "policies/trace/collective.h"
 
 namespace rematch {
@@ -94,7 +95,8 @@ Trace MetaModel::trace() {
     count_parameter(parameter, trace.parameters);
   }
   trace.constant_bytes = alive - trace.parameter_bytes - optimizer_bytes(trace, optimizer_).state;
-  return trace;
+  trace.dimensions.erase(std::string(kAccumulate));
+  return accumulating(std::move(trace), micro_batches(spec_));
 }
 
 void MetaModel::finish_step(Trace& trace) {

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "policies/base/json.h"
+#include "policies/trace/accumulation.h"
 
 namespace rematch {
 namespace {
@@ -152,6 +153,7 @@ void hide_behind_blocks(const Trace& trace, const Profile& profile, HostLink& li
     if (block.has_value()) backward[*block] += profile.backward[backward_op];
     ++backward_op;
   }
+  link.copies_in_step = micro_batches(trace);
   if (forward.empty()) return;
   link.hidden_out = *std::min_element(forward.begin(), forward.end());
   link.hidden_back = *std::min_element(backward.begin(), backward.end());

@@ -38,6 +38,8 @@ struct HostLink {
   std::chrono::nanoseconds hidden_out{};
   // time for which compute hides one region's copies to the device
   std::chrono::nanoseconds hidden_back{};
+  // How often a step copies each value: the number of its micro-batches.
+  std::int64_t copies_in_step = 1;
 
   // These functions return how long the step waits for the copies of one region.
   std::chrono::nanoseconds wait_out(Bytes bytes) const {
@@ -48,17 +50,18 @@ struct HostLink {
   }
 
  private:
-  static std::chrono::nanoseconds beyond(std::chrono::nanoseconds hidden, Bytes bytes,
-                                         double bytes_per_second) {
+  std::chrono::nanoseconds beyond(std::chrono::nanoseconds hidden, Bytes bytes,
+                                  double bytes_per_second) const {
     constexpr double kNanosecondsInSecond = 1e9;
+    const auto copied = static_cast<double>((bytes * copies_in_step).count);
     const std::chrono::nanoseconds copy(
-        std::llround(static_cast<double>(bytes.count) / bytes_per_second * kNanosecondsInSecond));
+        std::llround(copied / bytes_per_second * kNanosecondsInSecond));
     return std::max(copy - hidden, std::chrono::nanoseconds{});
   }
 };
 
-// Sets hidden_out and hidden_back: see Note [What hides a copy]. The profile must belong to the
-// trace.
+// Sets hidden_out, hidden_back and copies_in_step: see Note [What hides a
+// copy]. The profile must belong to the trace.
 void hide_behind_blocks(const Trace& trace, const Profile& profile, HostLink& link);
 
 struct LinkPoint {

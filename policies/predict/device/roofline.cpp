@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "policies/predict/device/collective_time.h"
+#include "policies/trace/accumulation.h"
 
 namespace rematch {
 namespace {
@@ -122,6 +123,7 @@ Profile profile_by(const Rates& rates, const Trace& trace) {
   for (const TracedCollective& sum : trace.gradient_sums) {
     profile.gradient_sums += time_on_link(rates, trace, sum).value_or(Profile::Duration{});
   }
+  repeat_micro_batch(profile, micro_batches(trace));
   profile.optimizer =
       time_of(rates.sheet, 0, optimizer_moved_bytes(trace), trace.dtype) + profile.gradient_sums;
   return profile;
@@ -166,7 +168,8 @@ Bytes optimizer_moved_bytes(const Trace& trace) {
   for (const TracedParameters& kind : trace.parameters) {
     const std::int64_t own = bytes_in_element(kind.dtype);
     const std::int64_t master = kind.dtype == "float32" ? 0 : kFloat32;
-    const std::int64_t read = own + (master > 0 ? master : own) + 2 * kFloat32;
+    const std::int64_t gradient = has_float32_gradients(trace) ? kFloat32 : own;
+    const std::int64_t read = gradient + (master > 0 ? master : own) + 2 * kFloat32;
     const std::int64_t written = own + master + 2 * kFloat32;
     moved += Bytes{kind.count * kind.elements * (read + written)};
   }

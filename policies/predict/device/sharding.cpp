@@ -4,6 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "policies/trace/accumulation.h"
+
 namespace rematch {
 namespace {
 
@@ -13,7 +15,10 @@ std::int64_t share_of(std::int64_t whole, int world) { return (whole + world - 1
 class ShardedBackward {
  public:
   ShardedBackward(const Trace& trace, int world)
-      : world_(world), tops_(top_scopes(trace)), gathered_(parameters_by_top_scope(trace)) {}
+      : world_(world),
+        accumulates_(micro_batches(trace) > 1),
+        tops_(top_scopes(trace)),
+        gathered_(parameters_by_top_scope(trace)) {}
 
   void shard(BackwardEvent& event) {
     if (event.kind != BackwardEvent::Kind::kOp && event.kind != BackwardEvent::Kind::kDemand) {
@@ -29,11 +34,16 @@ class ShardedBackward {
     const Bytes others = event.other_bytes - event.gradient_bytes;
     event.gradient_bytes = shared_out_ + (last_ - before_scope_);
     event.other_bytes = others + event.gradient_bytes;
-    if (at_work_) event.other_bytes += gathered_[*at_work_];
+    if (!at_work_) return;
+    event.other_bytes += gathered_[*at_work_];
+    // A gradient has the size of its parameter. The trace of a later micro-batch does not say how
+    // many of a scope's gradients are complete, so all of them count.
+    if (accumulates_) event.other_bytes += gathered_[*at_work_];
   }
 
  private:
   int world_;
+  bool accumulates_;
   IdTable<ScopeId, ScopeId> tops_;
   IdTable<ScopeId, Bytes> gathered_;
   std::optional<ScopeId> at_work_;

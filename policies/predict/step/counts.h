@@ -27,7 +27,7 @@ struct PredictedCounts {
   const Counts& classes(Phase phase) const { return by_class[static_cast<int>(phase)]; }
 };
 
-// `recomputed` lists the ops that a simulated step recomputes: see StepDetails.
+// `recomputed` lists the ops that a simulated micro-batch recomputes: see StepDetails.
 PredictedCounts predict_counts(const Trace& trace, const std::vector<OpId>& recomputed);
 // Simulates a step of the plan. Throws std::invalid_argument if the plan was made for another
 // model.

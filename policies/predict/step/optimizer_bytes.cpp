@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "policies/predict/device/sharding.h"
+#include "policies/trace/accumulation.h"
 
 namespace rematch {
 namespace {
@@ -26,7 +27,8 @@ constexpr std::array kOptimizerNames = {
     std::pair{OptimizerKind::kSgdMomentum, std::string_view("sgd(momentum=0.9)")}};
 
 // Returns the sizes of the tensors that the optimizer keeps for one parameter.
-std::vector<std::int64_t> state_of(const TracedParameters& kind, OptimizerKind optimizer) {
+std::vector<std::int64_t> state_of(const TracedParameters& kind, OptimizerKind optimizer,
+                                   std::int64_t gradient_element_bytes) {
   const std::int64_t elements = kind.elements;
   const std::int64_t as_float32 = kFloat32Bytes * elements;
   switch (optimizer) {
@@ -48,7 +50,7 @@ std::vector<std::int64_t> state_of(const TracedParameters& kind, OptimizerKind o
     }
     case OptimizerKind::kMuon:
     case OptimizerKind::kSgdMomentum:
-      return {parameter_element_bytes(kind.dtype) * elements};
+      return {gradient_element_bytes * elements};
   }
   return {};
 }
@@ -97,11 +99,14 @@ OptimizerBytes optimizer_bytes(const Trace& trace, OptimizerKind optimizer, std:
   OptimizerBytes bytes;
   Bytes momentum;
   for (const TracedParameters& kind : trace.parameters) {
-    for (const std::int64_t tensor : state_of(kind, optimizer)) {
+    const std::int64_t gradient_element_bytes =
+        has_float32_gradients(trace) ? kFloat32Bytes : parameter_element_bytes(kind.dtype);
+    for (const std::int64_t tensor : state_of(kind, optimizer, gradient_element_bytes)) {
       bytes.state += Bytes{kind.count * round_up({tensor}, round).count};
     }
-    momentum += Bytes{kind.count * kind.elements * parameter_element_bytes(kind.dtype)};
-    const bool casts_gradient = optimizer == OptimizerKind::kAdamW && kind.dtype != "float32";
+    momentum += Bytes{kind.count * kind.elements * gradient_element_bytes};
+    const bool casts_gradient =
+        optimizer == OptimizerKind::kAdamW && gradient_element_bytes != kFloat32Bytes;
     if (casts_gradient && kind.count > 0) {
       bytes.temporary = std::max(bytes.temporary, round_up({kFloat32Bytes * kind.elements}, round));
     }

@@ -11,6 +11,7 @@
 #include "policies/predict/step/step_range.h"
 #include "policies/predict/step/store_ledger.h"
 #include "policies/predict/step/stored.h"
+#include "policies/trace/accumulation.h"
 #include "policies/trace/collective.h"
 
 namespace rematch {
@@ -34,7 +35,7 @@ class StepSimulator::Run {
   }
 
   StepPrediction run() {
-    result_.before = facts_.baseline;
+    result_.before = facts_.baseline - gradients_before(trace_);
     if (facts_.profile) result_.time.emplace();
     if (facts_.profile && facts_.profile->forward_kernels) result_.recomputed_kernels = 0;
     forward();
@@ -44,6 +45,7 @@ class StepSimulator::Run {
     if (facts_.profile) add_times();
     if (peak_op_) result_.peak = forward_peak(*peak_op_);
     result_.host = stores_.host();
+    count_micro_batches();
     return result_;
   }
 
@@ -327,6 +329,7 @@ class StepSimulator::Run {
     HolderBytes holders;
     holders[Holder::kParameters] = trace_.parameter_bytes;
     holders[Holder::kOptimizer] = facts_.optimizer_bytes.state;
+    holders[Holder::kGradients] = gradients_before(trace_);
     holders[Holder::kOther] = trace_.constant_bytes;
     return holders;
   }
@@ -412,7 +415,7 @@ class StepSimulator::Run {
     if (!is_peak && boundaries_ == nullptr) return;
     const BackwardEvent& event = trace_.backward[moment.event];
     HolderBytes holders = standing_holders();
-    holders[Holder::kGradients] = event.gradient_bytes;
+    holders[Holder::kGradients] += event.gradient_bytes;
     holders[Holder::kSavedActivations] = alive();
     holders[Holder::kRecomputeTransient] = moment.recomputed;
     holders[Holder::kOther] += moment.other_bytes - event.gradient_bytes;
@@ -439,6 +442,14 @@ class StepSimulator::Run {
   void set_peak(const StepBoundary& boundary) {
     result_.peak = boundary;
     peak_op_.reset();
+  }
+
+  // The simulation runs one micro-batch. Times need no change: see Profile::forward.
+  void count_micro_batches() {
+    const std::int64_t num = micro_batches(trace_);
+    result_.recomputed_ops *= num;
+    result_.host.copied_out = result_.host.copied_out * num;
+    result_.host.copied_back = result_.host.copied_back * num;
   }
 
   void add_times() {

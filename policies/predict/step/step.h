@@ -70,7 +70,7 @@ struct StepDetails {
   // Every boundary of forward and backward in order, and then the boundary with the optimizer's
   // peak.
   std::vector<StepBoundary> boundaries;
-  std::vector<OpId> recomputed;  // in the order of execution
+  std::vector<OpId> recomputed;  // in the order of execution, in one micro-batch
 };
 
 // A region: its op range in the trace, and what a plan does with its ops. `type` must outlive the

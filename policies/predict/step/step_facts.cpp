@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "policies/trace/accumulation.h"
+
 namespace rematch {
 namespace {
 
@@ -88,7 +90,8 @@ StoragesByOp::StoragesByOp(const IdTable<StorageId, std::optional<OpId>>& op_of_
 StepSimulator::Facts::Facts(const Trace& traced, OptimizerKind optimizer, std::int64_t round)
     : trace(traced),
       optimizer_bytes(rematch::optimizer_bytes(traced, optimizer, round)),
-      baseline(traced.parameter_bytes + traced.constant_bytes + optimizer_bytes.state),
+      baseline(traced.parameter_bytes + traced.constant_bytes + gradients_before(traced) +
+               optimizer_bytes.state),
       born_at(births(traced)),
       born(born_at, traced.ops.size()),
       freed(frees(traced), traced.ops.size() + 1),

@@ -4,6 +4,7 @@
 
 #include "policies/predict/step/optimizer_bytes.h"
 #include "policies/search/words/saves_text.h"
+#include "policies/trace/accumulation.h"
 
 namespace rematch {
 namespace {
@@ -38,7 +39,7 @@ PointJudge::PointJudge(const Trace& trace, const Profile& profile, const SearchS
       space_(space),
       simulator_(step_.trace, space.optimizer),
       before_(step_.trace.parameter_bytes + step_.trace.constant_bytes +
-              optimizer_bytes(step_.trace, space.optimizer).state) {
+              gradients_before(step_.trace) + optimizer_bytes(step_.trace, space.optimizer).state) {
   simulator_.use_profile(profile_of_rank(profile, step_.trace, space.world));
   simulator_.use_gathered(step_.gathered);
   if (space.offload) simulator_.use_link(*space.offload);

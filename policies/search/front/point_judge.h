@@ -16,7 +16,7 @@ class PointJudge {
   PointJudge& operator=(const PointJudge&) = delete;
 
   const Trace& trace() const { return step_.trace; }  // the trace of one rank
-  Bytes before() const { return before_; }            // bytes alive before the step
+  Bytes before() const { return before_; }            // bytes alive before a micro-batch
 
   // Computes the figures of a plan's point. Leaves its text empty, because most points are never
   // shown: see add_words(). The point's step_time_bound is only the time of keeping everything.

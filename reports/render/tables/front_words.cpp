@@ -6,6 +6,7 @@
 #include "policies/base/format.h"
 #include "policies/base/format_apart.h"
 #include "policies/base/text.h"
+#include "policies/trace/accumulation.h"
 
 namespace rematch {
 namespace {
@@ -123,6 +124,7 @@ std::string setting_words(const FrontRecord& record) {
   if (const auto tokens = record.dimensions.find("tokens"); tokens != record.dimensions.end()) {
     words += ", " + std::to_string(tokens->second) + " tokens";
   }
+  words += accumulation_words(record.dimensions);
   words += ", " + optimizer_words(record.optimizer);
   words += ", on " + record.device;
   if (record.device_memory) words += " (" + device_memory_words(record) + ")";

@@ -186,15 +186,16 @@ const std::vector<CurveRow> kRows = {
 };
 // clang-format on
 
+// Removes white space, because tables are wrapped and paths are long.
+std::string dense(std::string text) {
+  std::erase_if(text, [](unsigned char letter) { return std::isspace(letter) != 0; });
+  return text;
+}
+
 }  // namespace
 
 TEST_CASE("gate --losses detects each edit of a loss curve") {
   const Curves curves;
-  // Compares without blanks and line breaks, because tables are wrapped and paths are long.
-  const auto dense = [](std::string text) {
-    std::erase_if(text, [](unsigned char letter) { return std::isspace(letter) != 0; });
-    return text;
-  };
   for (const CurveRow& row : kRows) {
     Lines lines = curve(0);
     row.edit(lines);
@@ -227,7 +228,7 @@ TEST_CASE("constant curves are inconclusive and the message says what to do") {
     CHECK(outcome.code == 4);
     if (std::string(checks) != "--loss equivalence") {
       CHECK_THAT(outcome.out, Catch::Contains("10.37 at all"));
-      CHECK_THAT(outcome.out, Catch::Contains("check that the"));
+      CHECK_THAT(dense(outcome.out), Catch::Contains(dense("check that the")));
     }
   }
 }

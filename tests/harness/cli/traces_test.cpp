@@ -6,6 +6,7 @@
 #include "policies/catalogue/resolve.h"
 #include "policies/plan/plan_json.h"
 #include "policies/predict/step/step.h"
+#include "policies/trace/accumulation.h"
 #include "policies/trace/trace_json.h"
 #include "tests/harness/cli/command_line.h"
 #include "tests/support/catch.h"
@@ -69,7 +70,50 @@ TEST_CASE("predict on a stored trace agrees with the simulator") {
                             Catch::Contains("one of 2 ranks"));
 }
 
-TEST_CASE("predict --trace refuses flags that do not apply to a trace") {
+TEST_CASE("--accumulate adds micro-batches to a stored trace") {
+  const StoredTrace stored;
+  const auto predicted = [&](const std::string& flags) {
+    const Outcome outcome =
+        rematch("predict --trace " + stored.file + " --device h100 --json " + flags);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return Json::parse(outcome.out)[0];
+  };
+  const auto peak_of = [](const Json& step) {
+    return step["predicted_memory"]["peak_allocated_bytes"].get<std::int64_t>();
+  };
+  const Json once = predicted("--policy full");
+  const Json four = predicted("--policy full --accumulate 4");
+  const Json eight = predicted("--policy full --accumulate 8");
+  CHECK(four["dimensions"]["accumulate"] == 4);
+  CHECK(peak_of(four) > peak_of(once));
+  CHECK(peak_of(four) <= peak_of(once) + stored.trace.gradient_bytes.count);
+  CHECK(peak_of(eight) == peak_of(four));
+  CHECK(four["predicted_ops"]["recompute"]["aten::mm"] ==
+        4 * once["predicted_ops"]["recompute"]["aten::mm"].get<int>());
+  CHECK(predicted("--policy full --accumulate 1") == once);
+  // A plan serves any number of micro-batches.
+  CHECK(peak_of(predicted("--plan " + stored.plan_file("full") + " --accumulate 4")) ==
+        peak_of(four));
+  CHECK_THAT(rematch("predict --trace " + stored.file + " --policy none --accumulate 4").out,
+             Catch::Contains(", 4 micro-batches, optimizer adamw"));
+}
+
+TEST_CASE("--accumulate and --gradient-dtype refuse values that a trace cannot have") {
+  const StoredTrace stored;
+  const std::string predict = "predict --policy none --trace ";
+  check_usage_error(predict + stored.file + " --accumulate 0",
+                    "--accumulate 0 is out of range; a step has at least 1 micro-batch");
+  check_usage_error(predict + stored.file + " --gradient-dtype float32",
+                    "--gradient-dtype needs --model");
+  const std::string other = stored.scratch.file("accumulating.json");
+  write_json_file(other, trace_to_json(accumulating(stored.trace, 2)));
+  check_usage_error(predict + other + " --accumulate 4",
+                    "this trace of toy_llama was recorded with --accumulate 2");
+  CHECK(rematch(predict + other + " --accumulate 2").code == 0);
+}
+
+TEST_CASE("predict --trace refuses flags that do not apply to a trace, in one line") {
   const StoredTrace stored;
   const std::string predict = "predict --trace " + stored.file;
   check_usage_error(predict, "nothing to predict");

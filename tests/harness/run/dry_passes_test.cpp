@@ -2,6 +2,7 @@
 // allocator.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
+#include <array>
 
 #include <set>
 
@@ -167,10 +168,8 @@ TEST_CASE("the host never waits inside a step", "[device]") {
 }
 
 // On the dry device's clock, each kernel takes 1000 ns.
-TEST_CASE(
-    "the parts of a step are timed by CUDA events, and the host waits only before and after the "
-    "step",
-    "[device]") {
+TEST_CASE("the device's events time a step's phases, and the host waits only at its ends",
+          "[device]") {
   REMATCH_NEEDS_CUDA();
   const c10::Device device(c10::kCUDA, 0);
   const at::Tensor a = at::empty({64, 64}, at::TensorOptions().device(device));
@@ -180,14 +179,20 @@ TEST_CASE(
   const std::uint64_t before = dry_cuda_synchronizations();
   clock.begin();
   at::mm_out(out, a, a);
-  clock.part_done();
+  clock.part_done(Phase::kForward);
   at::mm_out(out, a, a);
   at::mm_out(out, a, a);
+  clock.part_done(Phase::kBackward);
+  at::mm_out(out, a, a);
+  clock.part_done(std::nullopt);
+  at::mm_out(out, a, a);
+  clock.part_done(Phase::kForward);
   CHECK(dry_cuda_synchronizations() == before + 1);
   clock.end();
   CHECK(dry_cuda_synchronizations() == before + 2);
   using std::chrono::nanoseconds;
-  CHECK(clock.parts() == std::vector<nanoseconds>{nanoseconds(1000), nanoseconds(2000)});
+  CHECK((clock.by_phase() ==
+         std::array{nanoseconds(2000), nanoseconds(0), nanoseconds(2000), nanoseconds(0)}));
   CHECK(clock.whole().count() > 0);
 }
 
