@@ -211,8 +211,10 @@ constexpr SystemEntry kEntries[] = {
      "full_recompute_save_ops needs memory_policy=full, as in torchtitan"},
     {"torchtitan", "titan(memory_policy=sac_and_offload)", "sac_and_offload",
      "graph trainer: keeps the same tensors as default, and moves the largest of them to the host",
-     in_list("rematch ignores the mode's budget of 100 GB of host memory"), EarlyStop::kOn,
-     "--compile.memory_policy sac_and_offload", "graph trainer"},
+     in_list(
+         "rematch also offloads attention, and results that only recompute reads, but keeps the "
+         "outputs of layers on the device; it ignores the mode's budget of 100 GB of host memory"),
+     EarlyStop::kOn, "--compile.memory_policy sac_and_offload", "graph trainer"},
     {"torchtitan", "titan(memory_policy=auto_perf_maxing)", "",
      "graph trainer: an integer program chooses what to save", kASearch},
     {"torchtitan", "titan:memory_budget", "", "the compiler's partitioner decides what to save",
@@ -476,8 +478,8 @@ constexpr SystemEntry kEntries[] = {
      EarlyStop::kAsInPolicy, "gradient_checkpointing: true\nselective_checkpointing: true",
      "since 0.18"},
     {"axolotl", "axolotl(gradient_checkpointing=true,selective_checkpointing.offload=true)",
-     "offload_saved(ops_block)", "recomputes every layer; attention is kept on the host", "",
-     EarlyStop::kAsInPolicy,
+     "offload_saved(ops_block)", "recomputes every layer; attention is kept on the host",
+     in_list("axolotl leaves tensors of less than 1 MiB on the device"), EarlyStop::kAsInPolicy,
      "gradient_checkpointing: true\nselective_checkpointing:\n  offload: true", "since 0.18"},
     {"axolotl", "axolotl(gradient_checkpointing=true,selective_checkpointing.save=S)", "",
      "keeps ops whose names contain one of the given substrings",

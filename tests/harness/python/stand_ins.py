@@ -2,6 +2,7 @@
 wraps the same layers in the same way as the trainer. Its arguments are the configuration, the model and, if the trainer
 offloads, a Host. It returns a function that undoes the wrapping."""
 
+import collections
 import fnmatch
 import functools
 import shlex
@@ -10,6 +11,8 @@ import unittest.mock
 import torch
 import torch.utils.checkpoint
 from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
 aten = torch.ops.aten
@@ -157,9 +160,10 @@ class Host:
     def __init__(self):
         self.copied_bytes = 0
 
-    def pack(self, tensor):
+    def pack(self, tensor, order="C"):
+        """Copies to the host. Order "K" keeps the strides."""
         self.copied_bytes += tensor.nbytes
-        return tensor.detach().numpy().copy()
+        return tensor.detach().numpy().copy(order)
 
     def unpack(self, array):
         return torch.from_numpy(array).clone()
@@ -190,6 +194,46 @@ def moving(function, host, is_moved=lambda tensor: True):
     return forward
 
 
+class EachCall(TorchDispatchMode):
+    """Passes every call of an op to a function."""
+
+    def __init__(self, call):
+        super().__init__()
+        self.call = call
+
+    def __torch_dispatch__(self, op, types, arguments=(), keywords=None):
+        return self.call(op, arguments, keywords or {})
+
+
+def saving_on(host, saved, is_moved=lambda call, result: True):
+    """Returns a context_fn like that of saving(). A saved result is offloaded if `is_moved` returns True for the number
+    of the call and the result. Recompute takes the result back instead of calling the op."""
+    def contexts():
+        held, num_calls = collections.defaultdict(list), 0
+
+        def forward(op, arguments, keywords):
+            nonlocal num_calls
+            results = op(*arguments, **keywords)
+            if op in saved:
+                held[op].append(tree_map(functools.partial(hold, num_calls), results))
+                num_calls += 1
+            return results
+
+        def hold(call, result):
+            if not isinstance(result, torch.Tensor):
+                return lambda: result
+            if is_moved(call, result):
+                return functools.partial(host.unpack, host.pack(result, order="K"))
+            return result.detach
+
+        def recompute(op, arguments, keywords):
+            if op in saved:
+                return tree_map(lambda take: take(), held[op].pop(0))
+            return op(*arguments, **keywords)
+        return EachCall(forward), EachCall(recompute)
+    return contexts
+
+
 def transformers(lines, model, host):
     """Calls transformers' own method, but replaces its save_on_cpu, which would copy into memory that a watched step
     counts."""
@@ -215,6 +259,48 @@ def torchtitan(config, model):
     if config["mode"] == "selective":
         layers = every(layers, int(option))
     return wrap_all(layers, early_stop=False, preserve_rng_state=True)
+
+
+def results_for_backward(layer, x, saved):
+    """Returns the numbers of the calls of ops in `saved` whose first result backward reads, directly or through a view.
+    Other results are read only by recompute."""
+    results, packed = [], set()
+
+    def call(op, arguments, keywords):
+        result = op(*arguments, **keywords)
+        if op in saved:
+            results.append(result[0] if isinstance(result, tuple) else result)
+        return result
+
+    def pack(tensor):
+        packed.add(tensor.untyped_storage().data_ptr())
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor), EachCall(call):
+        output = layer(x)  # while it lives, no address is used twice
+    del output
+    return {call for call, result in enumerate(results) if result.untyped_storage().data_ptr() in packed}
+
+
+def torchtitan_graph_trainer(lines, model, host):
+    """Imitates torchtitan's graph trainer with memory policy sac_and_offload, commit b5bcd76c6. Every matmul and the
+    attention kernel are saved. A saved result moves to the host if backward itself reads it, it is contiguous, and it
+    has at least 4096 bytes. The output of a layer counts as saved too. Nothing that the last layer makes is moved."""
+    assert flags_of(lines) == {"--compile.memory_policy": ["sac_and_offload"]}
+    saved = (aten.mm.default, aten.addmm.default, aten.bmm.default, *ATTENTION)
+    layers = layers_of(model)
+    example = torch.randn(1, 2, layers[0].attention_norm.weight.numel(), requires_grad=True)
+    undo = []
+    for index, layer in enumerate(layers):
+        read = results_for_backward(layer, example, saved)
+
+        def is_moved(call, result, read=read, is_last=layer is layers[-1]):
+            return not is_last and call in read and result.is_contiguous() and result.nbytes >= 4096
+        forward = functools.partial(checkpoint, layer.forward, use_reentrant=False, preserve_rng_state=False,
+                                    context_fn=saving_on(host, saved, is_moved))
+        is_input_made_by_layer = index > 0
+        undo.append(replaced(layer, "forward", moving(forward, host) if is_input_made_by_layer else forward))
+    return lambda: [take_back() for take_back in undo]
 
 
 def remat_config(save_regions=(), recompute_regions=()):
@@ -300,8 +386,11 @@ def modalities(config, model):
 def axolotl(config, model, host=None):
     """Imitates axolotl, which passes arguments from the run's YAML to a method of transformers' models."""
     keywords = dict(config.get("gradient_checkpointing_kwargs", {"use_reentrant": True}))
-    if config.get("selective_checkpointing"):
-        keywords = {"use_reentrant": False, "context_fn": saving(ATTENTION)}
+    if selective := config.get("selective_checkpointing"):
+        # axolotl offloads only tensors of at least 1 MiB. The tensors of these tests are smaller.
+        is_offloaded = isinstance(selective, dict) and selective.get("offload", False)
+        contexts = saving_on(host, ATTENTION) if is_offloaded else saving(ATTENTION)
+        keywords = {"use_reentrant": False, "context_fn": contexts}
     if config.get("activation_offloading") == "hidden_states":  # axolotl then sets use_reentrant to False
         lines = 'model.activation_checkpointing_enable({"use_reentrant": False}, offload=True)'
         return transformers(lines, model, host)
