@@ -46,7 +46,7 @@ def pack(file, build, dry_results, open_list):
         print(f"gpu_queue: {file} would have {size} bytes; the limit is {MAX_PACKED_BYTES}", file=sys.stderr)
         return 2
     partial.replace(file)
-    print(f"{file}: {size} bytes, {len(open_list['open'])} open questions; pass this file to --programs")
+    print(f"{file}: {size} bytes, {len(open_list['open'])} open measurements; pass this file to --programs")
     return 0
 
 
@@ -79,7 +79,8 @@ def add_libraries(tree):
 def add_package(tree, library):
     """Adds the package as scripts/build_wheel does, if its library was built."""
     if not library.exists():
-        print(f"gpu_queue: {library} is not built: questions about the Python package will be skipped", file=sys.stderr)
+        print(f"gpu_queue: {library} is not built: measurements of the Python package will be skipped",
+              file=sys.stderr)
         return
     target = tree / "python/rematch"
     target.mkdir(parents=True)

@@ -1,7 +1,6 @@
 """Locates the programs, and describes the machine that they run on.
 
-A question is an entry of reports/results/gpu/queue.json: commands to run, most of them on a GPU. Their result is the
-answer."""
+A GPU measurement is an entry of reports/results/gpu/queue.json: commands to run, most of them on a GPU."""
 
 import ctypes
 import json
@@ -12,7 +11,7 @@ import sys
 from pathlib import Path
 
 from benchmarks import builds
-from gpu import questions
+from gpu import measurements
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "reports/results/gpu"
@@ -79,9 +78,9 @@ class Machine:
         carried = self.programs / RELEASE_FILE if self.programs else None
         return carried.read_text(encoding="utf-8").strip() if carried and carried.exists() else builds.chosen()
 
-    def expected(self, question):
+    def expected(self, measurement):
         """Returns the dry device's packed report of the same measurement, for comparison, or None if there is none."""
-        path = report_file((self.programs or Path("/nowhere")) / "dry", question.name)
+        path = report_file((self.programs or Path("/nowhere")) / "dry", measurement.name)
         return None if self.dry or not path.exists() else json.loads(path.read_text())
 
     def has_driver(self):
@@ -109,20 +108,20 @@ class Machine:
             return f"{self.python} has torch {version}, not {self.release()}"
         return None if sees_device == "True" else f"torch {version} of {self.python} sees no device"
 
-    def obstacle(self, question):
-        """Returns the reason why this machine cannot run the question's commands, or None."""
-        if self.dry and not question.dry:
-            return "the dry device cannot answer this question"
-        for program in question.programs:
+    def obstacle(self, measurement):
+        """Returns the reason why this machine cannot run the measurement's commands, or None."""
+        if self.dry and not measurement.dry:
+            return "the dry device cannot run this measurement"
+        for program in measurement.programs:
             if not shutil.which(program):
                 return f"{program} is not on the PATH"
-        if question.gpu and not self.has_driver():
+        if measurement.gpu and not self.has_driver():
             return "there is no NVIDIA driver"
         if self.libtorch() is None:
             return f"no LibTorch {self.release()}: set LIBTORCH_ROOT to the folder that holds torch/ and nvidia/"
-        if question.gpu and not self.program("rematch").exists():
+        if measurement.gpu and not self.program("rematch").exists():
             return "no built programs found: pass --programs, or build preset cuda"
-        return self.ask_torch() if question.torch else None
+        return self.ask_torch() if measurement.torch else None
 
     def ask_torch(self):
         """Checks Python's torch only once, because importing torch takes seconds."""
@@ -131,7 +130,7 @@ class Machine:
             self.torch_asked = True
         return self.torch_reason
 
-    def environment(self, question=None):
+    def environment(self, measurement=None):
         """Returns the environment variables for our own programs. For Python, use python_environment instead, because
         torch loads its own libraries."""
         root = self.libtorch()
@@ -141,8 +140,8 @@ class Machine:
         if self.programs:
             libraries.append(f"{self.programs}/usr/lib/x86_64-linux-gnu")
         merged["LD_LIBRARY_PATH"] = ":".join([*libraries, merged.get("LD_LIBRARY_PATH", "")])
-        if self.dry and question and question.kind:
-            merged["DRY_CUDA_CARD"] = question.kind
+        if self.dry and measurement and measurement.kind:
+            merged["DRY_CUDA_CARD"] = measurement.kind
         return merged
 
     def python_environment(self):
@@ -166,16 +165,16 @@ class Machine:
             return None, None
         return environment.get("device"), environment.get("device_uuid")
 
-    def filled(self, command, question, out, seconds=None):
+    def filled(self, command, measurement, out, seconds=None):
         """Returns the words of a command with placeholders replaced. {report} is the path of this measurement's report,
         and {report:NAME} is the path of measurement NAME's report. {seconds} and {timeout} are time limits; a program
         must write its results before they expire."""
-        seconds = max(1, int(seconds or question.limit()) - SECONDS_TO_WRITE)
-        values = {"report": str(report_file(out, question.name)), "out": str(out), "python": self.python,
+        seconds = max(1, int(seconds or measurement.limit()) - SECONDS_TO_WRITE)
+        values = {"report": str(report_file(out, measurement.name)), "out": str(out), "python": self.python,
                   "timeout": f"{seconds}s", "seconds": str(seconds),
                   "tests": "[device]" if self.dry else "[gpu],[device]",
                   **{name: str(self.program(name)) for name in PROGRAMS},
-                  **{f"report:{name}": str(self.needed_report(name, out)) for name in question.needs}}
+                  **{f"report:{name}": str(self.needed_report(name, out)) for name in measurement.needs}}
         words = shortened(command) if self.dry and "--times-only" in command else command
         return [fill(word, values) for word in words]
 
@@ -206,7 +205,7 @@ def shortened(command):
 
 def results_of(card, results=RESULTS):
     """Returns the folder for committed results of the card. Each kind of card has its own folder."""
-    return results / (questions.kind_of_card(card) or "other")
+    return results / (measurements.kind_of_card(card) or "other")
 
 
 def first_existing(path, otherwise):

@@ -1,11 +1,11 @@
-"""Copies the results of a GPU run into the repository: reports as files, and answers into queue.json."""
+"""Copies the results of a GPU run into the repository: reports as files, and facts about them into queue.json."""
 
 import json
 import re
 import tempfile
 from pathlib import Path
 
-from gpu import archive, questions
+from gpu import archive, measurements
 from gpu.machine import results_of
 
 
@@ -17,7 +17,7 @@ def record(source, queue_file, target, commit=None):
         unpacked = Path(folder)
         archive.unpack(source, unpacked)
         queue = json.loads(queue_file.read_text())
-        lines = [record_one(entry, unpacked, target, commit) for entry in queue["questions"]
+        lines = [record_one(entry, unpacked, target, commit) for entry in queue["measurements"]
                  if (unpacked / f"{entry['name']}.json").exists()]
     dump(queue, queue_file)
     return lines
@@ -37,7 +37,7 @@ def record_one(entry, folder, target, commit):
     report = f"{name}.report.json" if f"{name}.report.json" in copied else f"{name}.json"
     entry["answered"] = {"commit": commit or result["commit"], "date": result["date"], "card": result["card"],
                          "card_uuid": result["card_uuid"], "report": f"reports/results/gpu/{place.name}/{report}"}
-    return f"{name}: answered by {', '.join(copied)}"
+    return f"{name}: recorded {', '.join(copied)}"
 
 
 FOLDERS = re.compile(r"(?<![\w./:-])/(?:[\w.+-]+/)+(?=[\w.+-])")
@@ -53,8 +53,8 @@ def why_not(result, commit, kind=None):
     if result["status"] != "passed":
         return f"{result['status']}: {'; '.join(result['problems'][:3])}"
     if result["dry"]:
-        return "the question ran on the dry device"
-    if not questions.is_of_kind(result["card"], kind):
+        return "the measurement ran on the dry device"
+    if not measurements.is_of_kind(result["card"], kind):
         return f"it needs an {kind}, but ran on {result['card']}"
     if commit:
         return None

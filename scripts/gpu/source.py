@@ -1,37 +1,38 @@
-"""Describes the source code from which the programs were built, and says which questions of the queue are open."""
+"""Describes the source code from which the programs were built, and says which GPU measurements are open."""
 
 import json
 from dataclasses import dataclass, field
 
-from gpu import questions
+from gpu import measurements
 from gpu.carried import OPEN_FILE
 
 
 @dataclass
 class Source:
     commit: str = None  # None if unknown
-    open: dict = None  # maps each open question to the reason; None if unknown, so every unanswered question is open
-    uncommitted: dict = field(default_factory=dict)  # {question name: uncommitted files that affect the question}
+    # Maps each open measurement to the reason. None if unknown; then every measurement without a result is open.
+    open: dict = None
+    uncommitted: dict = field(default_factory=dict)  # {measurement name: uncommitted files that affect the measurement}
 
-    def fields(self, question):
-        """Returns what a question's result stores about the source code."""
-        return {"commit": self.commit, "uncommitted": self.uncommitted.get(question.name, [])}
+    def fields(self, measurement):
+        """Returns what a measurement's result stores about the source code."""
+        return {"commit": self.commit, "uncommitted": self.uncommitted.get(measurement.name, [])}
 
-    def is_open(self, question):
-        if question.always:
+    def is_open(self, measurement):
+        if measurement.always:
             return True
-        return question.name in self.open if self.open is not None else not question.answered
+        return measurement.name in self.open if self.open is not None else not measurement.answered
 
-    def why(self, question):
-        return (self.open or {}).get(question.name, "always asked" if question.always else "never answered")
+    def why(self, measurement):
+        return (self.open or {}).get(measurement.name, "part of every run" if measurement.always else "never measured")
 
     def as_json(self):
         return {"commit": self.commit, "open": self.open, "uncommitted": self.uncommitted}
 
 
 def from_git(asked, repository):
-    changed = {question.name: repository.uncommitted(question.depends) for question in asked if question.depends}
-    return Source(repository.head(), questions.open_questions(asked, repository),
+    changed = {one.name: repository.uncommitted(one.depends) for one in asked if one.depends}
+    return Source(repository.head(), measurements.open_measurements(asked, repository),
                   {name: files for name, files in changed.items() if files})
 
 

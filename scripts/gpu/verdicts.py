@@ -59,8 +59,8 @@ def without(report, late):
 
 
 def without_slowdowns(report):
-    """Returns the report without the slowdown from counting kernels. The question's steps ran in parallel with other
-    questions, so this slowdown means nothing."""
+    """Returns the report without the slowdown from counting kernels. The steps of this GPU measurement ran in parallel
+    with other measurements, so this slowdown means nothing."""
     made = [{**point, "kernels": {**point["kernels"], "slowdown_ratio": None}} if point.get("kernels") else point
             for point in report.get("points", [])]
     return {**report, "points": made} if made else report

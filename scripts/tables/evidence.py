@@ -1,9 +1,9 @@
-"""Reads the measurements of GPUs from reports/results/gpu.
+"""Reads the results of GPU measurements from reports/results/gpu.
 
-A question is a command that was run on a GPU. Each kind of GPU has a folder KIND, so a question's name here is
-KIND/NAME. There are three kinds of file: NAME.report.json is a report of `rematch run` (schema rematch.report),
-pytorch_NAME.report.json is a report of pytorch_steps.py, and NAME.json is the verdict of question NAME, with the last
-lines of the command's output. If a report was not kept, its figures are known only from these lines."""
+A GPU measurement is a command that was run on a GPU. Each kind of GPU has a folder KIND, so a measurement's name here
+is KIND/NAME. There are three kinds of file: NAME.report.json is a report of `rematch run` (schema rematch.report),
+pytorch_NAME.report.json is a report of pytorch_steps.py, and NAME.json is the verdict of measurement NAME, with the
+last lines of the command's output. If a report was not kept, its figures are known only from these lines."""
 
 import json
 import pathlib
@@ -21,7 +21,7 @@ OF_PEAKS = ("predicted", "requested", "allocated", "reserved")
 class Point:
     """One measured point of rematch. A number is None if it was not measured, or if its report was not kept."""
 
-    question: str
+    measurement: str
     model: str
     size: str
     ops: str
@@ -45,7 +45,7 @@ class Point:
     reserved: int | None = None
     timed_allocated: int | None = None
     timed_reserved: int | None = None
-    # Other questions whose output also contains this point. Empty if the point's report was kept.
+    # Other measurements whose output also contains this point. Empty if the point's report was kept.
     also: list = field(default_factory=list)
 
     def key(self):
@@ -55,30 +55,30 @@ class Point:
 @dataclass
 class Evidence:
     points: list = field(default_factory=list)
-    pytorch: dict = field(default_factory=dict)  # maps a question to its report from pytorch_steps.py
-    ceilings: dict = field(default_factory=dict)  # maps a question to its report from ceilings.py
-    verdicts: dict = field(default_factory=dict)  # maps a question to its verdict, NAME.json
+    pytorch: dict = field(default_factory=dict)  # maps a measurement to its report from pytorch_steps.py
+    ceilings: dict = field(default_factory=dict)  # maps a measurement to its report from ceilings.py
+    verdicts: dict = field(default_factory=dict)  # maps a measurement to its verdict, NAME.json
     predicted: dict = field(default_factory=dict)  # maps a kind of GPU to the entries of its predicted.json
-    fronts: dict = field(default_factory=dict)  # maps a question to its measured front
+    fronts: dict = field(default_factory=dict)  # maps a measurement to its measured front
 
 
 def read(folder):
     evidence = Evidence()
     for path in sorted(pathlib.Path(folder).glob("*/*.json")):
         document = json.loads(path.read_text())
-        question = f"{path.parent.name}/{path.name.removesuffix('.json').removesuffix('.report')}"
+        measurement = f"{path.parent.name}/{path.name.removesuffix('.json').removesuffix('.report')}"
         if "rivals" in document or "rounds" in document:
-            evidence.pytorch[question] = document
+            evidence.pytorch[measurement] = document
         elif "predictions" in document:
             evidence.predicted[path.parent.name.upper()] = document["predictions"]
         elif "copy_gb_per_second" in document:
-            evidence.ceilings[question] = document
+            evidence.ceilings[measurement] = document
         elif str(document.get("schema", "")).startswith("rematch.front/"):
-            evidence.fronts[question] = document
+            evidence.fronts[measurement] = document
         elif str(document.get("schema", "")).startswith("rematch.report/"):
-            evidence.points += points_of_report(question, document)
+            evidence.points += points_of_report(measurement, document)
         elif "status" in document and "commands" in document and not document.get("dry"):
-            evidence.verdicts[question] = document
+            evidence.verdicts[measurement] = document
     add_points_of_lost_reports(evidence)
     return evidence
 
@@ -98,20 +98,20 @@ def size_of(model, dimensions):
     return f"{tokens:,}" if batch == 1 else f"{batch} x {tokens:,}"
 
 
-def points_of_report(question, report):
+def points_of_report(measurement, report):
     """Returns the report's points. Returns [] for the dry device, whose times are meaningless."""
     if (report["environment"].get("device") or "").startswith("dry "):
         return []
-    return [point_of(question, report, entry) for entry in report["points"]
+    return [point_of(measurement, report, entry) for entry in report["points"]
             if entry["identity"]["dimensions"].get("dim", MIN_DIM) >= MIN_DIM]
 
 
-def point_of(question, report, entry):
+def point_of(measurement, report, entry):
     identity, time, memory = entry["identity"], entry.get("time") or {}, entry.get("memory") or {}
     ratio = time.get("step_ratio") or {}
     predicted, workspace = (memory.get(key) for key in ("predicted_peak_requested_bytes", "workspace_bytes"))
     return Point(
-        question=question, model=entry["model"], size=size_of(entry["model"], identity["dimensions"]),
+        measurement=measurement, model=entry["model"], size=size_of(entry["model"], identity["dimensions"]),
         ops=identity.get("ops", "eager"), policy=entry["policy"], schedule=entry["schedule"], status=entry["status"],
         attention=time.get("attention_backend") or identity.get("attention_backend"),
         allocator=identity.get("allocator"), card=card_of(report["environment"].get("device")),
@@ -164,12 +164,12 @@ def add_points_of_lost_reports(evidence):
 
 def points_of_pytorch(evidence):
     """Yields rematch's own points, which reports of pytorch_steps.py also contain."""
-    for question, report in evidence.pytorch.items():
+    for measurement, report in evidence.pytorch.items():
         settings = report["settings"]
         for entry in report["rematch"]:
             time = entry["time"]
             if time:
-                yield Point(question=question, model=settings["model"],
+                yield Point(measurement=measurement, model=settings["model"],
                             size=size_of(settings["model"], settings["dimensions"]), ops=entry.get("ops") or "eager",
                             policy=entry["policy"], schedule=entry["schedule"], is_kept=False,
                             card=card_of((report.get("environment") or {}).get("device")),
@@ -180,19 +180,19 @@ def points_of_pytorch(evidence):
 def runs_of(evidence):
     """Yields (verdict, last lines of the output, settings of all points) for each command of `rematch run` on a model
     at full size."""
-    for question, verdict in evidence.verdicts.items():
+    for measurement, verdict in evidence.verdicts.items():
         for command in verdict["commands"]:
             words = command["command"]
             is_full_size = not flag(words, "--model", "_small").endswith("_small")
             if "run" in words[1:2] and is_full_size and int(flag(words, "--dim", MIN_DIM)) >= MIN_DIM:
-                yield verdict, command["tail"], common_of(question, verdict, words, command["tail"])
+                yield verdict, command["tail"], common_of(measurement, verdict, words, command["tail"])
 
 
-def common_of(question, verdict, words, tail):
+def common_of(measurement, verdict, words, tail):
     model = flag(words, "--model")
     size = size_of(model, {"batch": int(flag(words, "--batch", "1")), "tokens": int(flag(words, "--tokens", "0"))})
     attention = ATTENTION.search(tail)
-    return {"question": question, "model": model, "size": size, "ops": flag(words, "--ops", "eager"),
+    return {"measurement": measurement, "model": model, "size": size, "ops": flag(words, "--ops", "eager"),
             "is_kept": False, "attention": attention[1] if attention else None,
             "card": card_of(verdict.get("card") or verdict.get("device"))}
 
@@ -221,8 +221,8 @@ def merge(points, new):
     None."""
     old = points.setdefault(new.key(), new)
     old.status = new.status if old.step_ns is None else old.status
-    if new.question not in (old.question, *old.also):
-        old.also.append(new.question)
+    if new.measurement not in (old.measurement, *old.also):
+        old.also.append(new.measurement)
     for name, value in vars(new).items():
         if getattr(old, name) is None:
             setattr(old, name, value)

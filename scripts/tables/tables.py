@@ -30,7 +30,7 @@ class Table:
 
 
 def source_of(point):
-    names = ", ".join(f"`{name}`" for name in (point.question, *point.also))
+    names = ", ".join(f"`{name}`" for name in (point.measurement, *point.also))
     return names if point.is_kept else f"{names}, {NOT_KEPT}"
 
 
@@ -63,12 +63,12 @@ def is_full_size(point):
 
 def in_order(points):
     order = {"none": 0, "full": 1, "attn_only": 2, "save_mm": 3}
-    return sorted(points, key=lambda p: (p.model, len(p.size), p.size, p.question, p.ops, order.get(p.policy, 4),
+    return sorted(points, key=lambda p: (p.model, len(p.size), p.size, p.measurement, p.ops, order.get(p.policy, 4),
                                          p.policy, p.schedule))
 
 
 def key_of(point):
-    return f"{point.question}, {point.policy}, {point.ops}, {point.schedule}"
+    return f"{point.measurement}, {point.policy}, {point.ops}, {point.schedule}"
 
 
 def steps(evidence):
@@ -127,7 +127,7 @@ def beside_pytorch(evidence):
     columns = ["card", "model", "policy", "our ops", "rematch, ms", "PyTorch eager, ms", "over eager", "torch.compile, ms",
                "over compile", "peak", "eager's peak", "compile's peak", "report"]
     rows = {}
-    for question, report in evidence.pytorch.items():
+    for measurement, report in evidence.pytorch.items():
         for policy, ops, schedule, step_ns, peak in comparable(evidence, report):
             found = {variant: rivals.measured_of(report, variant, policy) for variant in rivals.NAMES}
             if not any(found.values()):
@@ -139,8 +139,8 @@ def beside_pytorch(evidence):
                 cells += ([milliseconds(rival["step_median_ns"]), f"{step_ns / rival['step_median_ns']:.3f}"]
                           if rival else [missing(report, variant, policy), ""])
             cells += [bytes_of(peak), *(bytes_of(rival and rival["peak_allocated_bytes"])
-                                        for rival in found.values()), f"`{question}`"]
-            rows[f"{question}, {policy}, {ops}, {schedule}"] = cells
+                                        for rival in found.values()), f"`{measurement}`"]
+            rows[f"{measurement}, {policy}, {ops}, {schedule}"] = cells
     return Table(columns, rows)
 
 
@@ -155,14 +155,14 @@ def rivals_table(evidence):
     """Tabulates how the run of each other system ended, and how long compiling took."""
     columns = ["model", "rival", "policy", "ended", "form", "first step, s", "graph breaks", "report"]
     rows = {}
-    for question, report in evidence.pytorch.items():
+    for measurement, report in evidence.pytorch.items():
         for rival in rivals.rivals_of(report):
             compiled = rival.get("compile") or {}
             seconds = compiled.get("first_step_seconds")
-            rows[f"{question}, {rival['variant']}, {rival['policy']}"] = [
+            rows[f"{measurement}, {rival['variant']}, {rival['policy']}"] = [
                 report["settings"]["model"], rivals.NAMES[rival["variant"]], rival["policy"],
                 ended(rival), compiled.get("form") or "", "" if seconds is None else f"{seconds:.1f}",
-                str(compiled.get("graph_breaks", "")), f"`{question}`"]
+                str(compiled.get("graph_breaks", "")), f"`{measurement}`"]
     return Table(columns, rows)
 
 
@@ -182,20 +182,20 @@ def bandwidth(evidence):
     """Tabulates the bandwidth of kernels: the minimum bytes that a kernel must move, divided by its time."""
     columns = ["kernel", "GB/s", "share of the card's", "target 0.8", "report"]
     rows = {}
-    for question, verdict in evidence.verdicts.items():
+    for measurement, verdict in evidence.verdicts.items():
         for line in verdict["findings"]:
             if found := BANDWIDTH.match(line):
                 met = "met" if float(found["share"]) >= TARGET_BANDWIDTH else "missed"
-                rows[f"{question}, {found['kernel']}"] = [found["kernel"], found["rate"], found["share"], met,
-                                                         f"`{question}`"]
+                rows[f"{measurement}, {found['kernel']}"] = [found["kernel"], found["rate"], found["share"], met,
+                                                         f"`{measurement}`"]
     return Table(columns, rows)
 
 
 def ceilings(evidence):
     columns = ["card", "copy, GB/s", "bf16 matmul, TFLOP/s", "report"]
-    return Table(columns, {question: [report["device"], f"{report['copy_gb_per_second']:,.0f}",
-                                      f"{report['matmul_tflop_per_second']:,.0f}", f"`{question}`"]
-                           for question, report in evidence.ceilings.items()})
+    return Table(columns, {measurement: [report["device"], f"{report['copy_gb_per_second']:,.0f}",
+                                      f"{report['matmul_tflop_per_second']:,.0f}", f"`{measurement}`"]
+                           for measurement, report in evidence.ceilings.items()})
 
 
 def predicted(evidence):
@@ -229,18 +229,18 @@ def fronts(evidence):
     columns = ["card", "model", "tokens", "plan", "peak, predicted", "peak, measured", "step, predicted, ms",
                "step, measured, ms", "interval", "error", "report"]
     rows = {}
-    for question, front in evidence.fronts.items():
-        card, size = question.split("/")[0].upper(), size_of(front["model"], front["dimensions"])
+    for measurement, front in evidence.fronts.items():
+        card, size = measurement.split("/")[0].upper(), size_of(front["model"], front["dimensions"])
         for point in {point["policy"]: point for point in front["points"] + front["baselines"]}.values():
             measured = point["measured"]
             if not measured or measured["status"] != "ok":
                 continue
             low, high = measured["step_time_interval_ns"]
-            rows[f"{question}, {point['policy']}"] = [
+            rows[f"{measurement}, {point['policy']}"] = [
                 card, front["model"], size, point["policy"], bytes_of(point["predicted_peak_allocated_bytes"]),
                 bytes_of(measured["peak_allocated_bytes"]), milliseconds(point["predicted_step_time_ns"]),
                 milliseconds(measured["step_time_ns"]), f"{milliseconds(low)} to {milliseconds(high)}",
-                f"{100 * (point['predicted_step_time_ns'] / measured['step_time_ns'] - 1):+.1f} %", f"`{question}`"]
+                f"{100 * (point['predicted_step_time_ns'] / measured['step_time_ns'] - 1):+.1f} %", f"`{measurement}`"]
     return Table(columns, rows)
 
 
@@ -250,17 +250,17 @@ MAX_FINDINGS = 4
 LONG_NUMBER = re.compile(r"\d+\.\d{4,}")
 
 
-def questions(evidence):
-    """Tabulates the questions with their verdicts. Column `code` is the commit or, in older verdicts, the hash of the
-    sources."""
-    columns = ["question", "what it asks", "result", "code"]
+def measurements(evidence):
+    """Tabulates the GPU measurements with their verdicts. Column `code` is the commit or, in older verdicts, the hash
+    of the sources."""
+    columns = ["measurement", "what it measures", "result", "code"]
     rows = {}
-    for question, verdict in evidence.verdicts.items():
+    for measurement, verdict in evidence.verdicts.items():
         findings = [line for line in verdict["findings"] if not DETAIL.search(line) and not BANDWIDTH.match(line)]
         for command in verdict["commands"]:
             findings += [found[1] for found in ASSERTIONS.finditer(command["tail"])][:1]
         said = LONG_NUMBER.sub(lambda found: f"{float(found[0]):.3g}", "; ".join(findings[:MAX_FINDINGS]))
-        rows[question] = [f"`{question}`", verdict["what"], verdict["status"] + (f": {said}" if said else ""),
+        rows[measurement] = [f"`{measurement}`", verdict["what"], verdict["status"] + (f": {said}" if said else ""),
                           code_of(verdict)]
     return Table(columns, rows)
 
@@ -320,7 +320,7 @@ def published_wan(evidence):
 
 
 TABLES = {"steps": steps, "peaks": peaks, "beside_pytorch": beside_pytorch, "rivals": rivals_table,
-          "predicted": predicted, "bandwidth": bandwidth, "ceilings": ceilings, "questions": questions,
+          "predicted": predicted, "bandwidth": bandwidth, "ceilings": ceilings, "measurements": measurements,
           "published_wan": published_wan, "fronts": fronts}
 
 

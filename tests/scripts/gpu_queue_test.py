@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Tests scripts/gpu_queue, which runs the commands of queue entries ("questions"), without a GPU. Tests which changes
-of the sources make an answer outdated, which questions fit into the available time, and the verdicts on made-up
-reports. Also tests how a run of the queue continues after a question that failed or was stopped."""
+"""Tests scripts/gpu_queue, which runs the commands of queue entries ("GPU measurements"), without a GPU. Tests which
+changes of the sources make a result outdated, which measurements fit into the available time, and the verdicts on
+made-up reports. Also tests how a run of the queue continues after a measurement that failed or was stopped."""
 
 import contextlib
 import io
@@ -20,7 +20,8 @@ import unittest.mock
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 from benchmarks import builds  # noqa: E402
-from gpu import archive, carried, compiled_llama, machine, package_llama, questions, recording, running, source, verdicts  # noqa: E402
+from gpu import (  # noqa: E402
+    archive, carried, compiled_llama, machine, measurements, package_llama, recording, running, source, verdicts)
 
 QUEUE = SCRIPTS.parent / "reports/results/gpu/queue.json"
 running.say = lambda text: None
@@ -30,18 +31,18 @@ def typed(*words):
     return subprocess.run([SCRIPTS / "gpu_queue", *words], capture_output=True, text=True)
 
 
-def question(name="x", code="", **changes):
-    """Makes a queue entry (a "question") whose command is Python code."""
+def measurement(name="x", code="", **changes):
+    """Makes a queue entry (a "GPU measurement") whose command is Python code."""
     made = {"what": "made up", "value": 1, "seconds": 30, "lane": "times", "gpu": False,
             "commands": [[sys.executable, "-c", code]]}
-    return questions.Question(name, **{**made, **changes})
+    return measurements.Measurement(name, **{**made, **changes})
 
 
 def queue_of(*entries):
     """Makes a queue in the format of queue.json."""
     usual = {"what": "made up", "value": 1, "seconds": 5, "lane": "times", "depends": [], "commands": [], "gpu": False,
              "answered": None}
-    return {"words": {}, "paths": {}, "questions": [{**usual, **entry} for entry in entries]}
+    return {"words": {}, "paths": {}, "measurements": [{**usual, **entry} for entry in entries]}
 
 
 WORKSPACE = 64 << 20
@@ -240,7 +241,7 @@ class JudgeTest(unittest.TestCase):
         self.assertEqual(verdicts.judge_overhead(report(dict(kept, time=dict(time, step_ratio=None))))[1],
                          ["no ratio was measured"])
 
-    def test_a_front_without_measured_points_answers_nothing(self):
+    def test_a_front_without_measured_points_is_a_problem(self):
         self.assertEqual(verdicts.judge_front({"measurement": None})[1], ["no point was measured"])
         measured = {"measurement": {"num_measured": 4, "num_equal_peaks": 4, "median_step_time_error_ratio": 0.02}}
         findings, problems = verdicts.judge_front(measured)
@@ -296,12 +297,12 @@ class QueueTest(unittest.TestCase):
     """Checks the committed queue."""
 
     def setUp(self):
-        self.asked = questions.read(QUEUE)
+        self.asked = measurements.read(QUEUE)
         self.text = QUEUE.read_text()
 
     def test_every_path_verdict_and_pattern_exists(self):
         for one in self.asked:
-            with self.subTest(question=one.name):
+            with self.subTest(measurement=one.name):
                 self.assertTrue(one.commands)
                 self.assertTrue(one.depends)
                 for path in one.depends:
@@ -309,7 +310,7 @@ class QueueTest(unittest.TestCase):
                 self.assertIn(one.judge, [None, *verdicts.JUDGES])
                 for name in (one.quote, one.refuse):
                     self.assertIn(name, [None, *verdicts.PATTERNS])
-                self.assertIn(one.kind, [None, *questions.KINDS])
+                self.assertIn(one.kind, [None, *measurements.KINDS])
                 self.assertLess(one.limit(), 600)
 
     def test_no_placeholder_remains(self):
@@ -320,10 +321,10 @@ class QueueTest(unittest.TestCase):
                 self.assertNotRegex(filled, r"[{}]", one.name)
 
     def test_measurements_of_every_run_are_not_taken_from_an_earlier_run(self):
-        for question in self.asked:
-            for command in question.commands:
-                if question.always and command[:2] == ["{rematch}", "run"]:
-                    self.assertIn("--fresh", command, question.name)
+        for measurement in self.asked:
+            for command in measurement.commands:
+                if measurement.always and command[:2] == ["{rematch}", "run"]:
+                    self.assertIn("--fresh", command, measurement.name)
 
     def test_a_judged_report_is_written(self):
         for one in self.asked:
@@ -331,50 +332,50 @@ class QueueTest(unittest.TestCase):
                 self.assertIn("{report}", one.commands[0], one.name)
 
     def test_run_a_fits_one_command_on_a_machine_with_16_cores(self):
-        fresh = [question for question in self.asked if questions.fits_kind(question, "h100")]
-        chosen = questions.choose(fresh, 560, running.value_workers(16))
-        names = {question.name for question in chosen}
-        for question in self.asked:
-            if question.run == "A" or question.always:
-                self.assertIn(question.name, names)
-        self.assertLessEqual(questions.cost(chosen, 5), 560)
+        fresh = [measurement for measurement in self.asked if measurements.fits_kind(measurement, "h100")]
+        chosen = measurements.choose(fresh, 560, running.value_workers(16))
+        names = {measurement.name for measurement in chosen}
+        for measurement in self.asked:
+            if measurement.run == "A" or measurement.always:
+                self.assertIn(measurement.name, names)
+        self.assertLessEqual(measurements.cost(chosen, 5), 560)
 
     def test_print_says_the_same_without_a_gpu(self):
         with tempfile.TemporaryDirectory() as folder:
             fresh = json.loads(self.text)
-            for entry in fresh["questions"]:
+            for entry in fresh["measurements"]:
                 entry["answered"] = None
             path = pathlib.Path(folder) / "queue.json"
             path.write_text(json.dumps(fresh))
             done = typed("--queue", path, "next", "--seconds", "560", "--kind", "h100", "--cores", "16", "--print",
                          "--out", folder)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        for question in self.asked:
-            if question.run == "A":
-                self.assertIn(f"\n{question.name}: ", "\n" + done.stdout)
+        for measurement in self.asked:
+            if measurement.run == "A":
+                self.assertIn(f"\n{measurement.name}: ", "\n" + done.stdout)
         self.assertIn("--tokens 31200", done.stdout)
-        self.assertRegex(done.stdout, r"questions, \d+ s of 560 s by estimate")
+        self.assertRegex(done.stdout, r"measurements, \d+ s of 560 s by estimate")
 
-    def test_a_question_follows_the_questions_whose_reports_it_needs(self):
-        by_name = {question.name: question for question in self.asked}
-        for question in self.asked:
-            for needed in question.needs:
-                self.assertGreater(by_name[needed].value, question.value)
+    def test_a_measurement_follows_the_measurements_whose_reports_it_needs(self):
+        by_name = {measurement.name: measurement for measurement in self.asked}
+        for measurement in self.asked:
+            for needed in measurement.needs:
+                self.assertGreater(by_name[needed].value, measurement.value)
 
     def test_recording_keeps_the_layout_of_the_file(self):
         self.assertEqual(json.dumps(json.loads(self.text), indent=2) + "\n", self.text)
 
-    def test_answers_name_commits_and_files_that_exist(self):
-        repository = questions.Repository(SCRIPTS.parent)
+    def test_results_name_commits_and_files_that_exist(self):
+        repository = measurements.Repository(SCRIPTS.parent)
         if not repository.has_history():
             self.skipTest("no git history here")
-        answered = [question for question in self.asked if question.answered]
-        known = [repository.has(question.answered["commit"]) for question in answered]
+        answered = [measurement for measurement in self.asked if measurement.answered]
+        known = [repository.has(measurement.answered["commit"]) for measurement in answered]
         if not any(known):
             self.skipTest("another history, or a shallow one")
-        for question, is_known in zip(answered, known):
-            self.assertTrue(is_known, question.name)
-            self.assertTrue((SCRIPTS.parent / question.answered["report"]).exists(), question.name)
+        for measurement, is_known in zip(answered, known):
+            self.assertTrue(is_known, measurement.name)
+            self.assertTrue((SCRIPTS.parent / measurement.answered["report"]).exists(), measurement.name)
 
 
 class ReadTest(unittest.TestCase):
@@ -382,7 +383,7 @@ class ReadTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "queue.json"
             path.write_text(json.dumps({**queue_of(*entries), **more}))
-            return questions.read(path)
+            return measurements.read(path)
 
     def test_words_and_groups_of_paths_are_replaced(self):
         [one] = self.read({"name": "x", "depends": ["@step", "d"], "commands": ["{run} {model} 'a b' {report}"]},
@@ -390,13 +391,13 @@ class ReadTest(unittest.TestCase):
         self.assertEqual(one.depends, ["a", "b", "d"])
         self.assertEqual(one.commands, [["{rematch}", "run", "--model", "m", "a b", "{report}"]])
 
-    def test_contradictory_questions_are_refused(self):
-        for entries, said in (([{"name": "x"}, {"name": "x"}], "two questions have the name 'x'"),
+    def test_contradictory_measurements_are_refused(self):
+        for entries, said in (([{"name": "x"}, {"name": "x"}], "two measurements have the name 'x'"),
                               ([{"name": "x", "lane": "fast"}], "lane is 'fast'"),
                               ([{"name": "x", "needs": ["y"]}], "x needs 'y'"),
                               ([{"name": "x", "depends": ["@nothing"]}], "nothing"),
                               ([{"name": "x", "colour": "red"}], "colour")):
-            with self.subTest(said=said), self.assertRaisesRegex(questions.QueueError, said):
+            with self.subTest(said=said), self.assertRaisesRegex(measurements.QueueError, said):
                 self.read(*entries)
 
 
@@ -407,7 +408,7 @@ class ReopenTest(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name)
-        self.repository = questions.Repository(self.root)
+        self.repository = measurements.Repository(self.root)
         self.git("init", "-q")
         self.git("config", "user.email", "a@b")
         self.git("config", "user.name", "a")
@@ -427,36 +428,36 @@ class ReopenTest(unittest.TestCase):
         (self.root / name).write_text(text)
 
     def answered(self, **changes):
-        return question(depends=["code"], answered={"commit": self.repository.head(), "card": "c"}, **changes)
+        return measurement(depends=["code"], answered={"commit": self.repository.head(), "card": "c"}, **changes)
 
-    def test_only_a_change_to_its_own_paths_reopens_a_question(self):
+    def test_only_a_change_to_its_own_paths_reopens_a_measurement(self):
         asked = self.answered()
-        self.assertIsNone(questions.why_open(asked, self.repository))
+        self.assertIsNone(measurements.why_open(asked, self.repository))
         self.commit("other/b.cpp", "2")
         self.commit("code/README.md", "a document")
-        self.assertIsNone(questions.why_open(asked, self.repository))
+        self.assertIsNone(measurements.why_open(asked, self.repository))
         self.commit("code/a.cpp", "2")
-        self.assertRegex(questions.why_open(asked, self.repository), "^changed since [0-9a-f]{8}: code/a.cpp$")
+        self.assertRegex(measurements.why_open(asked, self.repository), "^changed since [0-9a-f]{8}: code/a.cpp$")
         self.commit("code/c.cpp")
-        self.assertRegex(questions.why_open(asked, self.repository), "code/a.cpp and 1 more$")
+        self.assertRegex(measurements.why_open(asked, self.repository), "code/a.cpp and 1 more$")
 
-    def test_an_answer_of_an_unknown_commit_does_not_count(self):
-        asked = question(answered={"commit": "0" * 40, "card": "c"})
-        self.assertIn("which this git repository lacks", questions.why_open(asked, self.repository))
-        self.assertEqual(questions.why_open(question(), self.repository), "never answered")
+    def test_a_result_of_an_unknown_commit_does_not_count(self):
+        asked = measurement(answered={"commit": "0" * 40, "card": "c"})
+        self.assertIn("which this git repository lacks", measurements.why_open(asked, self.repository))
+        self.assertEqual(measurements.why_open(measurement(), self.repository), "never measured")
 
-    def test_any_card_answers_a_question_without_a_kind_and_only_its_own_card_one_with_a_kind(self):
+    def test_a_result_of_another_kind_of_card_counts_unless_the_measurement_requires_a_kind(self):
         commit = self.repository.head()
         for kind, card, reason in ((None, "NVIDIA H200", None), (None, "Made-up GPU", None), ("h200", "NVIDIA H200", None),
-                                   ("h200", "NVIDIA H100 80GB HBM3", "answered by NVIDIA H100 80GB HBM3, which is not of kind h200")):
-            asked = question(kind=kind, answered={"commit": commit, "card": card})
-            self.assertEqual(questions.why_open(asked, self.repository), reason)
+                                   ("h200", "NVIDIA H100 80GB HBM3", "measured on NVIDIA H100 80GB HBM3, which is not of kind h200")):
+            asked = measurement(kind=kind, answered={"commit": commit, "card": card})
+            self.assertEqual(measurements.why_open(asked, self.repository), reason)
 
     def test_the_packed_list_names_uncommitted_files(self):
-        asked = [self.answered(name="same"), question("new", depends=["other"])]
+        asked = [self.answered(name="same"), measurement("new", depends=["other"])]
         self.change("code/a.cpp", "3")
         found = source.from_git(asked, self.repository)
-        self.assertEqual(found.open, {"new": "never answered"})
+        self.assertEqual(found.open, {"new": "never measured"})
         self.assertEqual(found.uncommitted, {"same": ["code/a.cpp"]})
         self.assertEqual(found.fields(asked[0]), {"commit": self.repository.head(), "uncommitted": ["code/a.cpp"]})
 
@@ -464,7 +465,7 @@ class ReopenTest(unittest.TestCase):
         bare = self.root / "bare"
         bare.mkdir()
         (bare / carried.OPEN_FILE).write_text(json.dumps({"commit": "c", "open": {"x": "why"}, "uncommitted": {}}))
-        asked = [question("x"), question("y"), question("always", always=True)]
+        asked = [measurement("x"), measurement("y"), measurement("always", always=True)]
         repository = unittest.mock.Mock(has_history=lambda: False)
         found = source.found(asked, repository, bare)
         self.assertEqual([found.is_open(one) for one in asked], [True, False, True])
@@ -475,24 +476,24 @@ class ReopenTest(unittest.TestCase):
 
 class ChooseTest(unittest.TestCase):
     def names(self, asked, seconds, workers=5, reports=()):
-        return [one.name for one in questions.choose(asked, seconds, workers, reports)]
+        return [one.name for one in measurements.choose(asked, seconds, workers, reports)]
 
-    def test_the_most_valuable_questions_that_fit_are_chosen(self):
-        asked = [question("small", value=1, seconds=10), question("large", value=9, seconds=95),
-                 question("middle", value=5, seconds=20)]
+    def test_the_most_valuable_measurements_that_fit_are_chosen(self):
+        asked = [measurement("small", value=1, seconds=10), measurement("large", value=9, seconds=95),
+                 measurement("middle", value=5, seconds=20)]
         self.assertEqual(self.names(asked, 100), ["large"])
         self.assertEqual(self.names(asked, 105), ["large", "small"])
         self.assertEqual(self.names(asked, 30), ["middle", "small"])
         self.assertEqual(self.names(asked, 9), [])
 
-    def test_questions_about_values_run_in_parallel_but_never_with_times(self):
-        values = [question(f"v{i}", seconds=seconds, lane="values") for i, seconds in enumerate((50, 30, 20))]
-        times = [question("t", seconds=40, lane="times")]
-        self.assertEqual([questions.cost(values, workers) for workers in (1, 2, 5)], [100, 50, 50])
-        self.assertEqual(questions.cost(values + times, 2), 90)
+    def test_measurements_of_values_run_in_parallel_but_never_with_times(self):
+        values = [measurement(f"v{i}", seconds=seconds, lane="values") for i, seconds in enumerate((50, 30, 20))]
+        times = [measurement("t", seconds=40, lane="times")]
+        self.assertEqual([measurements.cost(values, workers) for workers in (1, 2, 5)], [100, 50, 50])
+        self.assertEqual(measurements.cost(values + times, 2), 90)
 
-    def test_a_question_whose_report_is_missing_waits(self):
-        asked = [question("needy", value=9, needs=["first"]), question("first", value=5, seconds=1)]
+    def test_a_measurement_whose_report_is_missing_waits(self):
+        asked = [measurement("needy", value=9, needs=["first"]), measurement("first", value=5, seconds=1)]
         self.assertEqual(self.names(asked, 100), ["first"])
         self.assertEqual(self.names(asked, 100, reports=["first"]), ["needy", "first"])
         asked[0].value = 1
@@ -555,7 +556,7 @@ class PackTest(unittest.TestCase):
             program.chmod(0o755)
 
     def pack(self):
-        open_list = {"commit": "c", "open": {"x": "never answered"}, "uncommitted": {}}
+        open_list = {"commit": "c", "open": {"x": "never measured"}, "uncommitted": {}}
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
             code = carried.pack(self.root / "programs.tar.xz", self.root / "build", self.root / "dry", open_list)
         return code, said.getvalue()
@@ -570,14 +571,14 @@ class PackTest(unittest.TestCase):
         folder = carried.unpacked(self.root / "programs.tar.xz")
         there = machine.Machine(programs=folder)
         self.assertEqual(subprocess.run([there.program("engine_cuda_test")]).returncode, 0)
-        self.assertEqual(there.expected(question("x"))["points"][0]["policy"], "none")
-        self.assertIsNone(there.expected(question("y")))
-        self.assertIsNone(machine.Machine(dry=True, programs=folder).expected(question("x")))
+        self.assertEqual(there.expected(measurement("x"))["points"][0]["policy"], "none")
+        self.assertIsNone(there.expected(measurement("y")))
+        self.assertIsNone(machine.Machine(dry=True, programs=folder).expected(measurement("x")))
         self.assertIn(f"{folder}/usr/lib/x86_64-linux-gnu", there.environment()["LD_LIBRARY_PATH"])
         self.assertTrue(there.python_environment()["PYTHONPATH"].startswith(f"{folder}/python:"))
         for file in ("__init__.py", "compiled/__init__.py", "librematch_python.so"):
             self.assertTrue((folder / "python/rematch" / file).exists(), file)
-        self.assertEqual(source.from_programs(folder).open, {"x": "never answered"})
+        self.assertEqual(source.from_programs(folder).open, {"x": "never measured"})
 
     def test_carried_programs_need_the_torch_that_they_were_built_for(self):
         self.build()
@@ -590,7 +591,7 @@ class PackTest(unittest.TestCase):
         there.python = str(python)
         self.assertIn("has torch 2.15.0, not 2.13", there.torch_obstacle())
         there.libtorch = lambda: None
-        self.assertIn("no LibTorch 2.13:", there.obstacle(question(gpu=False)))
+        self.assertIn("no LibTorch 2.13:", there.obstacle(measurement(gpu=False)))
 
     def test_a_newer_file_is_unpacked_again(self):
         self.build()
@@ -636,7 +637,7 @@ class RunTest(unittest.TestCase):
         self.addCleanup(self.folder.cleanup)
         self.out = pathlib.Path(self.folder.name)
         self.machine = machine.Machine()
-        self.machine.obstacle = lambda question: None
+        self.machine.obstacle = lambda measurement: None
         self.machine.card_found = ("Made-up GPU", "GPU-1")
 
     def run_of(self, *asked, seconds=100, **more):
@@ -655,18 +656,18 @@ class RunTest(unittest.TestCase):
     def test_too_little_time_is_refused_but_an_empty_queue_is_not(self):
         said = []
         with unittest.mock.patch.object(running, "say", said.append):
-            self.assertEqual(self.go(question("x", seconds=40), question("y", seconds=30), seconds=20), 2)
-            self.assertEqual(self.go(question("x", seconds=5), seconds=3), 2)
+            self.assertEqual(self.go(measurement("x", seconds=40), measurement("y", seconds=30), seconds=20), 2)
+            self.assertEqual(self.go(measurement("x", seconds=5), seconds=3), 2)
             self.assertEqual(self.go(seconds=300), 0)
         self.assertFalse(list(self.out.glob("*.json")))
         self.assertEqual([line.rpartition("; ")[2] for line in said], [
-            "give --seconds 31 or more", "give --seconds 11 or more", "no question is open"])
+            "give --seconds 31 or more", "give --seconds 11 or more", "no measurement is open"])
 
     def test_estimates_for_a_gpu_do_not_limit_the_dry_device(self):
-        with unittest.mock.patch.object(questions.Question, "limit", return_value=1):
+        with unittest.mock.patch.object(measurements.Measurement, "limit", return_value=1):
             for dry, status in ((False, "unfinished"), (True, "passed")):
                 self.machine.dry = dry
-                slow = question(f"slow_{dry}", code="import time; time.sleep(2)")
+                slow = measurement(f"slow_{dry}", code="import time; time.sleep(2)")
                 self.assertEqual(self.ran(slow)["status"], status)
 
     def test_points_that_the_end_of_the_run_cut_off_are_unfinished(self):
@@ -676,57 +677,57 @@ class RunTest(unittest.TestCase):
             self.go(asked, seconds=seconds)
             self.assertEqual(self.result()["status"], status)
 
-    def test_parallel_questions_report_no_slowdown(self):
+    def test_parallel_measurements_report_no_slowdown(self):
         for lane, says in (("values", False), ("times", True)):
             result = self.ran(self.reporting(point("none"), name=f"x_{lane}", lane=lane))
             self.assertEqual(result["status"], "passed")
             self.assertEqual("counting slowed" in " ".join(result["findings"]), says)
 
     def reporting(self, *made, name="x", code=0, **changes):
-        """Makes a question whose command writes this report."""
+        """Makes a measurement whose command writes this report."""
         text = ("import pathlib, sys; pathlib.Path(sys.argv[1]).write_text(sys.argv[2]); "
                 f"sys.exit({code})")
         command = [sys.executable, "-c", text, "{report}", json.dumps(report(*made))]
-        return question(name, **{"judge": "steps", "ok_codes": (0, 3, 5), "commands": [command], **changes})
+        return measurement(name, **{"judge": "steps", "ok_codes": (0, 3, 5), "commands": [command], **changes})
 
     def test_commands_stop_at_the_first_failure(self):
-        asked = question(commands=[[sys.executable, "-c", "print('said'); raise SystemExit(7)"],
+        asked = measurement(commands=[[sys.executable, "-c", "print('said'); raise SystemExit(7)"],
                                    [sys.executable, "-c", "never"]])
         result = self.ran(asked)
         self.assertEqual((len(result["commands"]), result["commands"][0]["exit_code"], result["status"]), (1, 7, "failed"))
         self.assertIn("said", result["commands"][0]["tail"])
-        self.assertEqual(self.ran(question("y", "raise SystemExit(5)", ok_codes=(0, 5)))["status"], "passed")
+        self.assertEqual(self.ran(measurement("y", "raise SystemExit(5)", ok_codes=(0, 5)))["status"], "passed")
 
     def test_the_last_words_of_a_failed_command_are_the_problem(self):
         code = "print('\\n\\n'.join(f'line {i}' for i in range(30))); raise SystemExit(7)"
-        result = self.ran(question(code=code))
+        result = self.ran(measurement(code=code))
         self.assertEqual(result["problems"], ["exit code 7, after", *(f"line {i}" for i in range(18, 30))])
         trace = "".join(f"  frame #{i}: <unknown function> + 0xecdb4\\n" for i in range(30))
         said = f"failed with message:\\n  no such device\\n  Exception raised from f at g.cpp:7\\n{trace}\\n1 failed"
-        result = self.ran(question(code=f"print('{said}'); raise SystemExit(1)"))
+        result = self.ran(measurement(code=f"print('{said}'); raise SystemExit(1)"))
         self.assertEqual(result["problems"], ["exit code 1, after", "failed with message:", "  no such device", "1 failed"])
 
-    def test_a_question_and_its_processes_end_at_its_limit(self):
+    def test_a_measurement_and_its_processes_end_at_its_limit(self):
         mark = self.out / "outlived"
         child = f"import pathlib, time; time.sleep(3); pathlib.Path({str(mark)!r}).touch()"
         code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
-        asked = question(code=code)
+        asked = measurement(code=code)
         asked.limit = lambda: 1
         start = time.monotonic()
-        self.assertEqual(self.go(asked, question("after")), 4)
+        self.assertEqual(self.go(asked, measurement("after")), 4)
         self.assertLess(time.monotonic() - start, 3)
         self.assertEqual([self.result(name)["status"] for name in ("x", "after")], ["unfinished", "passed"])
         time.sleep(4)
         self.assertFalse(mark.exists())
 
-    def test_the_deadline_ends_a_question_that_takes_longer_than_its_estimate(self):
+    def test_the_deadline_ends_a_measurement_that_takes_longer_than_its_estimate(self):
         start = time.monotonic()
         with unittest.mock.patch.object(running, "MIN_SECONDS", 0.5):
-            self.assertEqual(self.go(question(code="import time; time.sleep(60)", seconds=1), seconds=2), 4)
+            self.assertEqual(self.go(measurement(code="import time; time.sleep(60)", seconds=1), seconds=2), 4)
         self.assertLess(time.monotonic() - start, 10)
 
     def test_a_program_is_told_to_end_before_it_is_killed(self):
-        asked = question(commands=[[sys.executable, "-c", "import sys; print(*sys.argv[1:])", "{seconds}", "{timeout}"]])
+        asked = measurement(commands=[[sys.executable, "-c", "import sys; print(*sys.argv[1:])", "{seconds}", "{timeout}"]])
         for limit, seconds, most in ((50, 100, 40), (200, 100, 90)):
             asked.limit = lambda: limit
             self.go(asked, seconds=seconds)
@@ -735,17 +736,17 @@ class RunTest(unittest.TestCase):
             self.assertEqual(timeout, f"{told}s")
             (self.out / "x.json").unlink()
 
-    def test_a_question_that_does_not_fit_is_not_started(self):
-        self.assertEqual(self.go(question("large", seconds=99), question("small", seconds=1), seconds=50), 0)
+    def test_a_measurement_that_does_not_fit_is_not_started(self):
+        self.assertEqual(self.go(measurement("large", seconds=99), measurement("small", seconds=1), seconds=50), 0)
         self.assertFalse((self.out / "large.json").exists())
         self.assertEqual(self.result("small")["status"], "passed")
 
-    def test_a_question_about_values_without_time_left_is_not_started(self):
+    def test_a_measurement_of_values_without_time_left_is_not_started(self):
         def takes_all_time(run, *_):
             run.deadline = time.monotonic() + 40
             return [], "passed"
 
-        late, slow = question("late", lane="values", seconds=45), question("slow", lane="values", seconds=50)
+        late, slow = measurement("late", lane="values", seconds=45), measurement("slow", lane="values", seconds=50)
         with unittest.mock.patch.object(running.Run, "run_commands", takes_all_time):
             self.assertEqual(self.go(late, slow, seconds=300), 4)
         self.assertTrue((self.out / "slow.json").exists())
@@ -762,9 +763,9 @@ class RunTest(unittest.TestCase):
         self.assertEqual(result["status"], "failed")
         self.assertIn("bits differ", result["problems"][0])
 
-    def test_passed_questions_of_this_source_are_not_run_again(self):
+    def test_passed_measurements_of_this_source_are_not_run_again(self):
         mark = self.out / "ran"
-        asked = question(code=f"open({str(mark)!r}, 'x')")
+        asked = measurement(code=f"open({str(mark)!r}, 'x')")
         self.assertEqual([self.go(asked), self.go(asked)], [0, 0])
         other = self.run_of(asked)
         other.source = source.Source("another commit")
@@ -772,24 +773,24 @@ class RunTest(unittest.TestCase):
 
     def test_a_run_resumes_from_an_unpacked_archive(self):
         apart = self.out / "elsewhere"
-        self.go(question(), archives=apart)
+        self.go(measurement(), archives=apart)
         unpacked = self.out.parent / (self.out.name + ".back")
         self.addCleanup(shutil.rmtree, unpacked)
         unpacked.mkdir()
         archive.unpack(apart, unpacked)
         self.out = unpacked
-        self.assertEqual(self.go(question(code="raise SystemExit(1)")), 0)
+        self.assertEqual(self.go(measurement(code="raise SystemExit(1)")), 0)
 
     def test_every_run_asks_for_ceilings_and_anchor(self):
         mark = self.out / "ran"
-        asked = question(code=f"open({str(mark)!r}, 'a').write('1')", always=True)
+        asked = measurement(code=f"open({str(mark)!r}, 'a').write('1')", always=True)
         self.go(asked)
         self.go(asked)
         self.assertEqual(mark.read_text(), "11")
 
     def test_a_result_has_the_rates_that_the_card_reached_in_its_run(self):
-        always = question("ceilings", "print('bandwidth: 3000 GB/s')", quote="bandwidth", always=True, value=9)
-        self.go(always, question("y"))
+        always = measurement("ceilings", "print('bandwidth: 3000 GB/s')", quote="bandwidth", always=True, value=9)
+        self.go(always, measurement("y"))
         self.assertEqual(self.result("y")["reached"], {"ceilings": ["3000 GB/s"]})
         self.assertEqual(self.result("ceilings")["reached"], {})
 
@@ -804,13 +805,13 @@ class RunTest(unittest.TestCase):
         def raises(report):
             raise ValueError("planted")
 
-        endless = question("endless", "import time; time.sleep(60)")
+        endless = measurement("endless", "import time; time.sleep(60)")
         endless.limit = lambda: 1
-        planted = [question("fails", "raise SystemExit(1)"), question("killed", "import os; os.kill(os.getpid(), 9)"),
-                   question("absent", commands=[["/nowhere/program"]]),
+        planted = [measurement("fails", "raise SystemExit(1)"), measurement("killed", "import os; os.kill(os.getpid(), 9)"),
+                   measurement("absent", commands=[["/nowhere/program"]]),
                    self.reporting(point("none"), name="misjudged", judge="planted"), endless,
                    self.reporting(point("none"), name="sound")]
-        for lane in running.questions.LANES:
+        for lane in running.measurements.LANES:
             with self.subTest(lane=lane), unittest.mock.patch.dict(verdicts.JUDGES, planted=raises):
                 for one in planted:
                     one.lane = lane
@@ -836,11 +837,11 @@ class RunTest(unittest.TestCase):
             times[asked.name] = (begin, time.monotonic(), threading.get_ident())
             return found
 
-        # Each of the four questions of lane "values" waits until all four have begun.
+        # Each of the four programs of lane "values" waits until all four have started.
         code = ("import pathlib, sys, time\nfolder, own = sys.argv[1:]\n(pathlib.Path(folder) / own).touch()\n"
                 "while len(list(pathlib.Path(folder).glob('v?'))) < 4: time.sleep(0.01)")
-        asked = [question(f"v{i}", lane="values", commands=[[sys.executable, "-c", code, "{out}", f"v{i}"]])
-                 for i in range(4)] + [question(f"t{i}") for i in range(2)]
+        asked = [measurement(f"v{i}", lane="values", commands=[[sys.executable, "-c", code, "{out}", f"v{i}"]])
+                 for i in range(4)] + [measurement(f"t{i}") for i in range(2)]
         with unittest.mock.patch.object(running.Run, "run_commands", timed):
             self.assertEqual(self.go(*asked, workers=4, seconds=300), 0)
         for alone in ("t0", "t1"):
@@ -854,13 +855,13 @@ class RunTest(unittest.TestCase):
         code = ("import pathlib, sys, time\nown, other = map(pathlib.Path, sys.argv[1:])\nown.touch()\n"
                 "while not other.exists(): time.sleep(0.01)")
         marks = [str(self.out / name) for name in ("a", "b")]
-        asked = [question("v", lane="values", commands=[[sys.executable, "-c", code, *marks]]),
-                 question("t", lane="times", commands=[[sys.executable, "-c", code, *reversed(marks)]])]
+        asked = [measurement("v", lane="values", commands=[[sys.executable, "-c", code, *marks]]),
+                 measurement("t", lane="times", commands=[[sys.executable, "-c", code, *reversed(marks)]])]
         self.assertEqual(self.go(*asked, workers=running.dry_workers(8)), 0)
 
     def test_an_interrupted_run_ends_its_programs(self):
-        run = self.run_of(question("a", "import time; time.sleep(60)", lane="values"),
-                          question("b", "import time; time.sleep(60)", lane="values"), workers=2)
+        run = self.run_of(measurement("a", "import time; time.sleep(60)", lane="values"),
+                          measurement("b", "import time; time.sleep(60)", lane="values"), workers=2)
 
         def interrupt(*_):
             raise KeyboardInterrupt
@@ -879,7 +880,7 @@ class RunTest(unittest.TestCase):
                              ("No test cases matched '[device]'", "failed"),
                              ("All tests passed (12 assertions in 1 test case)", "passed")):
             code = f"print({said!r})".replace("\\\\n", "\\n")
-            self.assertEqual(self.ran(question(code=code, refuse="skipped_tests"))["status"], status, said)
+            self.assertEqual(self.ran(measurement(code=code, refuse="skipped_tests"))["status"], status, said)
 
     def test_only_races_of_our_kernels_fail(self):
         race = ("========= Error: Race reported between Read access at {0}+0xaf0\\n"
@@ -888,7 +889,7 @@ class RunTest(unittest.TestCase):
         ours = "void rematch::kernels::cuda::<unnamed>::rematch_rms_norm_forward<float, int=4>(RmsNorm)"
         for name, kernel, status in (("cublas", "nvjet_sm90_tst_64x32_64x16_1x4_h_bz_NTT", "passed"),
                                      ("ours", ours, "failed")):
-            result = self.ran(question(name, f"print('{race.format(kernel)}')", refuse="races", quote="summary"))
+            result = self.ran(measurement(name, f"print('{race.format(kernel)}')", refuse="races", quote="summary"))
             self.assertEqual(result["status"], status, kernel)
             self.assertEqual(result["findings"], ["RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)"])
 
@@ -896,21 +897,21 @@ class RunTest(unittest.TestCase):
         for said, status in (("device cuda   ok", "passed"), ("kernels       ok", "passed"),
                              ("device cuda   device 'cuda' cannot be used: no NVIDIA driver", "failed"),
                              ("kernels       CUPTI refuses a subscriber", "failed")):
-            asked = question(code=f"print({said!r})", refuse="unusable", always=True)
+            asked = measurement(code=f"print({said!r})", refuse="unusable", always=True)
             self.assertEqual(self.ran(asked)["status"], status, said)
 
-    def test_impossible_questions_are_skipped_with_the_reason(self):
-        self.machine.obstacle = lambda question: "no torch here" if question.torch else None
-        self.assertEqual(self.go(question("ceilings", torch=True), question("y")), 2)
+    def test_impossible_measurements_are_skipped_with_the_reason(self):
+        self.machine.obstacle = lambda measurement: "no torch here" if measurement.torch else None
+        self.assertEqual(self.go(measurement("ceilings", torch=True), measurement("y")), 2)
         self.assertEqual(self.result("ceilings")["problems"], ["no torch here"])
         self.assertEqual(self.result("y")["status"], "passed")
         self.machine.dry = True
-        self.assertEqual(self.go(question("ceilings", torch=True)), 0)
+        self.assertEqual(self.go(measurement("ceilings", torch=True)), 0)
 
-    def test_all_questions_start_on_the_dry_device_or_the_run_is_unfinished(self):
+    def test_all_measurements_start_on_the_dry_device_or_the_run_is_unfinished(self):
         self.machine.dry = True
-        self.assertEqual(self.go(question(seconds=1000)), 0)
-        self.assertEqual(self.go(question("y", seconds=1000), seconds=1), 4)
+        self.assertEqual(self.go(measurement(seconds=1000)), 0)
+        self.assertEqual(self.go(measurement("y", seconds=1000), seconds=1), 4)
 
 
 class RecordTest(unittest.TestCase):
@@ -936,12 +937,12 @@ class RecordTest(unittest.TestCase):
         return recording.record(self.source, self.queue, self.target, commit)
 
     def answer(self, name="x"):
-        entries = json.loads(self.queue.read_text())["questions"]
+        entries = json.loads(self.queue.read_text())["measurements"]
         return next(entry["answered"] for entry in entries if entry["name"] == name)
 
-    def test_an_answer_names_its_commit_card_and_report(self):
+    def test_a_result_names_its_commit_card_and_report(self):
         self.came_back()
-        self.assertEqual(self.record(), ["x: answered by x.json, x.report.json"])
+        self.assertEqual(self.record(), ["x: recorded x.json, x.report.json"])
         self.assertEqual(self.answer(), {"commit": "c1", "date": "2026-01-02", "card": "Made-up GPU",
                                          "card_uuid": "GPU-1", "report": "reports/results/gpu/other/x.report.json"})
         self.assertIsNone(self.answer("x_more"))
@@ -953,7 +954,7 @@ class RecordTest(unittest.TestCase):
         self.assertEqual(self.record(), ["x: not recorded: it needs an h200, but ran on NVIDIA H100 80GB HBM3"])
         self.assertFalse(self.target.exists())
         self.came_back(card="NVIDIA H200")
-        self.assertEqual(self.record(), ["x: answered by x.json, x.report.json"])
+        self.assertEqual(self.record(), ["x: recorded x.json, x.report.json"])
 
     def test_each_kind_of_card_has_a_folder(self):
         for card, kind in (("NVIDIA H200", "h200"), ("NVIDIA H100 80GB HBM3", "h100")):
@@ -968,9 +969,9 @@ class RecordTest(unittest.TestCase):
         kept = json.loads((self.target / "other/x.json").read_text())["findings"]
         self.assertEqual(kept, ["rematch run -o report.json, 16/0/16, see https://a/b"])
 
-    def test_an_unusable_answer_leaves_the_question_open(self):
+    def test_an_unusable_result_leaves_the_measurement_open(self):
         for changes, said in (({"status": "failed", "problems": ["bits differ"]}, "failed: bits differ"),
-                              ({"dry": True}, "the question ran on the dry device"),
+                              ({"dry": True}, "the measurement ran on the dry device"),
                               ({"commit": None}, "the commit of the programs is unknown"),
                               ({"uncommitted": ["kernels/a.cu"]}, "kernels/a.cu was not committed")):
             with self.subTest(said=said):
@@ -1004,7 +1005,7 @@ class TypedTest(unittest.TestCase):
         self.assertIn("scripts/gpu_queue next --seconds 560 --kind h100 --programs", typed("--help").stdout)
 
     def test_errors_are_one_line_and_exit_code_2(self):
-        for words, said in ((("run", "bulid"), "there is no question 'bulid'; questions are"),
+        for words, said in ((("run", "bulid"), "there is no measurement 'bulid'; measurements are"),
                             (("next", "--programs", "/nowhere"), "--programs /nowhere does not exist"),
                             (("record", "/nowhere"), "/nowhere has no results"),
                             (("--queue", "/nowhere", "list"), "/nowhere")):
@@ -1014,7 +1015,7 @@ class TypedTest(unittest.TestCase):
                 self.assertEqual(len(done.stderr.strip().splitlines()), 1)
                 self.assertIn(said, done.stderr)
 
-    def test_a_failing_question_in_the_queue_makes_the_dry_run_fail(self):
+    def test_a_failing_measurement_in_the_queue_makes_the_dry_run_fail(self):
         with tempfile.TemporaryDirectory() as folder:
             queue = pathlib.Path(folder) / "queue.json"
             (pathlib.Path(folder) / "bin").mkdir()
@@ -1032,7 +1033,7 @@ class TypedTest(unittest.TestCase):
 
 class ObstacleTest(unittest.TestCase):
     def test_a_driver_is_found_by_its_library_alone(self):
-        asked = question(gpu=True)
+        asked = measurement(gpu=True)
         here = machine.Machine()
         with unittest.mock.patch.object(machine.Path, "exists", return_value=False), \
                 unittest.mock.patch.object(machine.shutil, "which", return_value=None):
@@ -1060,13 +1061,13 @@ class ObstacleTest(unittest.TestCase):
     def test_torch_is_asked_once(self):
         here = machine.Machine(dry=True)
         here.torch_obstacle = unittest.mock.Mock(return_value="no torch here")
-        asked = question(torch=True)
+        asked = measurement(torch=True)
         self.assertEqual([here.obstacle(asked), here.obstacle(asked)], ["no torch here"] * 2)
         here.torch_obstacle.assert_called_once_with()
 
     def test_the_dry_device_times_one_step_with_a_supported_attention(self):
         def filled(command, **more):
-            return machine.Machine(**more).filled(command, question(), "/out")
+            return machine.Machine(**more).filled(command, measurement(), "/out")
 
         timed = ["run", "--times-only", "--timed-steps", "3", "--rounds", "6"]
         self.assertEqual(filled(timed), timed)
@@ -1079,10 +1080,10 @@ class ObstacleTest(unittest.TestCase):
         counted = ["run", "--steps", "10", "--rounds", "0"]
         self.assertEqual(filled(counted, dry=True), counted)
 
-    def test_the_dry_device_simulates_the_card_of_the_question(self):
+    def test_the_dry_device_simulates_the_card_of_the_measurement(self):
         dry = machine.Machine(dry=True)
-        self.assertEqual(dry.environment(question(kind="h200"))["DRY_CUDA_CARD"], "h200")
-        self.assertNotIn("DRY_CUDA_CARD", machine.Machine().environment(question(kind="h200")))
+        self.assertEqual(dry.environment(measurement(kind="h200"))["DRY_CUDA_CARD"], "h200")
+        self.assertNotIn("DRY_CUDA_CARD", machine.Machine().environment(measurement(kind="h200")))
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ class TablesTest(unittest.TestCase):
         dry["environment"]["device"] = "dry h100 (no kernel runs)"
         made = self.made(small__report=run_report(point(model="llama_small")), dry=verdict("dry", dry=True),
                          dry__report=dry)
-        self.assertEqual((made["steps"].rows, made["questions"].rows), ({}, {}))
+        self.assertEqual((made["steps"].rows, made["measurements"].rows), ({}, {}))
         self.assertEqual(made["steps"].markdown(), "No report contains figures for this table yet.")
 
     def test_rivals_are_compared_with_eager_and_fused_ops_of_the_same_card(self):
@@ -125,7 +125,7 @@ class TablesTest(unittest.TestCase):
         made = self.made(counts__report=run_report(narrow), counts=verdict("counts", words, "", findings))
         self.assertEqual((made["steps"].rows, made["peaks"].rows), ({}, {}))
 
-    def test_kernels_ceilings_and_questions(self):
+    def test_kernels_ceilings_and_measurements(self):
         lines = ["rope: 2714 GB/s of least bytes, 0.81 of the card's 3350",
                  "rms_norm backward: 2604 GB/s of least bytes, 0.78 of the card's 3350"]
         made = self.made(
@@ -136,9 +136,9 @@ class TablesTest(unittest.TestCase):
         self.assertEqual([row[1:4] for row in made["bandwidth"].rows.values()],
                          [["2714", "0.81", "met"], ["2604", "0.78", "missed"]])
         self.assertEqual(made["ceilings"].rows["h100/ceilings"][1:3], ["3,001", "798"])
-        self.assertEqual(made["questions"].rows["h100/bandwidth"][2:],
+        self.assertEqual(made["measurements"].rows["h100/bandwidth"][2:],
                          ["passed: 9 assertions in 1 test case", "tree 01234567"])
-        self.assertEqual(made["questions"].rows["h100/overhead"][2:],
+        self.assertEqual(made["measurements"].rows["h100/overhead"][2:],
                          ["passed: full: 1.288 of none's step [0.0404, 41.1]", "abcdef01, 2026-11-27"])
 
     def test_predicted_steps_are_compared_with_measured_ones(self):

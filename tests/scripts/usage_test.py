@@ -46,7 +46,7 @@ class UsageTest(unittest.TestCase):
             ("setup", "tpu"),
             ("test", "--deep", "--deep"),
             ("test_page", "no_such_page.html"),
-            ("gpu_queue", "run", "no_such_question"))]
+            ("gpu_queue", "run", "no_such_measurement"))]
         for path, *words in cases:
             with self.subTest(script=path.name, words=words):
                 done = run(path, *words)

@@ -12,7 +12,7 @@
 namespace rematch {
 namespace {
 
-std::string questions() {
+std::string gpu_measurements() {
   std::ifstream file(testing::in_tree("reports/results/gpu/queue.json"));
   std::stringstream text;
   text << file.rdbuf();
@@ -26,7 +26,7 @@ std::string refusal(const std::string& policies) {
 }
 
 TEST_CASE("all lists of policies in queue.json can be parsed") {
-  const std::string text = questions();
+  const std::string text = gpu_measurements();
   // The second group of this regular expression is the list of policies. It does not match a policy
   // file at the end of the list, because parsing would open the file.
   static const std::regex kList("--(policy|baselines) ([a-z_0-9,()]+?)(,scripts/[a-z_/.]+)?[ \"]");
