@@ -16,7 +16,7 @@ namespace rematch {
 // One measured figure of an op: its time, or its temporary bytes.
 template <class Figure>
 struct OpFigure {
-  const std::string* name = nullptr;  // not owned; must outlive the figure
+  const std::string* name = nullptr;  // not owned; the string must outlive this object
   Figure figure{};
 };
 

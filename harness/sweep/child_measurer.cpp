@@ -21,8 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMaxAttempts = 2;  // for failures that may not be the model's fault
-constexpr int kMaxWaits = 60;  // how often to wait for free disk space, for one heartbeat each time
-constexpr int kUsageCode = 2;  // exit code for wrong arguments; such a run is not retried
+constexpr int kMaxWaits = 60;    // number of waits for free disk space; each lasts one heartbeat
+constexpr int kUsageCode = 2;    // exit code for wrong arguments; such a run is not retried
 constexpr int kOkCode = 0;
 // A run needs two seconds to stop its own children. Schedulers kill a job five to thirty seconds
 // after the signal.

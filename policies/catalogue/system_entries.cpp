@@ -143,8 +143,8 @@ constexpr SystemEntry kEntries[] = {
     {"torchtitan", "titan:SelectiveActivationRematConfig",
      "remat_titan(save=[*],recompute=[*routed_experts.w13.*])",
      "the default on torch_remat: every declared region except the experts' first projection",
-     in_list("norms and activations are not regions, so they are recomputed; no mm is excluded by "
-             "count"),
+     in_list("norms and activations are not regions, so they are recomputed; unlike "
+             "titan:selective, this mode does not recompute every second mm"),
      EarlyStop::kAsInPolicy, "activation_checkpoint=SelectiveActivationRematConfig()",
      "since July 2026, based on torch_remat"},
     {"torchtitan", "titan:FullActivationRematConfig", "remat_titan(save=[])",
@@ -359,7 +359,7 @@ constexpr SystemEntry kEntries[] = {
     {"Megatron-LM", "megatron(recompute_modules=M)", "recompute_modules({M})",
      "the same mode, because selective is the default granularity", "", EarlyStop::kOff},
     {"Megatron-LM", "megatron:recompute_activations", "recompute_modules([core_attn])",
-     "recomputes the default module; an old flag of the mode",
+     "recomputes the default module; an older flag for the same mode",
      in_list("with fused attention the mode saves almost nothing"), EarlyStop::kOff},
     {"Megatron-LM", "megatron:distribute_saved_activations", "", "shards saved inputs over ranks",
      kOneProcess},

@@ -15,8 +15,8 @@ std::string in_python_quotes(std::string_view text);
 // Escapes text for the file's docstring.
 std::string in_docstring(std::string text);
 
-// Returns the template with this name, with the functions that all templates share. Does not
-// replace the other placeholders.
+// Returns the template with this name. Replaces the placeholder @APPLY@ by the functions that all
+// templates share, and leaves other placeholders in the text.
 std::string template_of(std::string_view name);
 
 // Returns the text of the PREDICTED dict in an exported file: peak bytes with and without the plan,

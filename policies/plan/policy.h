@@ -67,7 +67,7 @@ struct Policy {
   enum class Concern : std::uint8_t { kEveryModel, kDraws, kBiases, kExperts, kBiasesOrExperts };
 
   // Scopes or ops that a policy relies on. If a model has none of them, the plan comes with a
-  // warning. If both lists are empty, every model that `concern` includes gets the warning.
+  // warning. If both lists are empty, only `concern` decides whether a model gets the warning.
   struct Expectation {
     std::vector<std::string> scopes;  // paths below a chosen block, like RegionChoice::patterns
     std::vector<Selector> ops;        // selects ops in the policy's regions

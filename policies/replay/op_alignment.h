@@ -59,7 +59,7 @@ class OpAlignment {
   // exactly the planned ops have run, in order.
   std::vector<Costs> costs_;
   std::vector<Costs> before_;     // the costs before the latest op was matched
-  std::size_t num_in_a_row_ = 0;  // number of expected ops in succession
+  std::size_t num_in_a_row_ = 0;  // how many ops in a row were the expected ones
 };
 
 }  // namespace rematch

@@ -1,6 +1,6 @@
 // Divides a trace into spans: one per block, and one between neighbouring blocks. Ids inside a span
-// count from the start of the span, so layers with the same ops become equal, and a file stores
-// each distinct span once. Joining the spans restores the original trace.
+// are relative to the start of the span, so layers with the same ops become equal, and a file
+// stores each distinct span once. Joining the spans restores the original trace.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@
 
 namespace rematch {
 
-// The rows of a trace's tables that belong to one span. An id counts from the first id of the span.
-// An id outside the span is replaced by outside_id(k) and stored as entry k of a list in TraceSpan.
-// Op positions count from the first op of the span. The path of the span's scope is "."; paths
-// inside it begin with a dot.
+// The rows of a trace's tables that belong to one span. Ids are relative to the first id of the
+// span. An id outside the span is replaced by outside_id(k) and stored as entry k of a list in
+// TraceSpan. Op positions are relative to the first op of the span. The path of the span's scope is
+// "."; paths inside it begin with a dot.
 struct SpanType {
   std::vector<TracedOp> ops;
   std::vector<TracedValue> values;
@@ -63,9 +63,9 @@ struct TraceSpan {
   std::vector<ScopeId> outside_scopes;
 };
 
-// One occurrence of a backward type. Its packs count from `first_pack` and its scopes from
-// `first_scope`, which need not be the lowest scope. An event's bytes are stored as the difference
-// from the previous event that has bytes.
+// One occurrence of a backward type. Pack ids in the type are relative to `first_pack`. Scope ids
+// are relative to `first_scope`, which need not be the lowest scope. An event's bytes are stored as
+// the difference from the previous event that has bytes.
 struct BackwardRun {
   int type = 0;
   PackId first_pack;

@@ -279,7 +279,8 @@ WAN_ATTENTION = ("cudnn", "flash", "efficient", "math", None)
 
 
 def published_wan(evidence):
-    """Tabulates FastVideo's published run of Wan 1.3B and our runs of two sizes, either of which it may have used."""
+    """Tabulates FastVideo's published run of Wan 1.3B and our runs of two sizes. The published run used one of the two
+    sizes, but it is not known which."""
     runs = [(size, ops) for size in WAN_SIZES for ops in ("eager", "fused")]
     columns = ["FastVideo PR 1410", "published", *(f"{size} tokens, {ops} ops" for size, ops in runs)]
     points = [point for point in in_order(evidence.points)

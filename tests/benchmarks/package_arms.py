@@ -19,7 +19,7 @@ POLICIES = ("full", "attn_only", "save_mm")
 aten = torch.ops.aten
 SAVED_OPS = {"full": [], "attn_only": [aten._scaled_dot_product_flash_attention_for_cpu.default],
              "save_mm": [aten.mm.default, aten.addmm.default, aten.bmm.default]}
-# The modules of a layer. Each is also a level, which keeps the tensors that backward needs from this module.
+# The modules of a layer. Each name is also a LEVEL, which keeps the tensors that backward needs inside this module.
 MODULES = ("attention", "feed_forward")
 # The module or method whose results torch_remat keeps, by level. torch_remat cannot select ops, so save_mm is missing.
 REMAT_REGIONS = {"full": None, "attn_only": "attention.mix", "attention": "attention", "feed_forward": "feed_forward"}

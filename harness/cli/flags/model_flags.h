@@ -81,7 +81,8 @@ class ModelFlags {
   ModelSpec spec_with(const std::string& dimension, std::int64_t value) const;
 };
 
-// Reads `trace_file` or, if it is empty, records the model that the flags name and prints its grid.
+// Reads `trace_file`. If `trace_file` is empty, records the model that the flags describe, after
+// ModelFlags::say_grid().
 // Throws UsageError if the build cannot record, the file is missing, or --world would shard a
 // rank's trace again.
 Trace obtain_trace(const ModelFlags& flags, const std::string& trace_file);

@@ -117,7 +117,7 @@ std::string unknown_among(const CLI::App& run) {
   return "rematch run has no flag " + in_quotes(*flag) + did_you_mean(*flag, flags_of(run));
 }
 
-// Fills the flags that were added to `run`.
+// Parses the arguments of `rematch run` into the variables of its flags. Throws UsageError.
 void parse(const std::vector<std::string>& arguments, CLI::App& run) {
   try {
     run.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));

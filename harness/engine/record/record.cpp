@@ -223,8 +223,8 @@ void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::S
   forget_some_dead();
 }
 
-// Runs an op that may write, draw random numbers or communicate. Other ops take a faster path
-// without these checks, except with OutsideCheck::kHashes.
+// Runs an op that may write, draw random numbers or communicate. Other ops skip this function,
+// because it is slower. With OutsideCheck::kHashes, all ops run here.
 void Recorder::run_with_effects(RecordedOp& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
                                 std::size_t depth, Keep keep) {
   const OpFacts& facts = *op.facts;

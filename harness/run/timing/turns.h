@@ -27,7 +27,7 @@ struct Arm {
 struct Turn {
   int round = 0;
   int repeat = 0;          // number of earlier attempts at the round
-  bool from_disk = false;  // true if all arms of this attempt are on disk
+  bool from_disk = false;  // true if the results of all arms are loaded from disk
 };
 
 // Returns the number of the attempt whose results for the round are on disk, or nothing. All arms

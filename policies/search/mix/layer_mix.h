@@ -25,7 +25,7 @@ struct LayerOption {
   // for each covered layer, the index of its list of options; empty: all have the list of the first
   // layer
   std::vector<int> covers;
-  // For the next three members see Note [What a mix has on the host].
+  // For the next three members see Note [Offloading in a mix].
   Bytes offloaded;  // included in `transient`, but not in `held`
   // Like `transient`, but only from the time when the previous layer's offloaded values are back on
   // the device.
@@ -45,7 +45,7 @@ struct LayerOption {
 // max(transient, held + Q). Later layers affect earlier ones only through Q. Labels are therefore
 // pairs (Q, time), without a third dimension. This works for any transients and gradients.
 //
-// Note [What a mix has on the host] A region's offloaded values leave the device when forward of
+// Note [Offloading in a mix] A region's offloaded values leave the device when forward of
 // the next region ends. They return when backward first demands a tensor of the next region. Until
 // they leave, and after they return, they count as device memory in the transients of their own
 // layer, and of following layers without a region. The next region counts them in

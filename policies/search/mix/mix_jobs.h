@@ -21,7 +21,7 @@ struct MixJob {
   bool passes_on = true;
 };
 
-// Both functions deal with offloading: see Note [What a mix has on the host]. `before` is the
+// Both functions deal with offloading: see Note [Offloading in a mix]. `before` is the
 // number of bytes that the layers before the job offload. with_offloaded_before() adds these bytes
 // to the job's transient. offloaded_behind() returns the `before` of the layers after the job.
 MixJob with_offloaded_before(MixJob job, std::int64_t before);

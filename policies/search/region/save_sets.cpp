@@ -209,8 +209,8 @@ class ClosureProgram {
   std::int64_t gap_ = 0;
 };
 
-// Finds save sets for a whole-region recompute. It runs every op before op `stop` whose results are
-// not kept, so the time of a save set is a sum over ops.
+// Finds save sets for schedule whole_region. Recompute then runs every op before op `stop`, except
+// ops whose results are kept. The time of a save set is therefore a sum over ops.
 class PrefixProgram {
  public:
   PrefixProgram(const RegionGraph& graph, const SaveSetCosts& costs, std::size_t max_labels)

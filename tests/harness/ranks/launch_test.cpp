@@ -95,7 +95,7 @@ TEST_CASE("rank: writes to a closed connection", "[.rank]") {
   close(ends[1]);
 }
 
-TEST_CASE("a closed connection does not end a rank by a signal") {
+TEST_CASE("a write to a closed connection does not kill the rank") {
   CHECK(failure_of_ranks(1, "rank: writes to a closed connection") == "");
 }
 

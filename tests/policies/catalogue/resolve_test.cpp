@@ -119,8 +119,9 @@ TEST_CASE("ops in a save list are kept") {
         std::vector<std::string>(7, "aten::addmm"));
 }
 
-// Backward of the residual add reads no input, so nothing reads the down projection's result. But
-// the add before the second norm reads the output projection's result.
+// The last matmul of a block is the down projection. Only the block's final add reads its result,
+// and nothing needs that add again: backward of an add reads no input. The output projection's
+// result also goes into an add, but the second norm must recompute this add.
 TEST_CASE("a kept result that neither backward nor recompute reads is a dead save") {
   const RegionType type = resolved("save_mm", toy_llama()).types.at(0);
   std::vector<bool> dead;

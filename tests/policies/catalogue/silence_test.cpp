@@ -202,7 +202,7 @@ TEST_CASE("a model without random draws gives no warning about the random number
   CHECK(is_warned("fastvideo:full", toy, "does not restore the generator"));
 }
 
-TEST_CASE("a plan with the effect of policy full or none is rejected or gives a warning") {
+TEST_CASE("a policy that is equivalent to full or none on a model is rejected or gives a warning") {
   const Trace toy = toy_llama();
   CHECK(is_warned("fastvideo:block_skip", toy, "so the mode equals full"));
   CHECK(is_warned("titan:flux", toy, "recomputes whole blocks"));

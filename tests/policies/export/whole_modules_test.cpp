@@ -33,7 +33,7 @@ void check_exportable(const Trace& trace, const Front& front) {
   }
 }
 
-TEST_CASE("a search for torch finds plans with regions inside blocks and plans that save ops") {
+TEST_CASE("a search for torch also finds plans that divide blocks, and plans that save ops") {
   const Trace trace = testing::toy_three_kinds({.layers = 3, .tokens = 64});
   const Front front = searched_for_torch(trace);
   check_exportable(trace, front);

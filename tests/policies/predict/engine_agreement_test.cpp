@@ -86,7 +86,8 @@ std::vector<std::string> predicted_sequence(const Trace& trace, const Plan& plan
 }
 
 TEST_CASE("the engine and the simulator recompute the same ops at the same places", "[property]") {
-  install_counting_allocators();  // the order of recompute depends on the bytes of backward
+  // The order of recompute depends on the bytes that backward allocates, which the trace records.
+  install_counting_allocators();
   for (const char* preset : {"llama_small", "wan_small"}) {
     CAPTURE(preset);
     TrainingSettings settings;

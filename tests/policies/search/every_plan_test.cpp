@@ -288,9 +288,9 @@ class EveryPlan {
 // everything.
 using TimesByPeak = std::map<std::int64_t, std::int64_t>;
 
-// Checks that no plan is below the search's bound. No plan may be faster than the search's plan for
-// its peak by more than the stated gaps. Returns the most bytes that one of the search's plans
-// copies to the host.
+// Compares every plan with the plan that the search finds for the same peak. The search's plan may
+// be slower only by the gaps that the search reports. The search's lower bound on the step time
+// must hold for every plan. Returns the most bytes that a plan of the search copies to the host.
 Bytes check_no_plan_is_better(const TimesByPeak& plans, const Profile& profile, const Front& front,
                               FrontSearch& search) {
   Bytes most_copied;

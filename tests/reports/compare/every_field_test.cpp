@@ -103,7 +103,7 @@ Report trained_report() {
   return report;
 }
 
-// Returns a different value. If possible, the reader accepts it.
+// Returns a value that differs from `value` and that, if possible, the report reader accepts.
 Json changed(const Json& value) {
   if (value.is_boolean()) return !value.get<bool>();
   if (value.is_number_integer()) return 3 * value.get<std::int64_t>() + 1;

@@ -9,7 +9,7 @@ using testing::arm_of;
 
 // The reference's runs differ by at most 0.25, so a candidate may differ from the nearest run by up
 // to 0.5.
-TEST_CASE("T1 allows twice the difference between three runs of the reference") {
+TEST_CASE("with three reference runs, T1 allows twice the largest difference between two of them") {
   const LossArm reference = arm_of({{5, 4}, {5, 4.25F}, {5, 4.125F}});
   CHECK(check_envelope(arm_of({{5, 4.75F}}), reference).verdict == GateVerdict::kPass);
   const CheckRecord outside = check_envelope(arm_of({{5, 4.8125F}}), reference);

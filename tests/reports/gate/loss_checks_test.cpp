@@ -10,7 +10,7 @@ namespace rematch {
 
 using testing::arm_of;
 
-TEST_CASE("the reason of a plain threshold check states whether the noise was measured") {
+TEST_CASE("a check against a fixed threshold says whether noise was measured") {
   const CheckRecord alone = check_difference(arm_of({{5, 4.5F}}), arm_of({{5, 4}}), 0.5);
   CHECK(alone.verdict == GateVerdict::kPass);
   CHECK_THAT(alone.reason, Catch::Contains("noise: not measured"));
@@ -24,7 +24,7 @@ TEST_CASE("the reason of a plain threshold check states whether the noise was me
   CHECK(check_difference(arm_of({{5, 4}}), noisy, 1.5).verdict == GateVerdict::kPass);
 }
 
-TEST_CASE("a plain threshold applies to every run of the candidate") {
+TEST_CASE("a fixed threshold applies to every run of the candidate") {
   const LossArm candidate = arm_of({{5, 4}, {5, 4.625F}, {5, 4.25F}});
   const CheckRecord outside = check_difference(candidate, arm_of({{5, 4}}), 0.5);
   CHECK(outside.verdict == GateVerdict::kFail);

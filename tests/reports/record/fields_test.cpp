@@ -18,7 +18,7 @@ TEST_CASE("the schema of points has exactly the fields of a point") {
                {"key", "model", "plan_sha256", "schedule", "counted_steps", "counts", "ops"});
 }
 
-TEST_CASE("the schema of reports has exactly the fields of a report outside its points") {
+TEST_CASE("the report schema has exactly the fields of the C++ structs of a report's other parts") {
   check_fields(Provenance{}, SchemaPlace("point"), "point file",
                {"schema", "fingerprint", "point"});
   const SchemaPlace report("report");

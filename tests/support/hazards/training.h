@@ -52,8 +52,8 @@ Facts train(const Hazard& hazard, const Checkpoint* checkpoint, Backward backwar
 
 // Records the current buffers, generators and watched values.
 void note_state(const Model& model, const std::string& when, Facts& facts);
-// Names the first fact of `state` that differs in `facts`. Returns an empty string if no fact
-// differs.
+// Compares the values in `state` with the values of the same names in `facts`. Returns the first
+// name whose value is missing or differs. Returns an empty string if all are equal.
 std::string difference_of_state(const Facts& facts, const Facts& state);
 // Returns whether backward itself writes to buffers or draws random numbers. `facts_of_one_step`
 // must come from a run without the engine.

@@ -35,7 +35,7 @@ void profile(const ProfileSettings& settings) {
 // The card is a dry l40s with 45460 MiB. The CUDA context takes 512 MiB. Fragmentation of the
 // allocator is assumed to add a fifth to the memory of tensors.
 TEST_CASE(
-    "available memory excludes the CUDA context, and usual memory also excludes fragmentation",
+    "available memory excludes the CUDA context; usual_memory_of() also subtracts fragmentation",
     "[device]") {
   REMATCH_NEEDS_CUDA();
   REQUIRE(cuda_device(0)->memory.count == 45460 * kMiB);

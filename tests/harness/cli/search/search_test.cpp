@@ -321,7 +321,7 @@ TEST_CASE(
                             Catch::Contains("whole_region") && !Catch::Contains("baseline"));
 }
 
-TEST_CASE("a search for a trainer prints the trainer's configuration lines last") {
+TEST_CASE("the output of search --for TRAINER ends with lines for the trainer's configuration") {
   const ScratchFolder scratch;
   const std::string search = "search --device h100 --trace " +
                              stored(scratch, toy_llama({.layers = 6, .tokens = 64}), "trace.json");

@@ -23,7 +23,7 @@ TEST_CASE("a parameter that gets different data after forward is refused") {
 
 // When the parameter's data is replaced a second time, malloc may reuse the address of the original
 // data. So comparing addresses is not enough.
-TEST_CASE("a parameter that gets different data twice is refused") {
+TEST_CASE("a parameter whose data is replaced twice after forward is refused") {
   check_refused({two_products,
                  [](const Network& network, const at::Tensor&) {
                    for (int i = 0; i < 2; ++i) {
