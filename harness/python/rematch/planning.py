@@ -325,11 +325,12 @@ def predict(trace: dict[str, Any] | Traces, plan: dict[str, Any], schedule: str 
     return call_for_json("predict", with_micro_batches(trace, accumulate), plan, schedule, optimizer)
 
 
-def with_micro_batches(trace: dict[str, Any], accumulate: int) -> dict[str, Any]:
+def with_micro_batches(trace: Any, accumulate: int) -> dict[str, Any]:
     """Returns the trace of a step that adds up the gradients of `accumulate` micro-batches of the traced step."""
     if accumulate < 1:
         raise ValueError(f"accumulate is {accumulate}; a step has at least 1 micro-batch")
-    return trace if accumulate == 1 else call_for_json("accumulate", trace, accumulate)
+    found: dict[str, Any] = trace if accumulate == 1 else call_for_json("accumulate", trace, accumulate)
+    return found
 
 
 @overload
