@@ -220,6 +220,10 @@ constexpr SystemEntry kEntries[] = {
     {"torchtitan", "titan:memory_budget", "", "the compiler's partitioner decides what to save",
      "the mode needs a compiler's graph; choosing what to save within a budget is a search, not a "
      "policy"},
+    {"torchtitan", "titan(mode=memory_budget)", "",
+     "titan:memory_budget, written as in the job's TOML",
+     "the mode needs a compiler's graph; choosing what to save within a budget is a search, not a "
+     "policy"},
     {"torchtitan", "titan:flux", "full", "any mode except none, for torchtitan's Flux model",
      "every mode, including selective, recomputes whole blocks"},
 
@@ -238,6 +242,9 @@ constexpr SystemEntry kEntries[] = {
      "recomputes every layer, whatever N is",
      "ac_option is ignored, as in torchtune, which reads it only with ac_mode=selective"},
     {"torchtune", "torchtune(ac_mode=none)", "none", "any mode except full and selective", ""},
+    {"torchtune", "torchtune(ac_mode=none,ac_option=N)", "none",
+     "checkpoints nothing, whatever N is",
+     "ac_option is ignored, as in torchtune, which reads it only with ac_mode=selective"},
     {"torchtune", "torchtune(ac_mode=selective)", "", "selective without a number",
      "ac_option is missing: give N to checkpoint every N-th layer, or 0 to checkpoint every layer"},
     {"torchtune", "torchtune(ac_mode=selective,ac_option=0)", "full", "0: recomputes every layer",

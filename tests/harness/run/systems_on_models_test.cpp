@@ -157,6 +157,7 @@ constexpr Row kRows[] = {
      "0 1 2 3: oooooor o"},
     {"titan(memory_policy=auto_perf_maxing)", "titan(memory_policy=auto_perf_maxing)", kLlama, ""},
     {"titan:memory_budget", "titan:memory_budget", kLlama, ""},
+    {"titan(mode=memory_budget)", "titan(mode=memory_budget)", kLlama, ""},
     {"titan:flux", "titan:flux", kWan, kFullWan},
 
     {"torchtune(enable_activation_checkpointing=true)",
@@ -194,6 +195,8 @@ constexpr Row kRows[] = {
      "torchtune(enable_activation_checkpointing=true,ac_mode=selective,ac_option=2)", kLlama, ""},
     {"torchtune(ac_mode=M)", "torchtune(ac_mode=ful)", kLlama, ""},
     {"torchtune(ac_mode=none)", "torchtune(ac_mode=none)", kLlama, "no region"},
+    {"torchtune(ac_mode=none,ac_option=N)", "torchtune(ac_mode=none,ac_option=2)", kLlama,
+     "no region"},
     {"torchtune(ac_mode=full,ac_option=N)", "torchtune(ac_mode=full,ac_option=2)", kLlama, kFull},
     {"torchtune(enable_activation_offloading=true)", "torchtune(enable_activation_offloading=true)",
      kLlama, ""},

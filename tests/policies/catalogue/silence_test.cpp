@@ -243,6 +243,7 @@ TEST_CASE(
 TEST_CASE("unsupported settings are rejected and never replaced by similar settings") {
   check_refused(
       {{"titan:memory_budget", "a compiler's graph"},
+       {"titan(mode=memory_budget)", "a compiler's graph"},
        {"titan(memory_policy=auto_perf_maxing)", "a search, not a policy"},
        {"maxtext:custom", "device, offload or remat for each tensor"},
        {"maxtext(remat_policy_for_vit=minimal)", "never reads it"},

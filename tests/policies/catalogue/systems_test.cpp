@@ -59,6 +59,7 @@ TEST_CASE(
       {"torchtune(ac_option=2, ac_mode=selective)", "nth_last(2)"},
       {"torchtune(ac_mode=full)", "full"},
       {"torchtune(ac_mode=none)", "none"},
+      {"torchtune(ac_mode=none,ac_option=2)", "none"},
       {"torchtune(ac_mode=full,ac_option=2)", "full"},
       {"torchtune(enable_activation_checkpointing=True)", "full"},
       {"torchtune(enable_activation_checkpointing=False)", "none"},
