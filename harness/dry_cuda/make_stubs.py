@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""make_stubs.py OUT LIBTORCH_LIBRARY...: generates sources for the dry CUDA device
+"""make_stubs.py OUT LIBTORCH_LIBRARY...: generates sources for the dry CUDA device.
 
-LibTorch's libraries link or open NVIDIA libraries. For each NVIDIA library, writes into OUT:
+LibTorch's libraries link or open NVIDIA libraries. For each NVIDIA library, this script writes two files into OUT:
   SONAME.cpp  a weak definition of every function that LibTorch imports from it. The definition prints on stderr that
               the function has no stand-in, and returns an error. A stand-in written in C++ replaces the definition.
-  SONAME.map  the linker's version script: the functions, under the symbol versions that LibTorch imports
+  SONAME.map  the linker's version script: the functions, under the symbol versions that LibTorch imports.
+
 The dict LIBRARIES below must contain every NVIDIA library that LibTorch links. CMakeLists.txt lists the same
 libraries."""
 

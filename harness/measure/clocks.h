@@ -107,7 +107,7 @@ class CopyTimer final : public MoveObserver {
  public:
   void around(Move move, c10::Stream stream, const std::function<void()>& start) override;
 
-  // Returns the times of all copies and waits since the last call. Synchronize the device before.
+  // Returns the times of all copies and waits since the last call. Synchronize the device first.
   CopyTimes take();
 
  private:

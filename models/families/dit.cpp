@@ -40,7 +40,7 @@ class WanBlock {
   at::Tensor self_attend(const at::Tensor& x_BND, const RotaryTable& table) const;
   at::Tensor cross_attend(const at::Tensor& x_BND, const Conditions& conditions) const;
 
-  Weight modulation_;  // [1, 6, D]; added to the modulation that the flow time gives
+  Weight modulation_;  // [1, 6, D]; added to the modulation computed from the flow time
   Weight cross_norm_weight_, cross_norm_bias_;
   Attention self_, cross_;
   FeedForward ffn_;

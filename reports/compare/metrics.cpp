@@ -182,7 +182,8 @@ void judge_lengths(MetricRecord& record, std::size_t base, std::size_t candidate
   record.note += "; the candidate lacks " + std::to_string(base - candidate);
 }
 
-// Makes the verdict unsure if the candidate lacks bits that the base has for the same step.
+// Makes the verdict unsure if, at any common step, the base recorded the bits of a value and the
+// candidate did not.
 void judge_unrecorded(MetricRecord& record, const PointRecord& base, const PointRecord& candidate) {
   if (record.verdict != CompareVerdict::kSame) return;
   const std::size_t steps = std::min(base.steps.size(), candidate.steps.size());

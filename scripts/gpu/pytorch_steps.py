@@ -197,7 +197,7 @@ def variants_of(text):
 
 def at_least_one(text):
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from 1")
+        raise argparse.ArgumentTypeError(f"must be a whole number, 1 or more, not '{text}'")
     return int(text)
 
 

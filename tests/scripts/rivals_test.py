@@ -229,7 +229,7 @@ class CommandTest(unittest.TestCase):
             bad = pathlib.Path(folder) / "bad.json"
             bad.write_text("{}")
             for words, said in (([], "is not a report of rematch run"), (["--variants", "jit"], "is not a variant"),
-                                (["--rounds", "0"], "is not a whole number from 1")):
+                                (["--rounds", "0"], "must be a whole number, 1 or more, not '0'")):
                 ran = subprocess.run([sys.executable, str(ROOT / "scripts/gpu/pytorch_steps.py"), "--beside", str(bad),
                                       "-o", str(bad) + ".out", *words], capture_output=True, text=True)
                 self.assertEqual(ran.returncode, 2)

@@ -17,7 +17,7 @@ from rematch._pointers import never_compiled
 _enter_scope, _leave_scope = LIBRARY.rematch_enter_scope, LIBRARY.rematch_leave_scope
 _scopes: weakref.WeakSet[Scope] = weakref.WeakSet()
 _groups: weakref.WeakSet[ScopeGroup] = weakref.WeakSet()
-# groups that still detect calls of module.forward(x)
+# groups that still have their hooks registered; the hooks detect calls of module.forward(x)
 _watched_groups: weakref.WeakSet[ScopeGroup] = weakref.WeakSet()
 _num_changes = 0  # number of times that scopes were set or removed
 

@@ -214,7 +214,7 @@ class Mixer {
     thin_to_limit(labels_[layer]);
   }
 
-  // Returns the numbers of bytes that the layers before this layer may have offloaded.
+  // Returns the possible values of `before` (see mix_jobs.h) for a job that starts at `layer`.
   std::set<std::int64_t> offloaded_before(int layer) const {
     std::set<std::int64_t> before = {0};
     if (layer == 0) return before;

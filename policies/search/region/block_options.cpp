@@ -15,8 +15,8 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// The maximum number of simulations for a region of a cut. Cuts have many regions, and cutting
-// already lowers the transient, so few simulations are enough.
+// The maximum number of simulations for a region that is only a part of the block. A block has many
+// such regions, and dividing the block already lowers the transient. Few simulations are enough.
 constexpr std::size_t kMaxSimulationsInCuts = 100;
 // A region exports a value if later ops of the block read it. If a region exports at most this many
 // values, all subsets of these values are tried. No block of the models here exports more.
@@ -232,7 +232,7 @@ class BlockOptionFinder {
   SpanPricer pricer_;
   OpId first_op_;
   std::vector<LocalRange> runs_;
-  // by the end of a region: the region's first op and its time gap
+  // Key: the op where regions end. Value: the first op and the time gap of each of these regions.
   std::map<int, std::vector<std::pair<int, nanoseconds>>> time_gaps_;
   nanoseconds slack_{};
   Bytes transient_gap_;

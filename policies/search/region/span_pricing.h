@@ -26,7 +26,7 @@ struct RegionSaves {
   bool operator==(const RegionSaves&) const = default;
 };
 
-// The figures of one piece.
+// The memory and the recompute work of one piece.
 struct PieceFigures {
   Bytes held;  // bytes held from forward to the end of the piece's backward
   // Most bytes during the piece's backward. Includes `held`, and excludes the bytes of earlier

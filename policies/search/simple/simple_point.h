@@ -1,4 +1,4 @@
-// Finds the plan of a simple form (simple_form.h) that is shown next to a front.
+// Finds one plan of a simple form (see simple_form.h). Commands show this plan next to a front.
 #pragma once
 
 #include <optional>

@@ -34,7 +34,8 @@ struct RuleFigures {
   std::vector<SpanOption> by_kind;
 };
 
-// Returns whether `a` has no worse figures than `b` in every kind of block.
+// Returns whether, in every kind of block, the held bytes, transient and time of `a` are at most
+// those of `b`.
 bool is_no_worse(const RuleFigures& a, const RuleFigures& b) {
   return std::equal(a.by_kind.begin(), a.by_kind.end(), b.by_kind.begin(),
                     [](const SpanOption& of_a, const SpanOption& of_b) {

@@ -22,7 +22,8 @@ TEST_CASE("progress lines of a slow machine are removed before tests compare mes
 
 // The command waits for the pipe, which opens only once the command reads it. No guard polls for
 // the signal at that point.
-TEST_CASE("an interrupt outside of long work ends the command with a message") {
+TEST_CASE(
+    "a signal ends the command with a message even if the command does not poll for signals") {
   const ScratchFolder scratch;
   const std::string pipe = scratch.file("pipe");
   const Outcome outcome = run_program(

@@ -189,8 +189,8 @@ TEST_CASE("a killed rank ends a started job in seconds, and the error names the 
 }
 
 TEST_CASE(
-    "the error names a killed command of a started job, and no later point waits for that "
-    "command") {
+    "if the command of one rank is killed, the error names the rank, and later points do not wait "
+    "for it") {
   const ScratchFolder scratch;
   const std::string mark = new_mark();
   steady_clock::time_point killed_at;

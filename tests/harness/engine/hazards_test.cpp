@@ -188,16 +188,17 @@ void check_other_form(Backward backward, int fewest_plain) {
   CHECK(num_plain >= fewest_plain);
 }
 
-TEST_CASE("every hazard equals its plain run if backward runs twice") {
+TEST_CASE("a hazard under a plan has the bits of its plain run if backward runs twice") {
   check_other_form(Backward::kTwice, 250);
 }
-TEST_CASE("every hazard equals its plain run in double backward") {
+TEST_CASE("a hazard under a plan has the bits of its plain run in double backward") {
   check_other_form(Backward::kOfGradients, 200);
 }
-TEST_CASE("every hazard equals its plain run if backward runs in parts") {
+TEST_CASE("a hazard under a plan has the bits of its plain run if backward runs in parts") {
   check_other_form(Backward::kInParts, 250);
 }
-TEST_CASE("every hazard equals its plain run if backward runs on another thread") {
+TEST_CASE(
+    "a hazard under a plan has the bits of its plain run if backward runs on another thread") {
   check_other_form(Backward::kElsewhere, 250);
 }
 TEST_CASE("no hazard leaves anything behind if backward never runs") {

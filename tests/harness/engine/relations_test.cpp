@@ -181,9 +181,9 @@ TEST_CASE("without early stop, recompute also runs the ops at the end of each re
   CHECK(f.run("full_nostop", Schedule::kWholeRegion).ops == expected);
 }
 
-// Each block without checkpointing adds the same number of bytes, wherever it is. The input of the
-// first checkpointed block adds none, because it is the embedding, which is always alive.
-TEST_CASE("bytes after forward are linear in the number of blocks without checkpointing") {
+// The position of the block does not matter. The input of the first checkpointed block adds none,
+// because it is the embedding, which is always alive.
+TEST_CASE("each block without checkpointing adds the same number of bytes after forward") {
   const EightLayers f;
   const auto after = [&](const std::string& policy) { return f.run(policy).after_forward_bytes; };
   const std::int64_t full = after("full");

@@ -172,7 +172,8 @@ TEST_CASE(
   CHECK(difference_on_demand(drawing("rematch_outside_test::draws_untold")) != "");
 }
 
-// A plan can name ops whose hidden draws were found by a trace in another process.
+// A trace made in another process can detect undeclared random draws of an op. The plan then names
+// the op, because this process has not detected the draws.
 TEST_CASE("an op with undeclared random draws is kept if the plan names the op") {
   const Case given = drawing("rematch_outside_test::draws_planned");
   Plan plan = given.plan();

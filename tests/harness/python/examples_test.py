@@ -1,5 +1,6 @@
-"""Runs harness/examples/own_model.py unchanged. It must stay within its budget, keep the bits, and print what its
-README shows. The plan depends on measured times, so the line about the plan may differ."""
+"""Runs harness/examples/own_model.py unchanged. It must stay within its budget, give results that are
+bit-identical to a run without a plan, and print what its README shows. The plan depends on measured times, so the line
+about the plan may differ."""
 
 import os
 import pathlib

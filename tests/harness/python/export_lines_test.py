@@ -177,7 +177,7 @@ class ExportedLinesTest(unittest.TestCase):
         predicted = self.predict("--plan", self.plan_file)
         self.assertEqual(check_plan.recomputed_ops(*executed),
                          check_plan.by_one_name(predicted["predicted_ops"]["recompute"], plan, self.not_counted))
-        # One result of a projection, and one of w1 or w3, which are three times as wide.
+        # The bytes of a projection's result, and of the result of w1 or w3, which is three times as wide.
         narrow, wide = 4 * 32 * 32 * 4, 4 * 32 * 96 * 4
         # Backward reads v, w1 and w3. Only the rotary embedding reads q and k, and only an add reads the output
         # projection. The result of attention is not contiguous. Each layer but the last also moves its output.

@@ -168,7 +168,7 @@ TEST_CASE("the host never waits inside a step", "[device]") {
 }
 
 // On the dry device's clock, each kernel takes 1000 ns.
-TEST_CASE("the device's events time a step's phases, and the host waits only at its ends",
+TEST_CASE("device events time the phases, and the host waits only at the start and end of a step",
           "[device]") {
   REMATCH_NEEDS_CUDA();
   const c10::Device device(c10::kCUDA, 0);

@@ -31,7 +31,7 @@ struct ModelClaim {
 // The simulated folder, and the rules that workers have broken so far.
 struct Shared {
   std::map<std::string, ModelClaim> claims;
-  // path of the report that a worker has linked, by name
+  // Key: a report's name. Value: the path of the measurement that a worker linked as this report.
   std::map<std::string, std::string> reports;
   std::set<std::string> finished;  // paths of complete measurements
   std::set<std::size_t> killed;

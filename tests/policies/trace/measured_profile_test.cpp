@@ -119,7 +119,7 @@ TEST_CASE("kernel counts are the maximum over steps and equal layers, or absent 
   CHECK_THROWS_WITH(measured_profile(trace, "cuda", steps), Catch::Contains("kernel counts for"));
 }
 
-TEST_CASE("an empty list of steps and steps of another trace are rejected") {
+TEST_CASE("measured_profile rejects an empty list of steps, and steps of another trace") {
   const Trace trace = testing::toy_llama({.layers = 2});
   const Trace other = testing::toy_llama({.layers = 3});
   CHECK_THROWS_AS(measured_profile(trace, "cpu", steps_of(other, {1})), std::invalid_argument);

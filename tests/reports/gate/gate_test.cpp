@@ -39,7 +39,7 @@ GateSettings tier(LossTier loss) {
 
 // A report holds gradient hashes for its reference, and for points whose gradients differ from the
 // reference's. Policy `full` has no hashes, because its gradients have the reference's bits.
-TEST_CASE("T0 names the gradient that differs between two reports") {
+TEST_CASE("a failed bitwise check names the gradient that differs between two reports") {
   const auto report_with = [](const std::string& hash, const std::string& norm) {
     Report report = report_of({trained_point("none"), trained_point("full")});
     report.points[0].steps[0].gradient_hashes = {{"embed.weight", "cc"}, {"head.weight", hash}};

@@ -49,7 +49,7 @@ TEST_CASE("the plan of a sweep has the same bytes each time, and is never overwr
 
 // For a video model, `rematch run` prints the grid that --tokens chooses. A sweep would print one
 // grid for each of its comparisons.
-TEST_CASE("the plan of a sweep over the tokens of a video model prints no grids") {
+TEST_CASE("sweep plan prints no token grids if a sweep varies the tokens of a video model") {
   const ScratchFolder scratch;
   write_sweep(scratch, "llama_small", "wan_small");
   Json sweep = read_json_file(scratch.file("sweep.json"));

@@ -40,7 +40,8 @@ TEST_CASE("collectives are counted by kind, and waits and other ops are not coun
   CHECK(counts[kInRecompute] == std::map<std::string, std::int64_t>{{"reduce_scatter", 1}});
 }
 
-TEST_CASE("a point has the memory of the rank with the highest peak, and the bits of every rank") {
+TEST_CASE(
+    "a merged point has the highest peak of all ranks, and the gradient hashes of every rank") {
   const PointRecord merged = merge_ranks({of_rank(0, 100), of_rank(1, 300), of_rank(2, 200)});
   CHECK(merged.status == PointStatus::kOk);
   CHECK(merged.memory->peak_allocated == Bytes{300});

@@ -29,9 +29,9 @@ TEST_CASE("a requested reserve replaces the default reserve") {
   CHECK(reserve.total() == Bytes{});
 }
 
-// Observed on cards: at least 0.3 GiB for the context, at least 0.5 GiB for a communicator, and 14
-// to 20 % of the tensors' bytes for fragmentation.
-TEST_CASE("the reserve of every data sheet is at least the memory that was observed on cards") {
+// Observed on real GPUs: at least 0.3 GiB for the context, at least 0.5 GiB for a communicator, and
+// 14 to 20 % of the tensors' bytes for fragmentation.
+TEST_CASE("the memory reserve for every GPU is at least as large as observed on real GPUs") {
   for (const DeviceSheet& sheet : device_sheets()) {
     CAPTURE(sheet.name);
     const MemoryReserve reserve = usual_reserve(&sheet, sheet.memory, 1);

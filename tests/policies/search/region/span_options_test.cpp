@@ -234,8 +234,9 @@ TEST_CASE(
   CHECK(seen.num_offloading > 300);
 }
 
-// Removes the backward ops of adds, because autograd runs no op for them. A block's backward then
-// begins with a demand, while backward holds exactly the bytes that remained after the next block.
+// Removes the backward ops of adds, because autograd runs no op for them. Then the first event in
+// the backward of a block is a demand. At that demand, backward holds exactly the bytes that
+// remained at the end of the next block's backward.
 Trace without_adds(Trace trace) {
   int num_demanded = 0;
   std::vector<BackwardEvent> kept;

@@ -329,7 +329,7 @@ TEST_CASE("the fingerprint ignores which card was used, but not properties that 
   }
 }
 
-TEST_CASE("a time record names the start of the command for each round, or for no round") {
+TEST_CASE("a time record has a start time of the command for every round, or for no round") {
   Report report = sample_report();
   TimeRecord& time = *report.points[0].time;
   time.starts.assign(time.samples.size(), "a1");

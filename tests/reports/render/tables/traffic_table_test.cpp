@@ -35,7 +35,7 @@ TEST_CASE("predicted collectives are counted by phase, with all bytes that a ran
   CHECK(traffic_to_text({PredictedStep{}}, nullptr, kWidth).empty());
 }
 
-TEST_CASE("the table bounds the step time if op times are known") {
+TEST_CASE("the table shows the bounds of the step time if op times are known") {
   PredictedStep step = step_of("full", 32);
   step.range = StepRange{milliseconds(800), milliseconds(130)};
   Profile profile;
