@@ -80,7 +80,8 @@ class LibraryTest(unittest.TestCase):
         for name in ("torch._C._dispatch_key_parse", "torch.utils.checkpoint.CheckpointFunction"):
             with self.subTest(name):
                 self.assertRegex(self.refusal(f"import torch.utils.checkpoint; del {name}; import rematch"),
-                                 f"ImportError: rematch uses {name}.*, which torch {RELEASE}.* does not have: install an unmodified torch")
+                                 f"ImportError: rematch uses {name}.*, which torch {RELEASE}.* does not have: "
+                                 "install an unmodified torch")
 
     def test_a_module_that_torch_imports_later_without_a_name_that_the_package_uses(self):
         self.put(RELEASE, built_library())
