@@ -212,8 +212,8 @@ constexpr SystemEntry kEntries[] = {
     {"torchtitan", "titan(memory_policy=sac_and_offload)", "sac_and_offload",
      "graph trainer: keeps the same tensors as default, and moves the largest of them to the host",
      in_list(
-         "rematch also offloads attention, and results that only recompute reads, but keeps the "
-         "outputs of layers on the device; it ignores the mode's budget of 100 GB of host memory"),
+         "rematch offloads the input of the first layer instead of the output of the last but one, "
+         "and ignores the mode's budget of 100 GB of host memory"),
      EarlyStop::kOn, "--compile.memory_policy sac_and_offload", "graph trainer"},
     {"torchtitan", "titan(memory_policy=auto_perf_maxing)", "",
      "graph trainer: an integer program chooses what to save", kASearch},

@@ -50,6 +50,8 @@ OpTreater::OpTreater(const Policy& policy, const Trace& trace)
   for (const StoreTraits& store : kStores) {
     moved_to_[store.store] = match(policy.moved_to[store.store].results);
   }
+  is_packed_.assign(trace.storages.size(), false);
+  for (const TracedPack& pack : trace.packs) is_packed_[trace.values[pack.value].storage] = true;
   block_of_scope_.assign(trace.scopes.size(), nullptr);
   for (const TracedBlock& block : trace.blocks) block_of_scope_[block.scope] = &block;
   if (policy.save_last_add) note_last_adds();
@@ -205,8 +207,15 @@ OpTreater::Decision OpTreater::placed(Decision decision, const TracedOp& op) con
     decision = {Treatment::kSave, decision.reason + "; cannot be kept " + place};
   } else if (fresh_bytes(trace_, op) < policy_.moved_to[store].at_least) {
     decision = {Treatment::kSave, decision.reason + "; too small to " + traits_of(store).word};
+  } else if (policy_.moved_to[store].demanded_only && !is_saved_by_autograd(op)) {
+    decision = {Treatment::kSave, decision.reason + "; only recompute reads it"};
   }
   return decision;
+}
+
+bool OpTreater::is_saved_by_autograd(const TracedOp& op) const {
+  return std::any_of(op.outputs.begin(), op.outputs.end(),
+                     [&](ValueId output) { return is_packed_[trace_.values[output].storage]; });
 }
 
 std::optional<OpTreater::Decision> OpTreater::decide_collective(const TracedOp& op) const {

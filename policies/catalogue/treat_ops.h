@@ -69,12 +69,15 @@ class OpTreater {
   std::optional<Decision> decide_collective(const TracedOp& op) const;
   Decision decide_by_lists(OpId op) const;
   Decision placed(Decision decision, const TracedOp& op) const;
+  // Returns whether autograd saves a result of the op, or a view of one.
+  bool is_saved_by_autograd(const TracedOp& op) const;
   bool has_save_list() const;
   std::string names_in(const std::vector<OpRange>& ranges,
                        const std::vector<Selector>& wanted) const;
 
   const Policy& policy_;
   const Trace& trace_;
+  IdTable<StorageId, bool> is_packed_;
   IdTable<ScopeId, const TracedBlock*> block_of_scope_;  // null for a scope that is not a block
   Matches save_;
   ByStore<Matches> moved_to_;

@@ -58,6 +58,9 @@ struct StoreRule {
   bool saved = false;   // whether results that would be kept on the device are moved instead
   bool inputs = false;  // whether tensors made before a region are moved if the region reads them
   Bytes at_least;       // tensors with fewer bytes stay on the device
+  // Whether results that only recompute reads stay on the device, because autograd saves neither
+  // them nor a view of them.
+  bool demanded_only = false;
   bool moves_anything() const { return !results.empty() || saved || inputs; }
   bool operator==(const StoreRule&) const = default;
 };

@@ -57,6 +57,7 @@ void visit_fields(APolicy& policy, Visit visit) {
     visit({store.saved_key, kIfSaid}, rule.saved);
     visit({store.inputs_key, kIfSaid}, rule.inputs);
     visit({store.at_least_key, kIfSaid}, rule.at_least);
+    visit({store.demanded_key, kIfSaid}, rule.demanded_only);
   }
   visit({"early_stop", kLater}, policy.early_stop);
   visit({"no_effect_is_intended", kIfSaid}, policy.no_effect_is_intended);

@@ -17,6 +17,8 @@
 // - offload_saved: if true, results that would be kept on the device are kept on the host instead
 // - offload_inputs: if true, inputs of regions are also kept on the host
 // - offload_at_least_bytes: a number; smaller tensors stay on the device
+// - offload_demanded_only: true or false; whether results that only recompute reads stay on the
+//   device
 // - split_only_with: a scope; every block without it is one region, even if "regions" splits blocks
 #pragma once
 

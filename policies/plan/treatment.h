@@ -38,6 +38,7 @@ struct StoreTraits {
   const char* saved_key;
   const char* inputs_key;
   const char* at_least_key;
+  const char* demanded_key;
   const char* verb;   // for messages: "the plan offloads aten::mm"
   const char* place;  // for messages: "kept on the host"
   char letter;        // letter for tables of ops
@@ -54,11 +55,11 @@ struct StoreTraits {
 bool has_final_result(std::string_view op_name);
 
 inline constexpr std::array<StoreTraits, 2> kStores = {{
-    {Store::kDevice, "save", nullptr, nullptr, nullptr, "keeps", "on the device", 'S',
+    {Store::kDevice, "save", nullptr, nullptr, nullptr, nullptr, "keeps", "on the device", 'S',
      /*is_exact=*/true, [](std::string_view) { return true; }, [](Bytes value) { return value; },
      [](Bytes) { return Bytes{}; }},
     {Store::kHost, "offload", "offload_saved", "offload_inputs", "offload_at_least_bytes",
-     "offloads", "on the host", 'o', /*is_exact=*/true, has_final_result,
+     "offload_demanded_only", "offloads", "on the host", 'o', /*is_exact=*/true, has_final_result,
      [](Bytes) { return Bytes{}; }, [](Bytes value) { return value; }},
 }};
 

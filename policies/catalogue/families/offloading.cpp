@@ -3,7 +3,8 @@
 //
 // Note [What systems offload] torchtune, DeepSpeed and Hugging Face's trainers checkpoint every
 // layer and keep its input on the host. MaxText offloads named tensors. torchtitan's graph trainer
-// offloads the results that its save list keeps, if they have at least 4096 bytes. Megatron-LM
+// offloads the outputs of layers, and the contiguous results that its save list keeps, if backward
+// reads them and they have at least 4096 bytes. Megatron-LM
 // recomputes nothing, and offloads the tensors that the first op of a module reads. The policies
 // below select such a tensor by the op that made it.
 #include <algorithm>
@@ -42,11 +43,23 @@ std::variant<Policy, Rejected> offload_saved(const std::vector<std::string>& wor
   return within(traits_of(Store::kHost).saved_key, Store::kHost, &StoreRule::saved, words);
 }
 
+bool is_attention(const Selector& selector) {
+  return selector.op.find("attention") != std::string::npos ||
+         selector.op.find("attn") != std::string::npos;
+}
+
+// torchtitan's pass moves only contiguous tensors, so the result of attention stays on the device.
 Policy sac_and_offload() {
   Policy policy = std::get<Policy>(parse_policy("sac_titan_all"));
   policy.name.clear();
-  policy.moved_to[Store::kHost].saved = true;
-  policy.moved_to[Store::kHost].at_least = kGraphTrainerLeast;
+  StoreRule& moved = policy.moved_to[Store::kHost];
+  const auto first_moved =
+      std::stable_partition(policy.save.begin(), policy.save.end(), is_attention);
+  moved.results.assign(first_moved, policy.save.end());
+  policy.save.erase(first_moved, policy.save.end());
+  moved.inputs = true;
+  moved.at_least = kGraphTrainerLeast;
+  moved.demanded_only = true;
   return policy;
 }
 
@@ -119,8 +132,8 @@ std::vector<CatalogueEntry> offloading_policies() {
       {"offload_saved(POLICY)", "POLICY, but everything that it keeps is kept on the host",
        offload_saved},
       {"sac_and_offload",
-       "sac_titan_all, but keep tensors of at least 4096 bytes on the host: torchtitan's graph "
-       "trainer",
+       "sac_titan_all, but keep on the host what backward reads of it, except attention, and the "
+       "inputs of blocks, from 4096 bytes on: torchtitan's graph trainer",
        sac_and_offload},
       {"offload_modules([MODULE,...])",
        "recompute nothing, but keep the inputs of modules on the host", offload_modules},

@@ -156,7 +156,8 @@ class ExportedLinesTest(unittest.TestCase):
         self.check_modes("torchtitan", decoder(), modes, stand_ins.torchtitan_on_remat, wanted="since July 2026")
 
     def test_offloading_of_torchtitan(self):
-        """The plan recomputes the same ops as torchtitan, but offloads other tensors; the note of the mode says so."""
+        """The plan recomputes the same ops as torchtitan and offloads as many bytes. It offloads the input of the first
+        layer instead of the output of the last but one; the note of the mode says so."""
         host = stand_ins.Host()
         mode = "titan(memory_policy=sac_and_offload)"
         model, step = decoder(rotary=True)
@@ -182,11 +183,8 @@ class ExportedLinesTest(unittest.TestCase):
         # Backward reads v, w1 and w3. Only the rotary embedding reads q and k, and only an add reads the output
         # projection. The result of attention is not contiguous. Each layer but the last also moves its output.
         self.assertEqual(host.copied_bytes, 3 * (narrow + 2 * wide + narrow))
-        # The plan moves q, k, v, the output projection, w1, w3, and both results of the attention kernel. It leaves layer
-        # outputs on the device.
-        sums = 4 * 2 * 32 * 4
-        self.assertEqual(self.moved_bytes("sac_titan_all"), 5 * narrow + 2 * wide + sums)
-        self.assertIn("rematch also offloads", self.must("list", "--systems"))
+        self.assertEqual(predicted["predicted_memory"]["host"]["copied_out_bytes"], host.copied_bytes)
+        self.assertIn("rematch offloads the input of the first layer instead of", self.must("list", "--systems"))
 
     @unittest.skipUnless(HAS_YAML, "PyYAML is not installed")
     def test_torchtune(self):

@@ -154,7 +154,7 @@ constexpr Row kRows[] = {
      "0 1 2 3: rrrrrrS r"},
     {"titan(full_recompute_save_ops=S)", "titan(full_recompute_save_ops=matmul)", kLlama, ""},
     {"titan(memory_policy=sac_and_offload)", "titan(memory_policy=sac_and_offload)", kLlama,
-     "0 1 2 3: oooooor o"},
+     "0 1 2 3: SSoSooS S; inputs on the host"},
     {"titan(memory_policy=auto_perf_maxing)", "titan(memory_policy=auto_perf_maxing)", kLlama, ""},
     {"titan:memory_budget", "titan:memory_budget", kLlama, ""},
     {"titan(mode=memory_budget)", "titan(mode=memory_budget)", kLlama, ""},

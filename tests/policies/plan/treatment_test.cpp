@@ -21,6 +21,7 @@ TEST_CASE(
     CHECK((store.saved_key == nullptr) == is_device);
     CHECK((store.inputs_key == nullptr) == is_device);
     CHECK((store.at_least_key == nullptr) == is_device);
+    CHECK((store.demanded_key == nullptr) == is_device);
   }
 }
 
