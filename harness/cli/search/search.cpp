@@ -79,13 +79,6 @@ void require_times_of_this_device(const SearchFlags& flags, const Profile& profi
       "profile --device cpu");
 }
 
-// Returns the device's name in its data sheet. Without a sheet, returns the profile's name for the
-// device.
-std::string device_of(const Profile& profile) {
-  const DeviceSheet* sheet = sheet_of(profile);
-  return sheet != nullptr ? std::string(sheet->name) : profile.device;
-}
-
 // Prints how far a measured profile is from the data sheet's times, if there is a sheet.
 void say_roofline_error(const Trace& trace, const Profile& profile) {
   const DeviceSheet* sheet = sheet_of(profile);
@@ -276,8 +269,7 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
   if (is_for_torch(flags) && !flags.simple) say_repeated_blocks(trace);
   const Profile profile = obtain_profile(flags, trace);
   say_roofline_error(trace, profile);
-  add_host_link(flags, device_of(profile), space);
-  if (space.offload) hide_behind_blocks(trace, profile, *space.offload);
+  add_host_link(flags, trace, profile, space);
   if (flags.num_measured != 0) require_times_of_this_device(flags, profile);
   bool is_baseline_refused = false;
   std::vector<Plan> baselines = named_baselines(flags, trace, profile, is_baseline_refused);

@@ -151,17 +151,23 @@ std::optional<HostLink> sheet_link(const SearchFlags& flags) {
   return HostLink{rate, rate, "data sheet of " + flags.device};
 }
 
-void add_host_link(const SearchFlags& flags, const std::string& device, SearchSpace& space) {
-  if (!flags.offload) return;
+namespace {
+
+// Returns the device's name in its data sheet. Without a sheet, returns the profile's name for the
+// device.
+std::string device_of(const Profile& profile) {
+  const DeviceSheet* sheet = sheet_of(profile);
+  return sheet != nullptr ? std::string(sheet->name) : profile.device;
+}
+
+HostLink host_link(const SearchFlags& flags, const std::string& device) {
   if (!flags.links_file.empty()) {
     const NamedLinks links = read_links(flags.links_file);
-    space.offload = host_link_of(links.links, "links of " + links.name);
-    return;
+    return host_link_of(links.links, "links of " + links.name);
   }
   if (!flags.link_rate.empty()) {
     const double rate = parse_rate(flags.link_rate);
-    space.offload = HostLink{rate, rate, "--link-rate " + flags.link_rate};
-    return;
+    return {rate, rate, "--link-rate " + flags.link_rate};
   }
   const DeviceSheet* sheet = find_device_sheet(device);
   if (sheet == nullptr) {
@@ -169,7 +175,16 @@ void add_host_link(const SearchFlags& flags, const std::string& device, SearchSp
                      " and the host; give --link-rate 25GB/s");
   }
   const double rate = sheet->pcie_bytes_per_second;
-  space.offload = HostLink{rate, rate, "data sheet of " + device};
+  return {rate, rate, "data sheet of " + device};
+}
+
+}  // namespace
+
+void add_host_link(const SearchFlags& flags, const Trace& trace, const Profile& profile,
+                   SearchSpace& space) {
+  if (!flags.offload) return;
+  space.offload = host_link(flags, device_of(profile));
+  hide_behind_blocks(trace, profile, *space.offload);
 }
 
 }  // namespace rematch

@@ -53,8 +53,10 @@ Profile sheet_times(const SearchFlags& flags, const Trace& trace);
 // Returns the link to the host in the data sheet of --device; absent if the data sheet has no link.
 std::optional<HostLink> sheet_link(const SearchFlags& flags);
 
-// Sets the link to the host from --links, --link-rate or the data sheet of `device`. Throws
-// UsageError if no source has a rate. Has no effect without --offload.
-void add_host_link(const SearchFlags& flags, const std::string& device, SearchSpace& space);
+// Sets the link to the host, from --links, --link-rate or the data sheet of the profile's device,
+// and the time for which blocks hide its copies. Throws UsageError if no source has a rate. Has no
+// effect without --offload.
+void add_host_link(const SearchFlags& flags, const Trace& trace, const Profile& profile,
+                   SearchSpace& space);
 
 }  // namespace rematch

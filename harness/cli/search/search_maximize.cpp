@@ -45,8 +45,9 @@ void require_maximizable(const SearchFlags& flags) {
   }
 }
 
-std::int64_t tokens_of(const ModelSpec& spec) {
-  return spec.at("tokens") * (spec.option("batch") > 0 ? spec.option("batch") : 1);
+std::int64_t tokens_in_step(const ModelSpec& spec) {
+  const std::int64_t batch = spec.option("batch") > 0 ? spec.option("batch") : 1;
+  return spec.at("tokens") * batch * micro_batches(spec);
 }
 
 LoadsRecord record_of(const SearchFlags& flags, const SearchSpace& space, Bytes budget) {
@@ -76,11 +77,11 @@ std::optional<LoadPlan> best_plan(const SearchFlags& flags, SearchSpace space,
   const ModelSpec spec = flags.model.spec_at(load);
   const Trace trace = record_trace(spec);
   const Profile profile = sheet_times(flags, trace);
-  add_host_link(flags, profile.device, space);
+  add_host_link(flags, trace, profile, space);
   FrontSearch search(trace, profile, space, resolve_none(trace));
   std::optional<FrontPoint> fastest = search.fastest_within(record.budget);
   if (!fastest) return std::nullopt;
-  const double rate = static_cast<double>(tokens_of(spec)) /
+  const double rate = static_cast<double>(tokens_in_step(spec)) /
                       std::chrono::duration<double>(fastest->step_time).count();
   return LoadPlan{load,
                   rate,

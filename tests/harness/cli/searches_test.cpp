@@ -294,6 +294,12 @@ TEST_CASE(
   const auto first_rate = roomy["tried"][0]["predicted_tokens_per_second"].get<double>();
   CHECK_THAT(all.err, Catch::Contains("batch 1: " + std::to_string(std::llround(first_rate)) +
                                       " tokens/s, peak "));
+  // The optimizer runs once for four micro-batches, so a second has more tokens than without them.
+  const Outcome several = rematch(search + "1:1 --budget 1GiB --accumulate 4");
+  CAPTURE(several.err);
+  REQUIRE(several.code == 0);
+  const Json four = Json::parse(several.out);
+  CHECK(four["tried"][0]["predicted_tokens_per_second"].get<double>() > first_rate);
   // The budget is the peak of the fastest plan for batch 2. Plans with a lower peak exist, so a
   // larger batch may fit too.
   const auto bytes = roomy["tried"][1]["predicted_peak_allocated_bytes"].get<std::int64_t>();
