@@ -49,7 +49,7 @@ inline constexpr DimensionEntry kVocab = {
 inline constexpr DimensionEntry kSequences = {"batch", "sequences per step, or per micro-batch", 1,
                                               kMaxCount};
 inline constexpr DimensionEntry kMicroBatches = {
-    kAccumulate, "micro-batches per step; their gradients are added up", 1, kMaxCount,
+    kAccumulate, "micro-batches per step; their gradients are added up", 1, kMaxMicroBatches,
     /*is_option=*/true};
 inline constexpr DimensionEntry kGradientDtype = {
     kFloat32Gradients, "1: gradients are kept in float32; 0: in the dtype of the parameters", 0, 1,

@@ -42,6 +42,11 @@ Trace accumulating(Trace trace, std::int64_t num) {
     throw std::invalid_argument("the trace of " + trace.model + " already has " +
                                 std::to_string(micro_batches(trace)) + " micro-batches");
   }
+  if (num < 1 || num > kMaxMicroBatches) {
+    throw std::invalid_argument(std::to_string(num) +
+                                " micro-batches are out of range; allowed: 1 to " +
+                                std::to_string(kMaxMicroBatches));
+  }
   if (num == 1) return trace;
   trace.micro_batch_sha256 = trace_sha256(trace);
   trace.dimensions[std::string(kAccumulate)] = num;

@@ -21,6 +21,8 @@ namespace rematch {
 // The dimension that holds the number of micro-batches. Absent: 1.
 inline constexpr std::string_view kAccumulate = "accumulate";
 
+inline constexpr std::int64_t kMaxMicroBatches = 65'536;
+
 // The op with which a later micro-batch adds to a gradient. Source: pytorch/pytorch,
 // torch/csrc/autograd/functions/accumulate_grad.h.
 inline constexpr const char* kAddsGradient = "aten::add_.Tensor";
@@ -44,7 +46,7 @@ std::string accumulation_words(const std::map<std::string, std::int64_t>& dimens
 
 // Converts the trace of a step with one micro-batch to a step with `micro_batches` of that size.
 // Returns the trace unchanged if `micro_batches` is 1. Throws std::invalid_argument if the trace
-// accumulates already.
+// accumulates already, or if the number is not from 1 to kMaxMicroBatches.
 Trace accumulating(Trace trace, std::int64_t micro_batches);
 
 }  // namespace rematch

@@ -90,10 +90,11 @@ void require_steps(const TimedSteps& steps, std::size_t num_forward, std::size_t
   require_ops(steps.weighed, num_forward, num_backward);
 }
 
-// Converts a profile of one micro-batch to the step of a trace that has several.
+// Converts a profile of one micro-batch of the trace to a step, if the trace has several.
 void take_micro_batches(const Trace& trace, Profile& profile) {
   const std::string dimension(kAccumulate);
   if (micro_batches(trace) == 1 || profile.dimensions.contains(dimension)) return;
+  if (profile.trace_sha256 != trace_sha256(trace)) return;
   profile.dimensions[dimension] = micro_batches(trace);
   repeat_micro_batch(profile, micro_batches(trace));
 }
@@ -135,7 +136,7 @@ Profile measured_profile(const Trace& trace, const std::string& device, const Ti
 }
 
 Profile profile_for_trace(Profile profile, const Trace& trace) {
-  if (profile.trace_sha256 == trace_sha256(trace)) take_micro_batches(trace, profile);
+  take_micro_batches(trace, profile);
   if (!profile.trace_sha256.empty() || profile.ops_sha256 != ops_sha256(trace)) return profile;
   if (profile.forward.size() != trace.ops.size() ||
       profile.backward.size() != num_ops(trace.backward)) {

@@ -215,7 +215,9 @@ ModelSpec ModelFlags::spec() const {
                      "'; --gradient-dtype allows float32" +
                      (dtype_ == "float32" ? "" : ", " + dtype_));
   }
-  if (gradient_dtype_ == "float32") overrides[std::string(kFloat32Gradients)] = 1;
+  if (!gradient_dtype_.empty()) {
+    overrides[std::string(kFloat32Gradients)] = gradient_dtype_ == "float32" ? 1 : 0;
+  }
   if (ops_ == "fused") overrides[std::string(kFusedOpsOption)] = 1;
   if (!video_.empty()) {
     const ModelFamily family = require<ModelSpec>(make_spec(model_, {}, dtype_)).family;
@@ -295,9 +297,10 @@ void ModelFlags::require_no_gradient_dtype() const {
 std::optional<std::int64_t> ModelFlags::micro_batches_of_trace() const {
   const auto given = dimensions_.find(std::string(kAccumulate));
   if (given == dimensions_.end()) return std::nullopt;
-  if (given->second >= 1) return given->second;
+  if (given->second >= 1 && given->second <= kMaxMicroBatches) return given->second;
   throw UsageError("--accumulate " + std::to_string(given->second) +
-                   " is out of range; a step has at least 1 micro-batch");
+                   " is out of range; a step has at least 1 micro-batch, and at most " +
+                   std::to_string(kMaxMicroBatches));
 }
 
 Trace obtain_trace(const ModelFlags& flags, const std::string& trace_file) {

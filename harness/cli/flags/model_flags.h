@@ -50,7 +50,7 @@ class ModelFlags {
   // Throws UsageError if --gradient-dtype was given.
   void require_no_gradient_dtype() const;
   // Returns the value of --accumulate, which also applies to a stored trace. Throws UsageError if
-  // it is below 1.
+  // it is out of range.
   std::optional<std::int64_t> micro_batches_of_trace() const;
   // Returns the same model with fewer layers. Throws UsageError if this model has only `layers`
   // layers or fewer.

@@ -2,6 +2,7 @@
 #include <ATen/ops/sum.h>
 
 #include <cmath>
+#include <optional>
 #include <string>
 
 #include "harness/measure/hash.h"
@@ -27,16 +28,16 @@ class ParityListener final : public Watching {
   void before_step() override {
     Watching::before_step();
     step_ = {};
-    is_first_micro_batch_ = true;
+    loss_.reset();
   }
   void after_forward(const at::Tensor& loss) override {
     Watching::after_forward(loss);
     // The loss of a step is the sum over its micro-batches.
-    loss_ = is_first_micro_batch_ ? loss.item<float>() : loss_ + loss.item<float>();
-    is_first_micro_batch_ = false;
-    step_.loss_bits = bits_of(loss_);
+    const auto value = loss.item<float>();
+    loss_ = loss_ ? *loss_ + value : value;
+    step_.loss_bits = bits_of(*loss_);
     step_.loss.reset();
-    if (std::isfinite(loss_)) step_.loss = loss_;
+    if (std::isfinite(*loss_)) step_.loss = *loss_;
   }
   void after_backward() override {
     Watching::after_backward();
@@ -79,8 +80,7 @@ class ParityListener final : public Watching {
   Job& job_;
   PointRecord& record_;
   StepRecord step_;
-  float loss_ = 0;
-  bool is_first_micro_batch_ = true;
+  std::optional<float> loss_;  // loss of the step so far; absent before the first micro-batch
 };
 
 }  // namespace

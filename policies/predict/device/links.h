@@ -60,8 +60,8 @@ struct HostLink {
   }
 };
 
-// Sets hidden_out, hidden_back and copies_in_step: see Note [What hides a
-// copy]. The profile must belong to the trace.
+// Sets hidden_out, hidden_back and copies_in_step: see Note [What hides a copy]. The profile must
+// belong to the trace.
 void hide_behind_blocks(const Trace& trace, const Profile& profile, HostLink& link);
 
 struct LinkPoint {

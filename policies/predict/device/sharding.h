@@ -2,12 +2,11 @@
 // ranks, as in FSDP. The model was never compared with measurements. It ignores communication,
 // buffers of collectives and prefetch.
 //
-// Note [What a rank holds]
-// A rank holds a 1 / world share, rounded up, of each parameter, its gradient and its optimizer
-// state. While a top-level scope (a block, the embedding, the head) runs forward or backward, its
-// parameters are gathered in full. The gradients of that scope are unsharded until another scope's
-// backward begins. With accumulation, the rank adds its share after each micro-batch and holds it
-// from then on.
+// Note [What a rank holds] A rank holds 1 / world of each parameter, of its gradient and of its
+// optimizer state, rounded up. While a top-level scope (a block, the embedding, the head) runs
+// forward or backward, its parameters are gathered in full. The gradients of that scope are
+// unsharded until backward of another scope begins. With accumulation, the rank holds its share of
+// the gradients before forward, too.
 #pragma once
 
 #include <cstdint>

@@ -104,6 +104,7 @@ TEST_CASE("--accumulate and --gradient-dtype refuse values that a trace cannot h
   const std::string predict = "predict --policy none --trace ";
   check_usage_error(predict + stored.file + " --accumulate 0",
                     "--accumulate 0 is out of range; a step has at least 1 micro-batch");
+  check_usage_error(predict + stored.file + " --accumulate 65537", "and at most 65536");
   check_usage_error(predict + stored.file + " --gradient-dtype float32",
                     "--gradient-dtype needs --model");
   const std::string other = stored.scratch.file("accumulating.json");

@@ -62,6 +62,9 @@ TEST_CASE("one micro-batch leaves a trace unchanged, and a second conversion is 
   CHECK(gradients_before(once) == Bytes{0});
   CHECK_THROWS_WITH(accumulating(accumulating(once, 2), 2),
                     "the trace of toy_llama already has 2 micro-batches");
+  for (const std::int64_t num : {std::int64_t{0}, kMaxMicroBatches + 1}) {
+    CHECK_THROWS_WITH(accumulating(once, num), Catch::Contains("allowed: 1 to 65536"));
+  }
 }
 
 TEST_CASE("plans identify a model by the same hash for any number of micro-batches") {
