@@ -119,14 +119,17 @@ const at::Tensor& Weight::value() const {
 }
 
 GatheredWeights::GatheredWeights(const ScopeWeights& weights) : lists_(weights.lists_) {
-  if (!lists_->axis.is_split()) return;
-  gather(lists_->learnt, lists_->axis);
-  gather(lists_->frozen, lists_->axis);
+  for (const ScopeWeights::Lists& lists : *lists_) {
+    if (!lists.axis.is_split()) continue;
+    gather(lists.learnt, lists.axis);
+    gather(lists.frozen, lists.axis);
+  }
 }
 
 GatheredWeights::~GatheredWeights() {
-  for (const std::vector<Weight>* weights : {&lists_->learnt, &lists_->frozen}) {
-    for (const Weight& weight : *weights) weight.holder_->gathered.reset();
+  for (const ScopeWeights::Lists& lists : *lists_) {
+    for (const Weight& weight : lists.learnt) weight.holder_->gathered.reset();
+    for (const Weight& weight : lists.frozen) weight.holder_->gathered.reset();
   }
 }
 
@@ -150,6 +153,7 @@ Parameters::Parameters(const ModelSpec& spec, at::Device device)
       ulysses_(rank_axis(spec, "ulysses")),
       ep_(rank_axis(spec, "ep")),
       fsdp_(rank_axis(spec, "fsdp")),
+      expert_shards_(expert_shards(spec)),
       tensor_parallel_{rank_axis(spec, "tp"), spec.option("sp") == 1} {}
 
 Weight Parameters::add(const std::string& name, at::IntArrayRef sizes, InitialValues values,
@@ -157,7 +161,7 @@ Weight Parameters::add(const std::string& name, at::IntArrayRef sizes, InitialVa
   if (!frozen_) return add_learning(name, sizes, values, held);
   const Weight weight = make(name, sizes, values, held);
   frozen_list_.push_back({name, weight.holder_->leaf});
-  add_to_scope(top_scope_of(name), weight);
+  add_to_scope(top_scope_of(name), weight, shards_of(held));
   return weight;
 }
 
@@ -167,30 +171,39 @@ Weight Parameters::add_learning(const std::string& name, at::IntArrayRef sizes,
   weight.holder_->leaf.set_requires_grad(true);
   list_.push_back({name, weight.holder_->leaf});
   held_.push_back(held);
-  add_to_scope(top_scope_of(name), weight);
+  add_to_scope(top_scope_of(name), weight, shards_of(held));
   return weight;
 }
 
 void Parameters::share(const std::string& scope, const Weight& weight) {
-  add_to_scope(scope, weight);
+  add_to_scope(scope, weight, fsdp_);
 }
 
-void Parameters::add_to_scope(const std::string& scope, const Weight& weight) {
-  ScopeWeights::Lists& lists = *scopes_[scope].lists_;
-  lists.axis = fsdp_;
-  (weight.holder_->leaf.requires_grad() ? lists.learnt : lists.frozen).push_back(weight);
+void Parameters::add_to_scope(const std::string& scope, const Weight& weight,
+                              const RankAxis& shards) {
+  std::vector<ScopeWeights::Lists>& all = *scopes_[scope].lists_;
+  auto lists = std::find_if(all.begin(), all.end(), [&](const ScopeWeights::Lists& each) {
+    return each.axis.name == shards.name;
+  });
+  if (lists == all.end()) lists = all.insert(lists, {shards, {}, {}});
+  (weight.holder_->leaf.requires_grad() ? lists->learnt : lists->frozen).push_back(weight);
+}
+
+const RankAxis& Parameters::shards_of(const Held& held) const {
+  return held.axis.name == "ep" ? expert_shards_ : fsdp_;
 }
 
 Weight Parameters::make(const std::string& name, at::IntArrayRef sizes, InitialValues values,
                         const Held& held) {
-  const Piece piece = piece_of(sizes, held, fsdp_);
+  const RankAxis& shards = shards_of(held);
+  const Piece piece = piece_of(sizes, held, shards);
   Weight weight;
   weight.holder_ = std::make_shared<Weight::Holder>();
   weight.holder_->name = name;
-  weight.holder_->is_shard = fsdp_.is_split();
+  weight.holder_->is_shard = shards.is_split();
   weight.holder_->sizes = piece.sizes;
   const at::IntArrayRef leaf_sizes =
-      fsdp_.is_split() ? at::IntArrayRef(piece.padded_count) : at::IntArrayRef(piece.sizes);
+      shards.is_split() ? at::IntArrayRef(piece.padded_count) : at::IntArrayRef(piece.sizes);
   const auto options = at::TensorOptions().dtype(dtype_);
   at::Tensor& leaf = weight.holder_->leaf;
   if (device_.is_meta()) {
@@ -203,9 +216,10 @@ Weight Parameters::make(const std::string& name, at::IntArrayRef sizes, InitialV
   return weight;
 }
 
-// Under fsdp the gradients are already means over the ranks of fsdp. Ranks of ulysses and ep have
-// different losses, so gradients are also averaged over those ranks. Under ep, gradients of experts
-// already contain the sum over all ranks' rows, so they are only divided by the number of ranks.
+// Under fsdp the gradients are already means over the ranks that shard the parameter. Ranks of
+// ulysses and ep have different losses, so gradients are also averaged over those ranks, unless ep
+// is inside fsdp. Under ep, gradients of experts already contain the sum over all ranks' rows, so
+// they are only divided by the number of ranks.
 void Parameters::finish_gradients() const {
   std::vector<at::Tensor> all, not_experts, experts, partial;
   for (std::size_t i = 0; i < list_.size(); ++i) {
@@ -223,7 +237,8 @@ void Parameters::finish_gradients() const {
   };
   reduce_all(partial, tensor_parallel_.axis, collectives::Reduction::kSum);
   reduce_all(all, ulysses_, collectives::Reduction::kMean);
-  reduce_all(not_experts, ep_, collectives::Reduction::kMean);
+  const bool is_inside_fsdp = expert_shards_.name != fsdp_.name;
+  if (!is_inside_fsdp) reduce_all(not_experts, ep_, collectives::Reduction::kMean);
   if (!ep_.is_split()) return;
   for (at::Tensor& gradient : experts) gradient.div_(ep_.size);
 }

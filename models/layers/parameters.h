@@ -13,7 +13,9 @@
 // along one dimension. fsdp flattens the resulting part and splits it into pieces of ceil(elements
 // / ranks) elements, padded with zeros. When a top-level scope ("embed", "blocks.3", "head") opens,
 // all of its pieces are gathered at once. A region around the scope's ops can therefore repeat the
-// gather. The gathered weights are freed at the end of the scope.
+// gather. The gathered weights are freed at the end of the scope. If ep is inside fsdp, fewer ranks
+// shard the experts than the other parameters (Note [Experts inside fsdp]), so the experts of a
+// scope have a gather of their own.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -85,15 +87,17 @@ class ScopeWeights {
   friend class Parameters;
   friend class GatheredWeights;
   struct Lists {
-    RankAxis axis;
+    RankAxis axis;  // the ranks that shard these weights
     std::vector<Weight> learnt, frozen;
   };
-  std::shared_ptr<Lists> lists_ = std::make_shared<Lists>();
+  // the lists of one scope, one entry for each axis
+  std::shared_ptr<std::vector<Lists>> lists_ = std::make_shared<std::vector<Lists>>();
 };
 
 // Makes the weights of a scope available while this object exists. Under fsdp, runs one collective
-// for the trained weights, one for the frozen weights, and a view for each weight. Without fsdp,
-// runs no op, because the weights are always available.
+// for the trained weights, one for the frozen weights, and a view for each weight. If ep is inside
+// fsdp, the experts have collectives of their own. Without fsdp, runs no op, because the weights
+// are always available.
 class GatheredWeights {
  public:
   explicit GatheredWeights(const ScopeWeights& weights);
@@ -103,7 +107,7 @@ class GatheredWeights {
 
  private:
   static void gather(const std::vector<Weight>& weights, const RankAxis& axis);
-  std::shared_ptr<ScopeWeights::Lists> lists_;
+  std::shared_ptr<std::vector<ScopeWeights::Lists>> lists_;
 };
 
 class Parameters {
@@ -140,11 +144,13 @@ class Parameters {
  private:
   Weight make(const std::string& name, at::IntArrayRef sizes, InitialValues values,
               const Held& held);
-  void add_to_scope(const std::string& scope, const Weight& weight);
+  void add_to_scope(const std::string& scope, const Weight& weight, const RankAxis& shards);
+  // Returns the axis along which a parameter is sharded.
+  const RankAxis& shards_of(const Held& held) const;
 
   at::ScalarType dtype_;
   at::Device device_;
-  RankAxis ulysses_, ep_, fsdp_;
+  RankAxis ulysses_, ep_, fsdp_, expert_shards_;
   TensorParallel tensor_parallel_;
   bool frozen_ = false;
   std::vector<NamedTensor> list_, frozen_list_;

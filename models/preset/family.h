@@ -87,9 +87,9 @@ Checked require_experts(const ModelSpec& spec);
 const DimensionEntry* find_entry(const std::vector<DimensionEntry>& entries, std::string_view name);
 std::vector<std::string_view> names_of(const std::vector<DimensionEntry>& entries);
 
-// Rejects a layout (models/preset/parallel.h) that the family does not support, or whose sizes do
-// not divide the spec's dimensions.
-Checked check_layout(const ModelSpec& spec, const std::vector<std::string_view>& known);
+// Computes the layout's dimension that follows from the others (models/preset/parallel.h). Rejects
+// a layout that the family does not support, or whose sizes do not divide the spec's dimensions.
+Checked settle_layout(ModelSpec& spec, const std::vector<std::string_view>& known);
 
 // Code shared by video families. video_preset() returns a preset's dimensions with its token grid.
 // settle_video() derives the grid from `tokens`, or `tokens` from the grid.

@@ -16,6 +16,9 @@ using preset::Dimensions;
 // The axes, from the fastest-varying to the slowest-varying axis: see Note [Ranks of a layout].
 constexpr std::array<std::string_view, 4> kAxes = {"tp", "ulysses", "ep", "fsdp"};
 
+// A switch that only a layout's text has: see Note [Experts inside fsdp].
+constexpr std::string_view kProduct = "product";
+
 // Names of layouts in other systems. An error about such a name must not suggest the nearest
 // supported name. Short names such as cp and tp look alike but have different meanings.
 constexpr std::array<std::string_view, 11> kOtherLayouts = {
@@ -28,13 +31,51 @@ std::int64_t size_of(const Dimensions& dimensions, std::string_view axis) {
   return found == dimensions.end() ? 1 : found->second;
 }
 
+bool is_ep_inside_fsdp(const Dimensions& dimensions) {
+  const auto found = dimensions.find(std::string(kExpertFsdp));
+  return found != dimensions.end() && found->second > 0;
+}
+
+// One axis of a layout. Ranks at consecutive positions along the axis are `stride` ranks apart.
+struct PlacedAxis {
+  std::string_view name;
+  std::int64_t size;
+  std::int64_t stride;
+};
+
+std::vector<PlacedAxis> placed_axes(const Dimensions& dimensions) {
+  std::vector<PlacedAxis> axes;
+  std::int64_t stride = 1;
+  for (const std::string_view name : kAxes) {
+    const std::int64_t size = size_of(dimensions, name);
+    axes.push_back({name, size, stride});
+    if (name == "ep" && is_ep_inside_fsdp(dimensions)) {
+      axes.push_back({kExpertFsdp, size_of(dimensions, kExpertFsdp), stride * size});
+      continue;  // fsdp contains the ranks of ep, so its stride is the same
+    }
+    stride *= size;
+  }
+  return axes;
+}
+
+// Returns the parts of a layout's text.
+const std::vector<DimensionEntry>& written_entries() {
+  static const std::vector<DimensionEntry> entries = [] {
+    std::vector<DimensionEntry> list = layout_entries();
+    std::erase_if(list, [](const DimensionEntry& entry) { return entry.name == kExpertFsdp; });
+    list.push_back({kProduct, "the world has ep x fsdp ranks", 0, 1, true});
+    return list;
+  }();
+  return entries;
+}
+
 // Parses one part of a layout's text: "tp=2" or "sp".
 Checked parse_part(std::string_view part, Dimensions& layout) {
   const std::size_t equals = part.find('=');
   const std::string name(part.substr(0, equals));
-  const DimensionEntry* entry = preset::find_entry(layout_entries(), name);
+  const DimensionEntry* entry = preset::find_entry(written_entries(), name);
   if (entry == nullptr) {
-    const std::vector<std::string_view> known = preset::names_of(layout_entries());
+    const std::vector<std::string_view> known = preset::names_of(written_entries());
     if (std::find(kOtherLayouts.begin(), kOtherLayouts.end(), name) != kOtherLayouts.end()) {
       return Rejected{"layout part '" + name + "' is not supported; supported are " +
                       joined(known)};
@@ -59,6 +100,33 @@ Checked parse_part(std::string_view part, Dimensions& layout) {
   }
   layout[name] = *size;
   return std::nullopt;
+}
+
+// Sets the number of ranks that shard one expert, if ep is inside fsdp.
+Checked settle_expert_fsdp(Dimensions& layout) {
+  if (!is_ep_inside_fsdp(layout)) return std::nullopt;
+  const std::int64_t ep = size_of(layout, "ep");
+  const std::int64_t fsdp = size_of(layout, "fsdp");
+  layout[std::string(kExpertFsdp)] = ep == 1 || fsdp == 1 ? 0 : fsdp / ep;
+  if (ep == 1 || fsdp == 1 || fsdp % ep == 0) return std::nullopt;
+  const std::string text = "fsdp=" + std::to_string(fsdp) + ",ep=" + std::to_string(ep);
+  return Rejected{"ep " + std::to_string(ep) + " does not divide fsdp " + std::to_string(fsdp) +
+                  ": the ranks of fsdp share the experts in groups of ep; " + text +
+                  ",product has ep x fsdp = " + std::to_string(ep * fsdp) + " ranks"};
+}
+
+// Replaces the switch `product` by the dimension that a spec has.
+Checked read_product(Dimensions& layout) {
+  const bool is_product = layout.erase(std::string(kProduct)) > 0;
+  const bool has_both = layout.contains("ep") && layout.contains("fsdp");
+  if (is_product && !has_both) {
+    return Rejected{
+        "layout: product needs ep and fsdp, whose ranks it multiplies; write it like "
+        "fsdp=4,ep=2,product"};
+  }
+  if (!has_both) return std::nullopt;
+  layout[std::string(kExpertFsdp)] = is_product ? 0 : 1;
+  return settle_expert_fsdp(layout);
 }
 
 // Returns text such as "tp 2 x ulysses 4 = 8", or "tp 2" if only one axis is larger than 1.
@@ -104,8 +172,10 @@ Checked require_balanced_rows(const ModelSpec& spec) {
 
 namespace preset {
 
-Checked check_layout(const ModelSpec& spec, const std::vector<std::string_view>& known) {
-  for (const DimensionEntry& entry : layout_entries()) {
+Checked settle_layout(ModelSpec& spec, const std::vector<std::string_view>& known) {
+  if (Checked rejected = settle_expert_fsdp(spec.dimensions)) return rejected;
+  if (!is_ep_inside_fsdp(spec.dimensions)) spec.dimensions.erase(std::string(kExpertFsdp));
+  for (const DimensionEntry& entry : written_entries()) {
     if (!spec.dimensions.contains(std::string(entry.name))) continue;
     if (std::find(known.begin(), known.end(), entry.name) != known.end()) continue;
     return Rejected{"model '" + spec.preset + "' cannot be sharded by " + std::string(entry.name) +
@@ -141,11 +211,14 @@ const std::vector<DimensionEntry>& layout_entries() {
       {"sp", "1: layers that tp does not split process only a part of the tokens", 0, 1, true},
       {"ulysses", "number of ranks that split tokens; attention exchanges tokens for heads", 1,
        kMaxWorld, true},
+      {"fsdp", "number of ranks that shard parameters, each with its own batch", 1, kMaxWorld,
+       true},
       {"ep", "number of ranks that split experts, each with its own batch", 1, kMaxWorld, true},
       {"balanced_routing", "1: every expert gets the same number of rows, regardless of the router",
        0, 1, true},
-      {"fsdp", "number of ranks that shard parameters, each with its own batch", 1, kMaxWorld,
-       true}};
+      {kExpertFsdp,
+       "number of ranks of fsdp that shard each expert; 0: the world has ep x fsdp ranks", 0,
+       kMaxWorld, true}};
   return entries;
 }
 
@@ -160,64 +233,66 @@ std::variant<std::map<std::string, std::int64_t>, Rejected> parse_layout(std::st
                       "' has an empty part; write it like tp=2,sp,fsdp=4"};
     }
     if (Checked rejected = parse_part(part, layout)) return *rejected;
-    if (comma == text.size()) return layout;
+    if (comma == text.size()) break;
     begin = comma + 1;
   }
+  if (Checked rejected = read_product(layout)) return *rejected;
+  return layout;
 }
 
 std::string layout_text(const std::map<std::string, std::int64_t>& dimensions) {
   std::string text;
-  for (const DimensionEntry& entry : layout_entries()) {
+  for (const DimensionEntry& entry : written_entries()) {
     const auto found = dimensions.find(std::string(entry.name));
     if (found == dimensions.end()) continue;
     if (!text.empty()) text += ',';
     text += entry.name;
     if (!is_switch(entry)) text.append("=").append(std::to_string(found->second));
   }
+  const bool has_both = size_of(dimensions, "ep") > 1 && size_of(dimensions, "fsdp") > 1;
+  if (has_both && !is_ep_inside_fsdp(dimensions)) text.append(",").append(kProduct);
   return text;
 }
 
 std::int64_t world_size(const Dimensions& dimensions) {
-  std::int64_t size = 1;
-  for (const std::string_view axis : kAxes) size *= size_of(dimensions, axis);
-  return size;
+  const PlacedAxis slowest = placed_axes(dimensions).back();
+  return slowest.stride * slowest.size;
 }
 
 RankAxis rank_axis(const ModelSpec& spec, std::string_view name) {
-  std::int64_t stride = 1;
-  for (const std::string_view axis : kAxes) {
-    const std::int64_t size = size_of(spec.dimensions, axis);
-    if (axis == name) return {std::string(name), size, spec.rank / stride % size};
-    stride *= size;
+  for (const PlacedAxis& axis : placed_axes(spec.dimensions)) {
+    if (axis.name == name)
+      return {std::string(name), axis.size, spec.rank / axis.stride % axis.size};
   }
   return {std::string(name)};
 }
 
+RankAxis expert_shards(const ModelSpec& spec) {
+  return rank_axis(spec, is_ep_inside_fsdp(spec.dimensions) ? kExpertFsdp : "fsdp");
+}
+
 std::vector<RankGroup> rank_groups(const ModelSpec& spec) {
   std::vector<RankGroup> groups;
-  std::int64_t stride = 1;
-  for (const std::string_view name : kAxes) {
-    const RankAxis axis = rank_axis(spec, name);
-    if (axis.is_split()) {
-      RankGroup group{axis.name, {}, static_cast<int>(axis.position)};
-      const std::int64_t first = spec.rank - axis.position * stride;
-      for (std::int64_t position = 0; position < axis.size; ++position) {
-        group.ranks.push_back(static_cast<int>(first + position * stride));
-      }
-      groups.push_back(std::move(group));
+  for (const PlacedAxis& placed : placed_axes(spec.dimensions)) {
+    const RankAxis axis = rank_axis(spec, placed.name);
+    if (!axis.is_split()) continue;
+    RankGroup group{axis.name, {}, static_cast<int>(axis.position)};
+    const std::int64_t first = spec.rank - axis.position * placed.stride;
+    for (std::int64_t position = 0; position < axis.size; ++position) {
+      group.ranks.push_back(static_cast<int>(first + position * placed.stride));
     }
-    stride *= axis.size;
+    groups.push_back(std::move(group));
   }
   return groups;
 }
 
 std::int64_t data_ranks(const ModelSpec& spec) {
-  return size_of(spec.dimensions, "ep") * size_of(spec.dimensions, "fsdp");
+  return size_of(spec.dimensions, "ep") * expert_shards(spec).size;
 }
 
 std::int64_t data_index(const ModelSpec& spec, std::int64_t step) {
   const RankAxis ep = rank_axis(spec, "ep");
-  const std::int64_t data_rank = rank_axis(spec, "fsdp").position * ep.size + ep.position;
+  const std::int64_t data_rank = expert_shards(spec).position * ep.size + ep.position;
   return step * data_ranks(spec) + data_rank;
 }
 

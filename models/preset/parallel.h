@@ -5,12 +5,21 @@
 //   ulysses=N  tokens are split over N ranks; attention exchanges tokens for heads
 //   ep=N       experts are split over N ranks, each with its own data
 //   fsdp=N     parameters are sharded over N ranks, each with its own data
+//   product    ep and fsdp multiply the ranks: see Note [Experts inside fsdp]
 //   balanced_routing  every expert gets the same number of rows, regardless of the router's scores;
 //              for benchmarks
 //
-// Note [Ranks of a layout] The world has fsdp x ep x ulysses x tp ranks. The position along tp
-// varies fastest, and the position along fsdp slowest. Ranks that differ only in tp or ulysses see
-// the same batch. Other ranks see different batches.
+// Note [Ranks of a layout] The world has fsdp x ep x ulysses x tp ranks, or fsdp x ulysses x tp if
+// ep is inside fsdp. The position along tp varies fastest, and the position along fsdp slowest.
+// Ranks that differ only in tp or ulysses see the same batch. Other ranks see different batches.
+//
+// Note [Experts inside fsdp] "fsdp=8,ep=4" has eight ranks. Four consecutive ranks of fsdp hold all
+// experts, a quarter each. The two ranks with the same experts shard them between each other, in
+// group "expert_fsdp". All eight ranks shard the other parameters. torchtitan and DeepSpeed
+// understand ep like this. "fsdp=8,ep=4,product" has 32 ranks: eight ranks shard each expert, and
+// the other parameters are replicated over ep. Dimension expert_fsdp tells the two forms apart: it
+// is 2 in the first form, and absent in the second. Specs that were stored before the first form
+// existed have no such dimension, so they keep their meaning and their hash.
 #pragma once
 
 #include <cstdint>
@@ -27,12 +36,16 @@ namespace rematch {
 
 inline constexpr std::int64_t kMaxWorld = 4096;
 
+// Dimension of a layout with ep inside fsdp, and name of the group: Note [Experts inside fsdp].
+inline constexpr std::string_view kExpertFsdp = "expert_fsdp";
+
 // The options of a layout, in the order in which a layout is written. These options are not
 // command-line flags.
 const std::vector<DimensionEntry>& layout_entries();
 
 // Parses text such as "tp=2,sp,fsdp=4" into overrides for make_spec, which checks them against a
-// model. Keeps sizes of 1, because an override with size 1 turns the option off.
+// model. Keeps sizes of 1, because an override with size 1 turns the option off. For the same
+// reason, expert_fsdp is 0 if ep and fsdp are given but ep is not inside fsdp.
 std::variant<std::map<std::string, std::int64_t>, Rejected> parse_layout(std::string_view text);
 
 // Formats the layout in a spec's dimensions as text that parse_layout reads. Returns "" if there is
@@ -52,6 +65,9 @@ struct RankAxis {
   bool is_split() const { return size > 1; }
 };
 RankAxis rank_axis(const ModelSpec& spec, std::string_view name);
+// Returns the axis along which the parameters of an expert are sharded: "expert_fsdp" if ep is
+// inside fsdp, and "fsdp" otherwise.
+RankAxis expert_shards(const ModelSpec& spec);
 
 // The ranks that spec.rank communicates with along one axis, including spec.rank itself.
 struct RankGroup {
@@ -59,7 +75,8 @@ struct RankGroup {
   std::vector<int> ranks;  // rank at each position
   int position = 0;        // position of spec.rank
 };
-// Returns the groups that have more than one rank, in the order tp, ulysses, ep, fsdp.
+// Returns the groups that have more than one rank, in the order tp, ulysses, ep, expert_fsdp,
+// fsdp.
 std::vector<RankGroup> rank_groups(const ModelSpec& spec);
 
 // data_ranks() returns the number of different batches in one step. data_index() returns the index

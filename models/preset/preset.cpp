@@ -117,7 +117,7 @@ std::variant<ModelSpec, Rejected> settled(const FamilyRow& row, const Preset& fo
   // Without this dimension, gradients of a float32 model are float32 anyway.
   if (dtype == "float32") spec.dimensions.erase(std::string(kFloat32Gradients));
   if (Checked rejected = row.facts().settle(spec, overrides)) return *rejected;
-  if (Checked rejected = preset::check_layout(spec, row.facts().layouts)) return *rejected;
+  if (Checked rejected = preset::settle_layout(spec, row.facts().layouts)) return *rejected;
   return spec;
 }
 

@@ -77,18 +77,19 @@ at::Tensor flat_shard(const at::Tensor& part, const RankAxis& fsdp) {
 at::Tensor piece_of(const at::Tensor& whole, const at::Tensor& whole_value, const at::Tensor& value,
                     const ModelSpec& spec) {
   const RankAxis fsdp = rank_axis(spec, "fsdp");
-  const auto is_it = [&](const at::Tensor& part) {
-    const at::Tensor shard = flat_shard(part, fsdp);
+  const auto is_it = [&](const at::Tensor& part, const RankAxis& shards) {
+    const at::Tensor shard = flat_shard(part, shards);
     return shard.sizes() == value.sizes() && shard.equal(value);
   };
-  if (is_it(whole_value)) return flat_shard(whole, fsdp);
+  if (is_it(whole_value, fsdp)) return flat_shard(whole, fsdp);
   for (const char* name : {"tp", "ep"}) {
     const RankAxis axis = rank_axis(spec, name);
+    const RankAxis shards = axis.name == "ep" ? expert_shards(spec) : fsdp;
     for (std::int64_t dim = 0; dim < whole.dim(); ++dim) {
       const std::int64_t count = whole.size(dim) / axis.size;
       const std::int64_t begin = axis.position * count;
-      if (!is_it(whole_value.narrow(dim, begin, count))) continue;
-      return flat_shard(whole.narrow(dim, begin, count), fsdp);
+      if (!is_it(whole_value.narrow(dim, begin, count), shards)) continue;
+      return flat_shard(whole.narrow(dim, begin, count), shards);
     }
   }
   FAIL("no piece of the whole parameter has this rank's values");
@@ -312,7 +313,19 @@ REMATCH_LAYOUT_TEST("sp and ep", kFour, {"moe_small", "tp=2,sp,ep=2", kMoe});
 REMATCH_LAYOUT_TEST("ep of two", kTwo, {"moe_small", "ep=2", kMoe});
 REMATCH_LAYOUT_TEST("ep of four", kFour, {"moe_small", "ep=4", kMoe});
 REMATCH_LAYOUT_TEST("balanced ep and fsdp", kFour,
-                    {"moe_small", "ep=2,balanced_routing,fsdp=2", kMoe});
+                    {"moe_small", "ep=2,balanced_routing,fsdp=2,product", kMoe});
+REMATCH_LAYOUT_TEST("ep inside fsdp of two", kTwo, {"moe_small", "fsdp=2,ep=2", kMoe});
+REMATCH_LAYOUT_TEST("balanced ep inside fsdp of two", kTwo,
+                    {"deepseek_small", "fsdp=2,ep=2,balanced_routing", kDeepseek});
+REMATCH_LAYOUT_TEST("ep inside fsdp of four", kFour, {"moe_small", "fsdp=4,ep=2", kMoe});
+REMATCH_LAYOUT_TEST("balanced ep inside fsdp of four", kFour,
+                    {"moe_small", "fsdp=4,ep=2,balanced_routing", kMoe});
+REMATCH_LAYOUT_TEST("all of four ranks split the experts of deepseek", kFour,
+                    {"deepseek_small", "fsdp=4,ep=4,balanced_routing", kDeepseek});
+REMATCH_LAYOUT_TEST("sp, and ep inside fsdp", kFour,
+                    {"moe_small", "tp=2,sp,fsdp=2,ep=2", with(kMoe, "fused_ops", 1)});
+REMATCH_LAYOUT_TEST("ulysses, and ep inside fsdp", kFour,
+                    {"deepseek_small", "ulysses=2,fsdp=2,ep=2,balanced_routing", kDeepseek});
 REMATCH_LAYOUT_TEST("ulysses and ep", kFour, {"moe_small", "ulysses=2,ep=2", kMoe});
 REMATCH_LAYOUT_TEST("ep of deepseek", kTwo, {"deepseek_small", "ep=2", kDeepseek});
 REMATCH_LAYOUT_TEST("tp and ulysses of deepseek", kFour,

@@ -74,8 +74,10 @@ std::vector<LayoutCase> small_cases() {
           {"llama_small", "tp=2,sp,ulysses=2,fsdp=2", kLlama},
           {"llama_small", "tp=2,sp,fsdp=2", {{"layers", 2}, {"fused_ops", 1}}},
           {"moe_small", "ulysses=2,ep=2", two},
-          {"moe_small", "ep=3,balanced_routing,fsdp=2", {{"layers", 2}, {"tokens", 96}}},
-          {"deepseek_small", "ep=2,fsdp=2", two},
+          {"moe_small", "ep=3,balanced_routing,fsdp=2,product", {{"layers", 2}, {"tokens", 96}}},
+          {"moe_small", "fsdp=6,ep=3", two},
+          {"deepseek_small", "tp=2,sp,fsdp=2,ep=2", two},
+          {"deepseek_small", "ep=2,fsdp=2,product", two},
           {"deepseek_small", "tp=2,sp,ulysses=2", two},
           {"wan_small", "ulysses=2,fsdp=2", two},
           {"ltx_small", "ulysses=4", two},
@@ -233,6 +235,56 @@ TEST_CASE("the rows of experts are exchanged three times in forward and twice in
     CHECK(collectives_of(ops.forward) == Counts{{kExchange, 6}, {kWait, 6}});
     CHECK(collectives_of(ops.backward) == Counts{{kExchange, 4}, {kWait, 4}});
   }
+}
+
+// A moe model has these weights: 1 in the embedding, 9 in the block with a feed-forward, 10 in the
+// block with experts besides the 3 weights of the experts, and 2 in the head. Every scope gathers
+// its weights with one collective over fsdp. Only where ep is smaller than fsdp do the experts have
+// a gather of their own.
+TEST_CASE("experts inside fsdp are gathered by the ranks that hold the same experts") {
+  const auto step = [](const char* layout) {
+    return step_on_meta(spec_of({"moe_small", layout, {{"layers", 2}}}, 1));
+  };
+  const StepOps shared = step("fsdp=6,ep=3");
+  CHECK(collectives_of(shared.forward) ==
+        Counts{{kGatherShards, 5}, {kExchange, 3}, {kWait, 22 + 3 + 3}});
+  CHECK(collectives_of(shared.backward) ==
+        Counts{{kScatterShards, 5}, {kExchange, 2}, {kWait, 22 + 3 + 2}});
+  const StepOps whole = step("fsdp=3,ep=3");
+  CHECK(collectives_of(whole.forward) ==
+        Counts{{kGatherShards, 4}, {kExchange, 3}, {kWait, 22 + 3}});
+  CHECK(collectives_of(whole.backward) ==
+        Counts{{kScatterShards, 4}, {kExchange, 2}, {kWait, 22 + 2}});
+  const StepOps product = step("fsdp=2,ep=3,product");
+  CHECK(collectives_of(product.forward) ==
+        Counts{{kGatherShards, 4}, {kExchange, 3}, {kWait, 22 + 3 + 3}});
+}
+
+// One of six ranks holds a sixth of each dense parameter. Three ranks split the six experts, and
+// two ranks share these, so a rank holds half the weights of two experts: also a sixth.
+TEST_CASE("ranks of fsdp hold shards of all dense weights and of the experts of their group") {
+  const std::map<std::string, std::int64_t> sizes = {{"layers", 2}, {"dim", 96}, {"ffn", 384}};
+  const auto whole = make_model(spec_of({"moe_small", "", sizes}, 0), at::kCPU);
+  std::vector<std::unique_ptr<Model>> ranks;
+  for (int rank = 0; rank < 6; ++rank) {
+    ranks.push_back(make_model(spec_of({"moe_small", "fsdp=6,ep=3", sizes}, rank), at::kCPU));
+  }
+  int num_experts = 0;
+  for (std::size_t i = 0; i < whole->parameters().size(); ++i) {
+    const NamedTensor& parameter = whole->parameters()[i];
+    CAPTURE(parameter.name);
+    std::vector<at::Tensor> pieces(6);
+    for (int rank = 0; rank < 6; ++rank) {
+      const at::Tensor piece = ranks[rank]->parameters()[i].tensor.detach();
+      CHECK(piece.numel() == parameter.tensor.numel() / 6);
+      const bool are_experts = parameter.name.find(".experts.") != std::string::npos;
+      num_experts += are_experts ? 1 : 0;
+      // rank 4 is the second rank of those that hold experts 2 and 3
+      pieces[are_experts ? rank % 3 * 2 + rank / 3 : rank] = piece;
+    }
+    CHECK(at::cat(pieces).equal(parameter.tensor.detach().view(-1)));
+  }
+  CHECK(num_experts == 3 * 6);
 }
 
 TEST_CASE("each rank of a layout runs the same ops, and each of its parameters gets a gradient") {

@@ -44,6 +44,17 @@ std::optional<std::int64_t> number_of(std::string_view text) {
   return *number > 0 && *number < kMost ? std::optional(*number * kThousand) : std::nullopt;
 }
 
+// Returns which fsdp makes a layout without fsdp use all ranks of the world, if there is one.
+std::optional<std::int64_t> fsdp_for(std::int64_t world,
+                                     const std::map<std::string, std::int64_t>& dimensions) {
+  // The ranks of ep are among those of fsdp.
+  const auto found = dimensions.find("ep");
+  const std::int64_t ep = found == dimensions.end() ? 1 : found->second;
+  const std::int64_t others = world_size(dimensions) / ep;
+  const std::int64_t fsdp = world % others == 0 ? world / others : 1;
+  return fsdp > 1 && fsdp % ep == 0 ? std::optional(fsdp) : std::nullopt;
+}
+
 // Throws UsageError if both --world and a layout in `dimensions` shard the model.
 void require_one_sharding(int world, const std::map<std::string, std::int64_t>& dimensions) {
   const std::string layout = layout_text(dimensions);
@@ -51,9 +62,9 @@ void require_one_sharding(int world, const std::map<std::string, std::int64_t>& 
   const std::int64_t ranks = world_size(dimensions);
   std::string advice = "leave --world out";
   if (!dimensions.contains("fsdp")) {
-    const std::int64_t rest = world % ranks == 0 ? world / ranks : 1;
-    advice += rest > 1 ? ", or give --parallel " + layout + ",fsdp=" + std::to_string(rest)
-                       : "; fsdp cannot use the ranks of " + layout;
+    const auto fsdp = fsdp_for(world, dimensions);
+    advice += fsdp ? ", or give --parallel " + layout + ",fsdp=" + std::to_string(*fsdp)
+                   : "; fsdp cannot use the ranks of " + layout;
   }
   throw UsageError("--world " + std::to_string(world) + " needs an unsharded model, but " + layout +
                    " already shards this model over " + std::to_string(ranks) + " ranks; " +
@@ -101,8 +112,8 @@ ModelFlags::ModelFlags(CLI::App& app, Name name) {
         }
         for (const auto& [option, size] : std::get<0>(layout)) dimensions_[option] = size;
       },
-      "Layout over ranks: tp=N, sp, ulysses=N, ep=N, fsdp=N, balanced_routing, separated by "
-      "commas: tp=2,sp,fsdp=4");
+      "Layout over ranks: tp=N, sp, ulysses=N, fsdp=N, ep=N, balanced_routing, separated by "
+      "commas: tp=2,sp,fsdp=4. fsdp=8,ep=4 has 8 ranks, fsdp=8,ep=4,product has 32");
   std::set<std::string_view> added;
   for (const ModelFamily family : model_families()) {
     for (const DimensionEntry& entry : dimension_entries(family)) {

@@ -61,6 +61,15 @@ std::int64_t ranks_in(const Trace& trace, const std::string& group) {
   return found == trace.dimensions.end() ? 0 : found->second;
 }
 
+// Returns a layout that has the group, in the syntax of --parallel.
+std::string layout_with(const Trace& trace, const std::string& group) {
+  if (ranks_in(trace, "expert_fsdp") == 0) {
+    return group + "=" + std::to_string(ranks_in(trace, group));
+  }
+  return "fsdp=" + std::to_string(ranks_in(trace, "fsdp")) +
+         ",ep=" + std::to_string(ranks_in(trace, "ep"));
+}
+
 double bytes_per_second(const LinkPoint& point) {
   constexpr double kNanosecondsInSecond = 1e9;
   return static_cast<double>(point.bytes.count) * kNanosecondsInSecond /
@@ -106,7 +115,7 @@ std::optional<std::string> links_problem(const LinkProfile& links, const Trace& 
     if (group == nullptr || group->num_ranks != num_ranks) {
       return "the step has collectives over " + wanted + ", but the links were measured for " +
              (links.layout.empty() ? "one rank" : links.layout) +
-             "; measure them with rematch profile --links --parallel " + wanted;
+             "; measure them with rematch profile --links --parallel " + layout_with(trace, name);
     }
     if (!group->collectives.contains(kind)) {
       return "the step has " + std::string(to_string(kind)) + " over " + wanted +

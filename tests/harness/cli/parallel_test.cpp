@@ -18,6 +18,14 @@ const std::string kSplitLlama =
     "--model llama_small --layers 2 --dim 32 --heads 4 --kv-heads 2 --ffn 64 --tokens 16 --batch "
     "1 ";
 
+// Models with experts that four ranks can split. Two of their blocks have experts.
+const std::string kSizesOfExperts =
+    "--dim 32 --heads 4 --ffn 48 --experts 4 --expert-ffn 24 --shared-ffn 16 --batch 2 --tokens "
+    "16 ";
+const std::string kSplitMoe = "--model moe_small --layers 4 --kv-heads 2 " + kSizesOfExperts;
+const std::string kSplitDeepseek =
+    "--model deepseek_small --layers 3 --latent-dim 16 --top-k 2 " + kSizesOfExperts;
+
 // Runs the command, which must succeed, and returns its report.
 Json report_of(const std::string& arguments) {
   const ScratchFolder scratch;
@@ -145,6 +153,67 @@ TEST_CASE("a simulated rank executes the same ops and holds the same bytes as th
   CHECK(rank["ops"] == point_of(real, "full")["ops"]);
   CHECK(rank["memory"]["peak_allocated_bytes"] ==
         point_of(real, "full")["memory"]["peak_allocated_bytes"]);
+}
+
+// Every rank sends counts, rows and results of each of two blocks with experts in each of two
+// steps.
+TEST_CASE("ranks of fsdp that share experts run what predict and a simulated rank say") {
+  struct Case {
+    std::string model, layout;
+    int world;
+    int gathers;  // number of gathers of parameters in forward
+  };
+  const std::vector<Case> cases = {
+      {kSplitMoe, "fsdp=2,ep=2,balanced_routing", 2, 4 + 2},
+      {kSplitMoe, "fsdp=4,ep=2,balanced_routing", 4, 4 + 2 + 2},
+      {kSplitDeepseek, "fsdp=4,ep=4,balanced_routing", 4, 3 + 2},
+      {kSplitDeepseek, "fsdp=2,ep=2,product,balanced_routing", 4, 3 + 2}};
+  for (const auto& [model, layout, world, gathers] : cases) {
+    CAPTURE(model, layout);
+    const std::string arguments = model + "--parallel " + layout + " --policy none,full,attn_only ";
+    const Json real = report_of(arguments + "--schedule on_demand ");
+    check_holds(real, world);
+    const Json alone = report_of(arguments + "--pretend-rank 1 --schedule on_demand ");
+    const Json predicted =
+        Json::parse(rematch("predict --json --optimizer adamw " + arguments).out);
+    REQUIRE(predicted.size() == 3);
+    for (std::size_t policy = 0; policy < 3; ++policy) {
+      const Json& point = real["points"][policy];
+      const Json& step = predicted[policy];
+      CAPTURE(step["policy"]);
+      CHECK(step["world"] == world);
+      CHECK(point["policy"] == step["policy"]);
+      CHECK(point["plan_sha256"] == step["plan_sha256"]);
+      CHECK(point["memory"]["peak_allocated_bytes"] ==
+            step["predicted_memory"]["peak_allocated_bytes"]);
+      CHECK(point["memory"]["peak_allocated_bytes"] ==
+            alone["points"][policy]["memory"]["peak_allocated_bytes"]);
+      CHECK(issued(point, "forward", "all_gather") == 2 * gathers);
+      CHECK(issued(point, "forward", "all_to_all") == 2 * 2 * 3);
+      CHECK(issued(point, "backward", "all_to_all") == 2 * 2 * 2);
+      CHECK(issued(point, "backward", "reduce_scatter") == 2 * gathers);
+      const bool replicates_over_ep = layout.find("product") != std::string::npos;
+      CHECK(issued(point, "optimizer", "all_reduce") == (replicates_over_ep ? 2 : 0));
+    }
+  }
+}
+
+// The point with the lowest peak runs on a simulated rank, as the front says.
+TEST_CASE("search finds plans for ranks of fsdp that share experts") {
+  const ScratchFolder scratch;
+  const std::string file = scratch.file("front.json");
+  const std::string arguments = kSplitMoe + "--parallel fsdp=4,ep=2,balanced_routing ";
+  const Outcome searched = rematch("search " + arguments + "--device h100 -o " + file);
+  CAPTURE(searched.err);
+  REQUIRE(searched.code == 0);
+  const Json front = read_json_file(file);
+  CHECK(front["layout"] == "fsdp=4,ep=2,balanced_routing");
+  CHECK(front["world"] == 4);
+  const std::int64_t communicators = std::int64_t{3} << 30;  // ep, expert_fsdp and fsdp
+  CHECK(front["reserve"]["communicators_bytes"] == communicators);
+  const Json run = report_of("--plan " + file + "#0 --pretend-rank 2 ");
+  CHECK(run["points"].back()["memory"]["peak_allocated_bytes"] ==
+        front["points"][0]["predicted_peak_allocated_bytes"]);
 }
 
 TEST_CASE("predict names the layout of the ranks") {
@@ -289,6 +358,12 @@ TEST_CASE("the error for a layout that does not fit gives the numbers") {
                     "over 2 ranks; leave --world out, or give --parallel tp=2,fsdp=4");
   check_usage_error("predict " + kTinyLlama + "--parallel tp=2 --policy none --world 2",
                     "leave --world out; fsdp cannot use the ranks of tp=2");
+  check_usage_error("predict " + kSplitMoe + "--parallel ep=2 --policy none --world 8",
+                    "over 2 ranks; leave --world out, or give --parallel ep=2,fsdp=8");
+  check_usage_error("predict " + kSplitMoe + "--parallel ep=2 --policy none --world 3",
+                    "leave --world out; fsdp cannot use the ranks of ep=2");
+  check_usage_error("predict " + kSplitMoe + "--parallel fsdp=6,ep=4 --policy none",
+                    "ep 4 does not divide fsdp 6");
   check_usage_error("search " + split + "--device h100 --world 4", "leave --world out");
   check_usage_error("search " + kTinyLlama + "--device cpu --measure 4 --world 2",
                     "fsdp=2 is a prediction for 2; leave out --measure or the layout");

@@ -96,7 +96,7 @@ TEST_CASE("consecutive ranks differ first in tp and last in fsdp") {
 }
 
 TEST_CASE("each rank is in exactly one group of each layout option") {
-  ModelSpec spec = spec_of("moe_small", "ulysses=2,ep=3,fsdp=2");
+  ModelSpec spec = spec_of("moe_small", "ulysses=2,ep=3,fsdp=2,product");
   std::map<std::string, std::set<std::vector<int>>> parts;
   for (spec.rank = 0; spec.rank < world_size(spec); ++spec.rank) {
     for (const RankGroup& group : rank_groups(spec)) {
@@ -110,13 +110,86 @@ TEST_CASE("each rank is in exactly one group of each layout option") {
 }
 
 TEST_CASE("ranks of tp and ulysses share a batch; each rank of ep and fsdp has its own batch") {
-  ModelSpec spec = spec_of("moe_small", "ulysses=2,ep=3,fsdp=2");
+  ModelSpec spec = spec_of("moe_small", "ulysses=2,ep=3,fsdp=2,product");
   CHECK(data_ranks(spec) == 6);
   std::map<std::int64_t, int> ranks_with;
   for (spec.rank = 0; spec.rank < 12; ++spec.rank) ++ranks_with[data_index(spec, 5)];
   CHECK(ranks_with.size() == 6);
   CHECK(ranks_with.begin()->first == 30);
   for (const auto& [index, count] : ranks_with) CHECK(count == 2);
+}
+
+// Specs that were stored before ep could be inside fsdp have no expert_fsdp.
+TEST_CASE("ep is inside fsdp unless the layout says product") {
+  CHECK(parsed("fsdp=8,ep=4") == Dimensions{{"fsdp", 8}, {"ep", 4}, {"expert_fsdp", 2}});
+  CHECK(parsed("ep=8,fsdp=8") == Dimensions{{"fsdp", 8}, {"ep", 8}, {"expert_fsdp", 1}});
+  CHECK(parsed("ep=8,product,fsdp=8") == Dimensions{{"fsdp", 8}, {"ep", 8}, {"expert_fsdp", 0}});
+  for (const char* text : {"fsdp=8,ep=4", "fsdp=8,ep=8,balanced_routing", "fsdp=8,ep=8,product"}) {
+    CHECK(layout_text(parsed(text)) == text);
+  }
+  CHECK(world_size(parsed("ep=8,fsdp=8")) == 8);
+  CHECK(world_size(parsed("ep=8,fsdp=8,product")) == 64);
+  CHECK(world_size(Dimensions{{"ep", 8}, {"fsdp", 8}}) == 64);
+  CHECK(layout_text(Dimensions{{"ep", 8}, {"fsdp", 8}}) == "fsdp=8,ep=8,product");
+
+  CHECK(spec_of("moe_small", "ep=2,fsdp=2,product").dimensions ==
+        std::get<ModelSpec>(make_spec("moe_small", {{"ep", 2}, {"fsdp", 2}})).dimensions);
+  for (const char* text : {"fsdp=2,ep=1", "fsdp=2,ep=1,product"}) {
+    CHECK(spec_of("moe_small", text).dimensions == spec_of("moe_small", "fsdp=2").dimensions);
+  }
+  CHECK(spec_of("moe_small", "fsdp=1,ep=2").dimensions == spec_of("moe_small", "ep=2").dimensions);
+}
+
+TEST_CASE("a changed size of ep or fsdp changes how many ranks shard an expert") {
+  const auto changed = [](const std::string& name, std::int64_t size) {
+    Dimensions dimensions = parsed("fsdp=8,ep=2");
+    dimensions[name] = size;
+    return make_spec("moe_small", dimensions);
+  };
+  const auto shards = [&](const std::string& name, std::int64_t size) {
+    return std::get<ModelSpec>(changed(name, size)).option("expert_fsdp");
+  };
+  CHECK(shards("fsdp", 4) == 2);
+  CHECK(shards("fsdp", 16) == 8);
+  CHECK(shards("fsdp", 1) == 0);
+  CHECK(shards("ep", 1) == 0);
+  CHECK(std::get<Rejected>(changed("ep", 6)).message.starts_with("ep 6 does not divide fsdp 8"));
+}
+
+// With fsdp=4,ep=2 ranks 0 and 1 hold all experts, and so do ranks 2 and 3.
+TEST_CASE(
+    "ranks of ep are consecutive among those of fsdp, and ranks with equal experts are apart") {
+  ModelSpec spec = spec_of("moe_small", "tp=2,fsdp=4,ep=2");
+  CHECK(world_size(spec) == 8);
+  spec.rank = 5;
+  const std::vector<RankGroup> groups = rank_groups(spec);
+  REQUIRE(groups.size() == 4);
+  CHECK(groups[0].ranks == std::vector<int>{4, 5});
+  CHECK(groups[1].name == "ep");
+  CHECK(groups[1].ranks == std::vector<int>{5, 7});
+  CHECK(groups[1].position == 0);
+  CHECK(groups[2].name == "expert_fsdp");
+  CHECK(groups[2].ranks == std::vector<int>{1, 5});
+  CHECK(groups[2].position == 1);
+  CHECK(groups[3].name == "fsdp");
+  CHECK(groups[3].ranks == std::vector<int>{1, 3, 5, 7});
+  CHECK(groups[3].position == 2);
+  CHECK(data_ranks(spec) == 4);
+  CHECK(data_index(spec, 3) == 3 * 4 + 2);
+  CHECK(expert_shards(spec).name == "expert_fsdp");
+  CHECK(expert_shards(spec_of("moe_small", "ep=2,fsdp=4,product")).name == "fsdp");
+}
+
+TEST_CASE("a layout whose experts do not fit into fsdp is rejected with the number of ranks") {
+  CHECK(parse_refusal("fsdp=8,ep=3") ==
+        "ep 3 does not divide fsdp 8: the ranks of fsdp share the experts in groups of ep; "
+        "fsdp=8,ep=3,product has ep x fsdp = 24 ranks");
+  CHECK(parse_refusal("ep=8,product") ==
+        "layout: product needs ep and fsdp, whose ranks it multiplies; write it like "
+        "fsdp=4,ep=2,product");
+  CHECK(parse_refusal("fsdp=8,ep=4,expert_fsdp=2").starts_with("layout has an unknown part"));
+  CHECK(refusal("llama_small", "fsdp=8,ep=8") ==
+        "model 'llama_small' cannot be sharded by ep; known: tp, sp, ulysses, fsdp");
 }
 
 TEST_CASE("the error for an indivisible size gives the numbers") {

@@ -177,6 +177,7 @@ const std::vector<Case>& cases() {
         {"wan_small", {{"layers", 3}, {"tp", 2}, {"sp", 1}}},
         {"ltx_small", {{"layers", 3}, {"tp", 2}, {"sp", 1}, {"batch", 1}}},
         {"moe_small", {{"layers", 3}, {"ep", 2}, {"fsdp", 2}}},
+        {"moe_small", {{"layers", 3}, {"ep", 3}, {"fsdp", 6}, {"expert_fsdp", 2}}},
         {"deepseek_small", {{"layers", 3}, {"tp", 2}, {"ep", 2}}},
         {"llama_small", {{"layers", 3}, {"tp", 2}, {"fsdp", 3}, {"accumulate", 2}}, "bfloat16"},
         {"llama_small", {{"layers", 3}, {"accumulate", 2}, {"float32_gradients", 1}}, "bfloat16"},

@@ -28,7 +28,8 @@ const std::vector<Case>& cases() {
       {"llama_small", "tp=2,ulysses=2", {{"layers", 2}, {"kv_heads", 4}}},
       {"wan_small", "tp=2,fsdp=2", {{"layers", 3}}},
       {"ltx_small", "tp=2,sp", {{"layers", 3}}},
-      {"moe_small", "ep=2,fsdp=2", {{"layers", 3}}},
+      {"moe_small", "ep=2,fsdp=2,product", {{"layers", 3}}},
+      {"moe_small", "fsdp=6,ep=2", {{"layers", 3}}},
       {"deepseek_small", "tp=2,sp,ep=2", {{"layers", 3}}}};
   testing::require_every_family(all);
   return all;

@@ -97,6 +97,13 @@ TEST_CASE(
       links_problem(links, wider) ==
       "the step has collectives over tp=4, but the links were measured for tp=2; measure them with "
       "rematch profile --links --parallel tp=4");
+  Trace with_experts = trace;
+  with_experts.dimensions = {{"fsdp", 8}, {"ep", 4}, {"expert_fsdp", 2}};
+  for (TracedOp& op : with_experts.ops) {
+    if (!op.group.empty()) op.group = "expert_fsdp";
+  }
+  CHECK_THAT(*links_problem(links, with_experts),
+             Contains("collectives over expert_fsdp=2") && Contains("--parallel fsdp=8,ep=4"));
   links.groups[0].collectives.erase(CollectiveKind::kReduceScatter);
   CHECK_THAT(*links_problem(links, trace), Contains("reduce_scatter over tp=2, which was not"));
   CHECK_THROWS_WITH(roofline_profile(trace, device_sheets().front(), {links, "links"}),
