@@ -36,6 +36,9 @@ void require_consistent(const PredictFlags& flags) {
     }
     require_links(flags.links_file, flags.device);
   }
+  if (!flags.ceilings_file.empty()) {
+    require_ceilings(flags.ceilings_file, flags.device, !flags.profile_file.empty());
+  }
   if (!flags.trace_file.empty() && flags.round_512) {
     throw UsageError("the sizes of a stored trace cannot be rounded; leave out --round-512");
   }
@@ -164,6 +167,8 @@ void add_predict(CLI::App& app, Action& action) {
       "--device h100\n"
       "  rematch predict --model llama3_8b --dtype bf16 --parallel fsdp=8 --policy none,full \\\n"
       "      --device h100 --links node.links.json\n"
+      "  rematch predict --model llama3_1b --dtype bf16 --policy none,full --device h200 \\\n"
+      "      --ceilings ceilings.json\n"
       "  rematch predict --model llama3_8b --dtype bf16 --policy none,full \\\n"
       "      --accumulate 8 --gradient-dtype float32\n"
       "  rematch predict --plan front.json#4\n"

@@ -29,6 +29,7 @@ struct ProfileFlags : KernelFlags, OutputFlags {
     app.add_option("--device", device,
                    "cpu or cuda: measured here; h100, h200, l40s, a100 or b200: computed from the "
                    "card's data sheet");
+    add_ceilings(app, ceilings_file);
     add_kernel_flags(app);
     app.add_option("--steps", num_steps,
                    "Number of steps over which medians are taken; with --links, number of calls")
@@ -57,6 +58,7 @@ struct ProfileFlags : KernelFlags, OutputFlags {
   std::string optimizer = "adamw";
   int num_threads = 0;
   std::string measured_file;
+  std::string ceilings_file;
   bool links = false;
   bool force = false;
 };
@@ -76,15 +78,18 @@ std::string measured_in_words(const Profile& profile) {
   return words;
 }
 
+std::string source_in_words(const Profile& profile) {
+  if (profile.source == ProfileSource::kMeasured) return measured_in_words(profile);
+  if (!profile.ceilings.empty()) return "by measured ceilings (" + profile.ceilings + ")";
+  return "roofline: the data sheet's peak rates, a lower bound";
+}
+
 void say_times(const Profile& profile) {
-  const bool is_roofline = profile.source == ProfileSource::kRoofline;
   say(profile.model + ", " + device_in_words(profile) + ": step " +
       format_duration(profile.step_time()) + " = forward " +
       format_duration(profile.forward_time()) + " + backward " +
       format_duration(profile.backward_time()) + " + optimizer " +
-      format_duration(profile.optimizer) + "; " +
-      (is_roofline ? "roofline: the data sheet's peak rates, a lower bound"
-                   : measured_in_words(profile)));
+      format_duration(profile.optimizer) + "; " + source_in_words(profile));
   if (const auto most = most_temporary(profile)) {
     say("kernels allocate at most " + format_bytes(*most) +
         " in addition to the tensors at op boundaries");
@@ -113,7 +118,7 @@ Profile measure(const ProfileFlags& flags, const Trace& trace) {
 
 Profile make_profile(const ProfileFlags& flags, const Trace& trace) {
   if (is_measured_device(flags.device)) return measure(flags, trace);
-  return roofline_profile(trace, *find_device_sheet(flags.device));
+  return sheet_profile(trace, flags.device, {.links = "", .ceilings = flags.ceilings_file});
 }
 
 // Reads the measured times to which the roofline is compared. Throws UsageError for times of
@@ -140,11 +145,10 @@ ExitCode measure_links(const ProfileFlags& flags) {
                      " is a data sheet; give --device cpu or cuda");
   }
   if (!flags.trace_file.empty() || !flags.measured_file.empty() || flags.measured_layers > 0 ||
-      !flags.attention.empty() || flags.deterministic_times) {
+      !flags.ceilings_file.empty() || !flags.attention.empty() || flags.deterministic_times) {
     throw UsageError(
-        "--links measures no model; leave out --trace, --against, --measure-layers, --attention "
-        "and "
-        "--deterministic-times");
+        "--links measures no model; leave out --trace, --against, --measure-layers, --ceilings, "
+        "--attention and --deterministic-times");
   }
   const auto layout = flags.model.layout_alone();
   require_measured_device(flags.device, "profile --links --device " + flags.device);
@@ -172,9 +176,12 @@ ExitCode profile(const ProfileFlags& flags) {
     throw UsageError("--attention and --deterministic-times choose kernels to measure, but " +
                      flags.device + " is a data sheet; give --device cpu or cuda");
   }
+  if (!flags.ceilings_file.empty()) {
+    require_ceilings(flags.ceilings_file, flags.device, /*has_profile=*/false);
+  }
   if (is_measured) require_measured_device(flags.device, "profile --device " + flags.device);
-  const OutputFile output(
-      flags.request({file_kind::kProfile}, {flags.trace_file, flags.measured_file}));
+  const OutputFile output(flags.request(
+      {file_kind::kProfile}, {flags.trace_file, flags.measured_file, flags.ceilings_file}));
   const Trace trace = obtain_trace(flags.model, flags.trace_file);
   output.require_model(trace.model);
   std::optional<Profile> measured;
@@ -198,6 +205,7 @@ void add_profile(CLI::App& app, Action& action) {
       "  rematch profile --model llama3_1b --tokens 256 --measure-layers 3 -o 1b.profile.json\n"
       "  rematch profile --model llama3_1b --dtype bfloat16 --device cuda -o gpu.profile.json\n"
       "  rematch profile --model llama3_8b --tokens 8192 --device h100 -o h100.profile.json\n"
+      "  rematch profile --model llama3_1b --device h200 --ceilings ceilings.json -o h200.json\n"
       "  rematch profile --trace llama.trace.json --device l40s --against measured.profile.json\n"
       "  rematch profile --links --parallel tp=2 -o cpu.links.json\n"
       "  rematch profile --links --parallel fsdp=8 --device cuda -o node.links.json");

@@ -43,6 +43,7 @@ void read_as(const std::string& schema, const Json& json) {
   if (is_kind(schema, "trace")) trace_from_json(json);
   if (is_kind(schema, "profile")) profile_from_json(json);
   if (is_kind(schema, "links")) links_from_json(json);
+  if (is_kind(schema, "ceilings")) ceilings_from_json(json);
   if (is_kind(schema, "front")) front_from_json(json);
   if (is_kind(schema, "loads")) loads_from_json(json);
   if (is_kind(schema, "compare")) compare_from_json(json);
@@ -126,7 +127,8 @@ ExitCode run(const ValidateFlags& flags) {
 void add_validate(CLI::App& app, Action& action) {
   add_command<ValidateFlags>(
       app, action, "validate", "Checks files against the schema of their kind", run,
-      "Kinds: trace, profile, links, plan, policy, point, report, front, loads, compare, gate,\n"
+      "Kinds: trace, profile, links, ceilings, plan, policy, point, report, front, loads, compare, "
+      "gate,\n"
       "sweep, sweep_plan; and what other commands print with --json: prediction, description,\n"
       "list, systems, doctor, sweep_status.\n"
       "Prints the path of the first error of each file.\n"

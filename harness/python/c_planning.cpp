@@ -71,7 +71,7 @@ Profile profile_asked(const Trace& trace, const Json& request) {
   if (const auto problem = links_problem(links->links, trace)) {
     throw PlanRejected("these links cannot be used: " + *problem);
   }
-  return roofline_profile(trace, *sheet, *links);
+  return roofline_profile(trace, *sheet, {.links = *links});
 }
 
 // Returns the link between device and host, if plans may offload.

@@ -102,6 +102,7 @@ struct Schema {
 inline constexpr Schema kTraceSchema{"trace", 1};
 inline constexpr Schema kProfileSchema{"profile", 2};
 inline constexpr Schema kLinksSchema{"links"};
+inline constexpr Schema kCeilingsSchema{"ceilings"};
 inline constexpr Schema kPolicySchema{"policy"};
 inline constexpr Schema kPlanSchema{"plan"};
 inline constexpr Schema kFrontSchema{"front"};

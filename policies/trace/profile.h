@@ -57,6 +57,8 @@ struct Profile {
   // The measured links that determine the times of collectives. Empty: the times of collectives
   // have the same source as all other times.
   std::string links;
+  // The measured ceilings that determine a roofline's times. Empty: the data sheet's peak rates do.
+  std::string ceilings;
   // Time between ops in a step without checkpointing, spent by autograd and by the program.
   Duration forward_between_ops{};
   Duration backward_between_ops{};

@@ -45,6 +45,7 @@ void visit_fields(AProfile& profile, Visit visit) {
   visit("optimizer_ns", profile.optimizer);
   visit({"gradient_sums_ns", kLater | kOmitIfEmpty}, profile.gradient_sums);
   visit({"links", kLater | kOmitIfEmpty}, profile.links);
+  visit({"ceilings", kLater | kOmitIfEmpty}, profile.ceilings);
   visit("forward_between_ops_ns", profile.forward_between_ops);
   visit("backward_between_ops_ns", profile.backward_between_ops);
 }

@@ -290,7 +290,7 @@ def judge_ceilings(report):
     """Reports the card's highest rates, so that runs on different cards can be compared."""
     findings = [f"{report['device']}: copy {report['copy_gb_per_second']:.0f} GB/s, "
                 f"bf16 matmul {report['matmul_tflop_per_second']:.0f} TFLOP/s"]
-    slow = [key for key in ("copy_gb_per_second", "matmul_tflop_per_second") if report[key] <= 0]
+    slow = [key for key, rate in report.items() if key.endswith("_per_second") and rate <= 0]
     return findings, [f"{key} is not positive" for key in slow]
 
 

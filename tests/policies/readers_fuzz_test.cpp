@@ -10,11 +10,13 @@
 #include "policies/plan/plan_json.h"
 #include "policies/plan/policy_json.h"
 #include "policies/plan/selector.h"
+#include "policies/predict/device/ceilings.h"
 #include "policies/predict/device/links.h"
 #include "policies/search/front/front_json.h"
 #include "policies/trace/profile_json.h"
 #include "policies/trace/trace_json.h"
 #include "tests/support/catch.h"
+#include "tests/support/made_up_ceilings.h"
 #include "tests/support/made_up_links.h"
 #include "tests/support/made_up_profile.h"
 #include "tests/support/mutate_text.h"
@@ -63,6 +65,8 @@ std::vector<Format> formats() {
   return {{"trace", trace_to_json(small_trace(3)), read_trace},
           {"links", links_to_json(made_up_links()),
            [](const Json& json) { links_to_json(links_from_json(json)); }},
+          {"ceilings", ceilings_to_json(made_up_ceilings()),
+           [](const Json& json) { ceilings_to_json(ceilings_from_json(json)); }},
           {"trace of the toy", trace_to_json(toy), read_trace},
           {"profile", profile_to_json(made_up_profile(small_trace(3), 3), small_trace(3)),
            [](const Json& json) {

@@ -147,14 +147,15 @@ class TablesTest(unittest.TestCase):
             times__report=run_report(point(), point("full", step_ns=250_000_000)),
             predicted={"predictions": [
                 {**entry, "policy": "none", "predicted_by_profile_ns": 198_000_000,
-                 "predicted_by_data_sheet_ns": 120_000_000},
+                 "predicted_by_rates_ns": 205_000_000, "predicted_by_data_sheet_ns": 120_000_000},
                 {**entry, "policy": "full", "predicted_by_profile_ns": 251_000_000,
-                 "predicted_by_data_sheet_ns": 150_000_000},
-                {**entry, "policy": "save_mm", "predicted_by_profile_ns": 1, "predicted_by_data_sheet_ns": 1}]}
+                 "predicted_by_rates_ns": 260_000_000, "predicted_by_data_sheet_ns": 150_000_000},
+                {**entry, "policy": "save_mm", "predicted_by_profile_ns": 1, "predicted_by_rates_ns": 1,
+                 "predicted_by_data_sheet_ns": 1}]}
         )["predicted"].rows
         self.assertEqual(list(rows), ["H100, llama3_1b, 4 x 2,048, none", "H100, llama3_1b, 4 x 2,048, full"])
         self.assertEqual(rows["H100, llama3_1b, 4 x 2,048, full"][4:],
-                         ["250.0", "251.0", "+0.4 %", "150.0", "-40 %", "1.250", "1.250"])
+                         ["250.0", "251.0", "+0.4 %", "260.0", "+4.0 %", "150.0", "-40 %", "1.250", "1.250"])
 
     def test_measured_plans_of_a_front(self):
         def plan(policy, status="ok"):

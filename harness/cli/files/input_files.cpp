@@ -40,14 +40,34 @@ NamedLinks read_links(const std::string& path) {
   return {std::move(links), std::move(name)};
 }
 
-Profile sheet_profile(const Trace& trace, const std::string& device, const std::string& path) {
-  const DeviceSheet& sheet = *find_device_sheet(device);
-  if (path.empty()) return roofline_profile(trace, sheet);
-  const NamedLinks links = read_links(path);
-  if (const auto problem = links_problem(links.links, trace)) {
-    throw UsageError("'" + path + "' cannot be used: " + *problem);
+NamedCeilings read_ceilings(const std::string& path) {
+  Ceilings ceilings = require_json_file(path, ceilings_from_json);
+  std::string name = path + ": measured on " + ceilings.card;
+  if (!ceilings.source.empty()) name += "; " + ceilings.source;
+  return {std::move(ceilings), std::move(name)};
+}
+
+void require_ceilings(const std::string& path, const std::string& device, bool has_profile) {
+  if (has_profile || find_device_sheet(device) == nullptr) {
+    throw UsageError("--ceilings replaces the rates of a data sheet; use it with --device h200");
   }
-  return roofline_profile(trace, sheet, links);
+  const std::string card = read_ceilings(path).ceilings.card;
+  const DeviceSheet* sheet = sheet_of_card(card);
+  if (sheet != nullptr && sheet->name == device) return;
+  print_warnings({"the ceilings of '" + path + "' were measured on " + card + ", but --device is " +
+                  device + "; step times are those of " + card});
+}
+
+Profile sheet_profile(const Trace& trace, const std::string& device, const RateFiles& files) {
+  MeasuredRates measured;
+  if (!files.links.empty()) {
+    measured.links = read_links(files.links);
+    if (const auto problem = links_problem(measured.links->links, trace)) {
+      throw UsageError("'" + files.links + "' cannot be used: " + *problem);
+    }
+  }
+  if (!files.ceilings.empty()) measured.ceilings = read_ceilings(files.ceilings);
+  return roofline_profile(trace, *find_device_sheet(device), measured);
 }
 
 Profile require_profile(const std::string& path, const Trace& trace) {

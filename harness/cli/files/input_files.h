@@ -23,11 +23,22 @@ namespace rematch {
 void require_links(const std::string& path, const std::string& device);
 
 NamedLinks read_links(const std::string& path);
+NamedCeilings read_ceilings(const std::string& path);
 
-// Returns op times from the data sheet of `device`. Takes the times of collectives from the links
-// in `path`, unless `path` is empty. Throws UsageError if the links and the trace have different
-// layouts of ranks.
-Profile sheet_profile(const Trace& trace, const std::string& device, const std::string& path);
+// Throws UsageError if `path` was not written by scripts/gpu/ceilings.py, if no data sheet is named
+// `device`, or if the op times are from a profile. Warns on stderr if the ceilings were measured on
+// another card than `device`. Call this at the start of a command.
+void require_ceilings(const std::string& path, const std::string& device, bool has_profile);
+
+// Files with measured figures that replace those of a data sheet. An empty path: the data sheet's.
+struct RateFiles {
+  std::string links;     // times of collectives
+  std::string ceilings;  // rates of ops
+};
+
+// Returns op times from the data sheet of `device`. Throws UsageError if the measured links and the
+// trace have different layouts of ranks.
+Profile sheet_profile(const Trace& trace, const std::string& device, const RateFiles& files);
 
 // Reads the profile in `path`. Throws UsageError if the file is not a profile, or is the profile of
 // another trace.

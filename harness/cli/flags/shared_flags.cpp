@@ -127,6 +127,12 @@ void add_threads(CLI::App& app, int& num_threads) {
       ->check(CLI::Range(1, kMaxThreads));
 }
 
+void add_ceilings(CLI::App& app, std::string& file) {
+  app.add_option("--ceilings", file,
+                 "With --device h200: file from scripts/gpu/ceilings.py. Its measured rates of "
+                 "matmuls, attention and memory replace the data sheet's rates");
+}
+
 void add_any_card(CLI::App& app, bool& any_card) {
   app.add_flag(
       "--any-card", any_card,
@@ -227,6 +233,7 @@ PredictFlags::PredictFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) 
   app.add_option("--links", links_file,
                  "With --device: file from rematch profile --links. Its times of collectives "
                  "replace the data sheet's times");
+  add_ceilings(app, ceilings_file);
   app.add_option("--profile", profile_file,
                  "Also predict how long steps take, from a profile's times. With --round-512 and a "
                  "profile of a GPU, also predict the memory that kernels allocate internally");
@@ -303,6 +310,7 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
       "--links", links_file,
       "File from rematch profile --links. With --device h100, its times of collectives replace the "
       "data sheet's times. With --offload, its rates of copies replace the data sheet's rates");
+  add_ceilings(app, ceilings_file);
   app.add_flag(
       "--offload", offload,
       "Also search plans that copy region inputs and kept values to the host until backward; "
@@ -332,7 +340,7 @@ std::optional<Profile> profile_of(const PredictFlags& flags, const Trace& trace)
     return profile;
   }
   if (flags.device.empty()) return std::nullopt;
-  return sheet_profile(trace, flags.device, flags.links_file);
+  return sheet_profile(trace, flags.device, {flags.links_file, flags.ceilings_file});
 }
 
 }  // namespace rematch

@@ -88,6 +88,7 @@ void add_any_card(CLI::App& app, bool& any_card);
 
 // Adds --reserve: memory of the card that tensors cannot use.
 void add_reserve(CLI::App& app, std::string& reserve);
+void add_ceilings(CLI::App& app, std::string& file);
 // Returns nothing if the flag was not given. 0B is accepted. Throws UsageError.
 std::optional<Bytes> parse_reserve(const std::string& text);
 // Returns `memory` minus `reserve`. Throws UsageError if nothing is left.
@@ -126,7 +127,8 @@ struct PredictFlags : PolicyFlags {
   const CLI::Option* optimizer_option = nullptr;  // used to find out whether the flag was given
   bool round_512 = false;
   std::string device;
-  std::string links_file;  // measured links; if empty, the links of a data sheet are used
+  std::string links_file;     // measured links; if empty, the links of a data sheet are used
+  std::string ceilings_file;  // measured ceilings; if empty, the rates of a data sheet are used
   std::string profile_file;
   bool any_card = false;
   std::string reserve;  // if empty, the card's usual reserve is used
@@ -158,7 +160,8 @@ struct SearchFlags : MeasureFlags, KernelFlags, OutputFlags {
   std::string max_slowdown;
   std::string maximize;
   std::string baselines;
-  std::string links_file;  // measured links; if empty, the links of a data sheet are used
+  std::string links_file;     // measured links; if empty, the links of a data sheet are used
+  std::string ceilings_file;  // measured ceilings; if empty, the rates of a data sheet are used
   std::string link_rate;
   int num_points = 16;
   int num_measured = 0;  // number of points to run; if 0, no point is run

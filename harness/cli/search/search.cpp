@@ -346,8 +346,8 @@ ExitCode show_modes(const SearchFlags& flags, const TrainingSystem& trainer,
 
 OutputRequest front_request(const SearchFlags& flags) {
   std::vector<std::string> inputs = policy_files(flags.baselines);
-  for (const std::string& file :
-       {flags.trace_file, flags.profile_file, flags.doctor_file, flags.links_file}) {
+  for (const std::string& file : {flags.trace_file, flags.profile_file, flags.doctor_file,
+                                  flags.links_file, flags.ceilings_file}) {
     inputs.push_back(file);
   }
   return flags.request({flags.maximize.empty() ? file_kind::kFront : file_kind::kLoads},
@@ -359,6 +359,7 @@ ExitCode search(const SearchFlags& flags) {
   require_times(flags);
   require_offload_flags(flags);
   require_link_flags(flags);
+  require_ceilings_flag(flags);
   const bool is_measured = flags.num_measured != 0;
   if (is_measured) require_measurable(flags);
   if (flags.device.starts_with("cuda"))

@@ -139,9 +139,15 @@ void require_link_flags(const SearchFlags& flags) {
   require_links(flags.links_file, is_sheet ? flags.device : "");
 }
 
+void require_ceilings_flag(const SearchFlags& flags) {
+  if (flags.ceilings_file.empty()) return;
+  require_ceilings(flags.ceilings_file, flags.device, !flags.profile_file.empty());
+}
+
 Profile sheet_times(const SearchFlags& flags, const Trace& trace) {
   const bool for_copies_alone = flags.offload && !has_collectives(trace);
-  return sheet_profile(trace, flags.device, for_copies_alone ? "" : flags.links_file);
+  return sheet_profile(trace, flags.device,
+                       {for_copies_alone ? "" : flags.links_file, flags.ceilings_file});
 }
 
 std::optional<HostLink> sheet_link(const SearchFlags& flags) {

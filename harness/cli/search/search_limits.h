@@ -44,6 +44,8 @@ void require_offload_flags(const SearchFlags& flags);
 // Throws UsageError if the flags of --links conflict. Warns on stderr if the links were measured on
 // another device.
 void require_link_flags(const SearchFlags& flags);
+// Throws UsageError if --ceilings is given for times that are not from a data sheet.
+void require_ceilings_flag(const SearchFlags& flags);
 
 // Returns op times from the data sheet of --device. With --links, takes the times of collectives
 // from the links file. Throws UsageError if the links and the trace have different layouts of

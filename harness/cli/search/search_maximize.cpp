@@ -59,6 +59,7 @@ LoadsRecord record_of(const SearchFlags& flags, const SearchSpace& space, Bytes 
   record.dtype = spec.dtype;
   record.device = flags.device;
   if (!flags.links_file.empty()) record.links = read_links(flags.links_file).name;
+  if (!flags.ceilings_file.empty()) record.ceilings = read_ceilings(flags.ceilings_file).name;
   record.optimizer = space.optimizer;
   record.schedule = space.schedule;
   record.world = static_cast<int>(world_size(spec));

@@ -30,10 +30,15 @@ Profile::Duration in_nanoseconds(double seconds) {
   return Profile::Duration(static_cast<std::int64_t>(std::ceil(seconds * kNanosecondsInSecond)));
 }
 
-Profile::Duration time_of(const DeviceSheet& sheet, std::int64_t flops, Bytes moved,
-                          std::string_view dtype) {
-  const double arithmetic = static_cast<double>(flops) / rate_of(sheet, dtype);
-  const double traffic = static_cast<double>(moved.count) / sheet.memory_bytes_per_second;
+// Bytes and FLOPs per second of an op. Arithmetic and traffic overlap.
+struct OpRates {
+  double flops_per_second;
+  double bytes_per_second;
+};
+
+Profile::Duration time_of(const OpRates& rates, std::int64_t flops, Bytes moved) {
+  const double arithmetic = static_cast<double>(flops) / rates.flops_per_second;
+  const double traffic = static_cast<double>(moved.count) / rates.bytes_per_second;
   return in_nanoseconds(std::max(arithmetic, traffic));
 }
 
@@ -42,10 +47,49 @@ std::string_view dtype_of(const Trace& trace, const TracedOp& op) {
   return trace.values[op.inputs.front().value].dtype;
 }
 
+// FLOPs of attention's backward, relative to its forward
+constexpr double kAttentionBackwardFlops = 2.5;
+
+// The fused loss. Its backward computes the logits again, and so has three matmuls.
+constexpr std::string_view kLossWithLogits = "rematch::linear_cross_entropy";
+
+// Returns the bytes that AdamW (harness/training) moves beyond optimizer_moved_bytes(): it writes
+// gradients in float32 and reads them again, and reads each master copy once more for the
+// parameter.
+Bytes conversion_bytes(const Trace& trace) {
+  constexpr std::int64_t kFloat32 = 4;
+  Bytes moved;
+  for (const TracedParameters& kind : trace.parameters) {
+    if (kind.dtype == "float32") continue;
+    const std::int64_t gradient = has_float32_gradients(trace) ? 0 : 2 * kFloat32;
+    moved += Bytes{kind.count * kind.elements * (gradient + kFloat32)};
+  }
+  return moved;
+}
+
 struct Rates {
   const DeviceSheet& sheet;
   const LinkProfile* links;  // null: use the link rate of the data sheet
+  const Ceilings* ceilings;  // null: use the rates of the data sheet
 };
+
+OpRates rates_of(const DeviceSheet& sheet, std::string_view dtype) {
+  return {rate_of(sheet, dtype), sheet.memory_bytes_per_second};
+}
+
+// See Note [Which rate prices an op].
+OpRates rates_of(const Rates& rates, const TracedOp& op, std::string_view dtype) {
+  if (rates.ceilings == nullptr) return rates_of(rates.sheet, dtype);
+  const Ceilings& ceilings = *rates.ceilings;
+  const double matmul = is_half(dtype)
+                            ? ceilings.matmul
+                            : ceilings.float32_matmul.value_or(rate_of(rates.sheet, dtype));
+  if (op.op_class == OpClass::kAttentionForward && is_half(dtype)) {
+    return {ceilings.attention_forward.value_or(matmul), ceilings.copy};
+  }
+  const bool is_one_kernel = op.flops > 0 || op.name.starts_with("rematch::");
+  return {matmul, is_one_kernel ? ceilings.copy : ceilings.elementwise.value_or(ceilings.copy)};
+}
 
 TracedCollective collective_of(const Trace& trace, const TracedOp& op) {
   return {op.name, op.group, whole_bytes(trace, op)};
@@ -70,7 +114,29 @@ std::optional<Profile::Duration> time_on_link(const Rates& rates, const Trace& t
 Profile::Duration time_of(const Rates& rates, const Trace& trace, const TracedOp& op) {
   if (collective_part(op.name) == CollectivePart::kWait) return {};
   if (const auto time = time_on_link(rates, trace, op)) return *time;
-  return time_of(rates.sheet, op.flops, moved_bytes(trace, op), dtype_of(trace, op));
+  return time_of(rates_of(rates, op, dtype_of(trace, op)), op.flops, moved_bytes(trace, op));
+}
+
+// Returns the time of the op's backward. `forward` is the time of the op itself.
+Profile::Duration backward_time(const Rates& rates, const Trace& trace, const TracedOp& op,
+                                Profile::Duration forward) {
+  if (rates.ceilings == nullptr) return 2 * forward;
+  if (op.name == kLossWithLogits) return 3 * forward;
+  const std::optional<double> attention = rates.ceilings->attention_backward;
+  const bool is_attention = op.op_class == OpClass::kAttentionForward;
+  if (!is_attention || !attention || !is_half(dtype_of(trace, op))) return 2 * forward;
+  return in_nanoseconds(kAttentionBackwardFlops * static_cast<double>(op.flops) / *attention);
+}
+
+// Returns the time of AdamW's step.
+Profile::Duration optimizer_time(const Rates& rates, const Trace& trace) {
+  OpRates optimizer = rates_of(rates.sheet, trace.dtype);
+  Bytes moved = optimizer_moved_bytes(trace);
+  if (const Ceilings* ceilings = rates.ceilings) {
+    optimizer.bytes_per_second = ceilings->elementwise.value_or(ceilings->copy);
+    moved += conversion_bytes(trace);
+  }
+  return time_of(optimizer, 0, moved);
 }
 
 bool computes(std::string_view op) {
@@ -88,7 +154,7 @@ std::vector<Profile::Duration> backward_times(const Rates& rates, const Trace& t
   std::map<std::optional<ScopeId>, OfScope> scopes;
   for (const OpId op : trace.ops.ids()) {
     if (!computes(trace.ops[op].name)) continue;
-    scopes[trace.ops[op].scope].time += 2 * forward[op];
+    scopes[trace.ops[op].scope].time += backward_time(rates, trace, trace.ops[op], forward[op]);
   }
   for (const BackwardEvent& event : trace.backward) {
     if (event.kind != BackwardEvent::Kind::kOp || !computes(event.op)) continue;
@@ -124,8 +190,7 @@ Profile profile_by(const Rates& rates, const Trace& trace) {
     profile.gradient_sums += time_on_link(rates, trace, sum).value_or(Profile::Duration{});
   }
   repeat_micro_batch(profile, micro_batches(trace));
-  profile.optimizer =
-      time_of(rates.sheet, 0, optimizer_moved_bytes(trace), trace.dtype) + profile.gradient_sums;
+  profile.optimizer = optimizer_time(rates, trace) + profile.gradient_sums;
   return profile;
 }
 
@@ -176,14 +241,18 @@ Bytes optimizer_moved_bytes(const Trace& trace) {
   return moved;
 }
 
-Profile roofline_profile(const Trace& trace, const DeviceSheet& sheet) {
-  return profile_by({sheet, nullptr}, trace);
-}
-
-Profile roofline_profile(const Trace& trace, const DeviceSheet& sheet, const NamedLinks& links) {
-  if (const auto problem = links_problem(links.links, trace)) throw std::invalid_argument(*problem);
-  Profile profile = profile_by({sheet, &links.links}, trace);
-  profile.links = links.name;
+Profile roofline_profile(const Trace& trace, const DeviceSheet& sheet,
+                         const MeasuredRates& measured) {
+  const auto& [links, ceilings] = measured;
+  if (links) {
+    if (const auto problem = links_problem(links->links, trace)) {
+      throw std::invalid_argument(*problem);
+    }
+  }
+  Profile profile = profile_by(
+      {sheet, links ? &links->links : nullptr, ceilings ? &ceilings->ceilings : nullptr}, trace);
+  if (links) profile.links = links->name;
+  if (ceilings) profile.ceilings = ceilings->name;
   return profile;
 }
 

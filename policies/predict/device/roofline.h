@@ -1,8 +1,13 @@
 // Computes a profile without measuring. The time of an op is that of its arithmetic or of its
 // memory traffic, whichever is longer, at the peak rates of a data sheet. Kernel launches and gaps
-// take no time, so real steps take longer. The profile is good for ranking plans by speed.
+// take no time, so real steps take longer. The profile is good for ranking plans by speed. With
+// measured ceilings of the card, its times are also close to measured ones.
 #pragma once
 
+#include <optional>
+#include <string>
+
+#include "policies/predict/device/ceilings.h"
 #include "policies/predict/device/device_sheet.h"
 #include "policies/predict/device/links.h"
 #include "policies/trace/profile.h"
@@ -10,21 +15,31 @@
 
 namespace rematch {
 
+struct NamedLinks {
+  LinkProfile links;
+  std::string name;  // "cpu.links.json: tp=2, measured on cpu over gloo"
+};
+struct NamedCeilings {
+  Ceilings ceilings;
+  std::string name;  // "h200.json: measured on NVIDIA H200"
+};
+
+// Measured figures that replace those of the data sheet. The profile stores their names.
+struct MeasuredRates {
+  std::optional<NamedLinks> links = std::nullopt;
+  std::optional<NamedCeilings> ceilings = std::nullopt;
+};
+
 // Computes a roofline profile.
 // - A trace has no shapes for ops of backward. Backward of a scope is assumed to take twice the
 //   time of forward, spread evenly over the scope's backward ops except collectives.
 // - The time of a collective follows from its bytes (collective_time.h) and the link rate of the
 //   data sheet. Collectives do not overlap with other ops, and waits take no time.
 // - The optimizer's time includes summing gradients over ranks.
-Profile roofline_profile(const Trace& trace, const DeviceSheet& sheet);
-
-// Computes a roofline profile with measured times of collectives. NamedLinks::name is stored in the
-// profile. Throws std::invalid_argument if links_problem() finds a problem.
-struct NamedLinks {
-  LinkProfile links;
-  std::string name;  // "cpu.links.json: tp=2, measured on cpu over gloo"
-};
-Profile roofline_profile(const Trace& trace, const DeviceSheet& sheet, const NamedLinks& links);
+// - Measured ceilings price each kind of op: Note [Which rate prices an op] in ceilings.h.
+// Throws std::invalid_argument if links_problem() finds a problem of the measured links.
+Profile roofline_profile(const Trace& trace, const DeviceSheet& sheet,
+                         const MeasuredRates& measured = {});
 
 // Returns the data sheet of the profile's device. If there is none, returns the data sheet of the
 // profile's card, or null.

@@ -196,6 +196,7 @@ void visit_fields(Record& record, Visit visit) {
   visit("max_slowdown_ratio", record.max_slowdown_ratio);
   visit("answer", record.answer);
   visit({"links", kLater | kOmitIfEmpty}, record.links);
+  visit({"ceilings", kLater | kOmitIfEmpty}, record.ceilings);
   visit({"host_link", kLater | kOmitIfEmpty}, record.host_link);
   visit({"simple", kLater}, record.simple);
   visit_fields(record.front, visit);

@@ -105,6 +105,7 @@ FrontRecord make_front_record(const Trace& trace, const Profile& profile, Optimi
   }
   record.time_source = profile.source;
   record.links = profile.links;
+  record.ceilings = profile.ceilings;
   record.optimizer = optimizer;
   return record;
 }

@@ -63,6 +63,8 @@ struct FrontRecord {
   bool is_estimate_of_ranks() const { return world > 1 && layout.empty(); }
   // measured links that determine the times of collectives; empty: the time source determines them
   std::string links;
+  // measured ceilings that determine the times of ops; empty: the time source determines them
+  std::string ceilings;
   // link over which plans may offload; absent: plans do not offload
   std::optional<HostLink> host_link;
   std::optional<Bytes> budget;

@@ -57,6 +57,8 @@ struct LoadsRecord {
   ProfileSource time_source = ProfileSource::kRoofline;
   // measured links that determine the times of collectives; empty: the data sheet determines them
   std::string links;
+  // measured ceilings that determine the times of ops; empty: the data sheet determines them
+  std::string ceilings;
   OptimizerKind optimizer = OptimizerKind::kAdamW;
   Schedule schedule = Schedule::kOnDemand;
   int world = 1;        // number of ranks; figures are for one rank
@@ -82,6 +84,7 @@ void visit_fields(Record& record, Visit visit) {
   visit("device", record.device);
   visit("time_source", record.time_source);
   visit({"links", kLater | kOmitIfEmpty}, record.links);
+  visit({"ceilings", kLater | kOmitIfEmpty}, record.ceilings);
   visit("optimizer", record.optimizer);
   visit("schedule", record.schedule);
   visit("world", record.world);

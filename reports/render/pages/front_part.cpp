@@ -87,7 +87,9 @@ std::string front_words(const FrontRecord& record, std::size_t num_shown) {
                                  : "No plan was run: peaks are simulated, times are sums of " +
                                        std::string(to_string(record.time_source)) + " op times.";
   const std::string warning = calibration_warning(record);
+  const std::string ceilings = ceilings_words(record);
   return warning + (warning.empty() ? "" : " ") + "Lower left is better. " + source +
+         (ceilings.empty() ? "" : " " + ceilings) +
          left_out_words(num_shown, front.points.size(), "chosen by the area that they add") +
          " The numbers refer to the points in the table below.";
 }

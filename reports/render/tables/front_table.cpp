@@ -149,11 +149,11 @@ std::string front_to_text(const FrontRecord& record, TableFormat format, std::si
     return table::format_grid(grid, format, width) + "\n";
   };
   const Grid points = points_grid(record, every_point(front));
-  std::string text = line(setting_words(record)) + line(lead_words(record)) +
-                     line(calibration_warning(record)) +
-                     line("Schedule: " + schedule_words(front.schedule) + ".") + "\n" +
-                     line(plans_words(front) + "; " + exactness_words(record)) +
-                     line(offload_words(record)) + "\n" + grid_text(points);
+  std::string text =
+      line(setting_words(record)) + line(lead_words(record)) + line(calibration_warning(record)) +
+      line("Schedule: " + schedule_words(front.schedule) + ".") + "\n" +
+      line(plans_words(front) + "; " + exactness_words(record)) + line(ceilings_words(record)) +
+      line(offload_words(record)) + "\n" + grid_text(points);
   if (const std::string words = communication_words(record); !words.empty()) {
     text += line(words) + "\n";
   }

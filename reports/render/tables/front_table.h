@@ -116,6 +116,9 @@ std::string exactness_words(const FrontRecord& record);
 // no plan offloads.
 std::string offload_words(const FrontRecord& record);
 
+// Names the measured ceilings that determine the times of ops. Empty if there are none.
+std::string ceilings_words(const FrontRecord& record);
+
 std::string hypervolume_words(const Front& front);
 // Describes how much of the points' step times is communication, and the step times if all
 // communication is hidden. Empty if there is no communication or if it was not counted.

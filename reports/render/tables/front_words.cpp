@@ -238,6 +238,11 @@ std::string offload_words(const FrontRecord& record) {
          " of its copies back; step times and bounds count the rest.";
 }
 
+std::string ceilings_words(const FrontRecord& record) {
+  if (record.ceilings.empty()) return "";
+  return "Times of ops follow from measured ceilings (" + record.ceilings + ").";
+}
+
 std::string communication_words(const FrontRecord& record) {
   std::vector<nanoseconds> communication;
   std::vector<nanoseconds> overlapped;

@@ -57,8 +57,9 @@ std::string loads_to_text(const LoadsRecord& record, TableFormat format, std::si
   if (record.world > 1) summary += " on each of " + std::to_string(record.world) + " ranks";
   const std::string link = record.links.empty() ? "its link" : "links (" + record.links + ")";
   summary += ": " + fits_words(record) + rate_words(record, highest) + " at " +
-             std::to_string(*record.best) +
-             ". Bytes and times are predicted; times follow from the data sheet's peak rates" +
+             std::to_string(*record.best) + ". Bytes and times are predicted; times follow from " +
+             (record.ceilings.empty() ? "the data sheet's peak rates"
+                                      : "measured ceilings (" + record.ceilings + ")") +
              (record.world > 1 ? ", communication by " + link + ", without overlap." : ".");
   return table::format_grid(grid, format, width) + "\n" +
          table::format_line(summary, format, width);

@@ -125,6 +125,7 @@ std::string source_words(const Profile& profile) {
   const bool is_roofline = profile.source == ProfileSource::kRoofline;
   std::string words = is_roofline ? "the rates of " + profile.device + "'s data sheet"
                                   : "a profile measured on " + profile.device;
+  if (!profile.ceilings.empty()) words = "measured ceilings (" + profile.ceilings + ")";
   if (!profile.links.empty()) words += ", of collectives by links (" + profile.links + ")";
   return words;
 }

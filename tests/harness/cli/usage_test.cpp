@@ -226,6 +226,13 @@ TEST_CASE("search and profile reject unusable inputs with a one-line error") {
   check_usage_error("search" + model + "--device h100 --attention math", "--device cpu or cuda");
   check_usage_error("profile" + model + "--device h100 --attention math", "is a data sheet");
   check_usage_error("profile --links --parallel tp=2 --deterministic-times", "leave out");
+  check_usage_error("search" + model + "--device cpu --ceilings c.json",
+                    "replaces the rates of a data sheet");
+  check_usage_error("profile" + model + "--ceilings c.json", "replaces the rates of a data sheet");
+  check_usage_error("predict" + model + "--policy none --ceilings c.json",
+                    "replaces the rates of a data sheet");
+  check_usage_error("predict" + model + "--policy none --device h200 --ceilings none.json",
+                    "none.json");
   check_usage_error("search" + model + "--device h100 --budget 24G", "'24G' is not a size");
   check_usage_error("search" + model + "--device h100 --max-slowdown -5%", "is not a percentage");
   check_usage_error("search" + model + "--device h100 --budget 1GiB --max-slowdown 5%",

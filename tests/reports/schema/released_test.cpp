@@ -16,6 +16,7 @@
 #include "policies/catalogue/resolve.h"
 #include "policies/plan/plan_json.h"
 #include "policies/plan/policy_json.h"
+#include "policies/predict/device/ceilings.h"
 #include "policies/predict/device/links.h"
 #include "policies/search/front/front_json.h"
 #include "policies/search/loads/loads.h"
@@ -29,6 +30,7 @@
 #include "tests/reports/sample_report.h"
 #include "tests/support/catch.h"
 #include "tests/support/in_tree.h"
+#include "tests/support/made_up_ceilings.h"
 #include "tests/support/made_up_links.h"
 #include "tests/support/made_up_profile.h"
 #include "tests/support/random_trace.h"
@@ -209,6 +211,10 @@ const std::vector<Format>& formats() {
        {"1.0"},
        [] { return links_to_json(made_up_links()); },
        [](const Json& json) { return links_to_json(links_from_json(json)); }},
+      {"ceilings",
+       {"1.0"},
+       [] { return ceilings_to_json(made_up_ceilings()); },
+       [](const Json& json) { return ceilings_to_json(ceilings_from_json(json)); }},
       {"plan",
        {"1.0"},
        [] { return plan_to_json(std::get<Plan>(resolve(save_mm(), toy_llama({.layers = 2})))); },

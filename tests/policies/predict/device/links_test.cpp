@@ -71,7 +71,8 @@ TEST_CASE(
   const Trace trace = gathering();
   const DeviceSheet& sheet = device_sheets().front();
   const Profile by_sheet = roofline_profile(trace, sheet);
-  const Profile by_links = roofline_profile(trace, sheet, {made_up_links(), "made up: tp=2"});
+  const Profile by_links =
+      roofline_profile(trace, sheet, {.links = {{made_up_links(), "made up: tp=2"}}});
   CHECK(by_sheet.links.empty());
   CHECK(by_links.links == "made up: tp=2");
   for (const OpId op : trace.ops.ids()) {
@@ -106,7 +107,7 @@ TEST_CASE(
              Contains("collectives over expert_fsdp=2") && Contains("--parallel fsdp=8,ep=4"));
   links.groups[0].collectives.erase(CollectiveKind::kReduceScatter);
   CHECK_THAT(*links_problem(links, trace), Contains("reduce_scatter over tp=2, which was not"));
-  CHECK_THROWS_WITH(roofline_profile(trace, device_sheets().front(), {links, "links"}),
+  CHECK_THROWS_WITH(roofline_profile(trace, device_sheets().front(), {.links = {{links, "links"}}}),
                     Contains("reduce_scatter"));
   testing::TraceBuilder build("alone");
   build.call("aten::silu", {build.outside({4}, "float32", true)}, {4}, {{0}, {}});

@@ -1,0 +1,123 @@
+#include "policies/predict/device/ceilings.h"
+
+#include "policies/base/json.h"
+#include "policies/predict/device/roofline.h"
+#include "tests/support/catch.h"
+#include "tests/support/made_up_ceilings.h"
+#include "tests/support/schema_check.h"
+#include "tests/support/trace_builder.h"
+
+namespace rematch {
+namespace {
+
+using Catch::Contains;
+using testing::made_up_ceilings;
+
+constexpr double kGiga = 1e9;
+
+DeviceSheet sheet() {
+  DeviceSheet sheet;
+  sheet.name = "sheet";
+  sheet.bfloat16_flops_per_second = 8 * kGiga;
+  sheet.float32_flops_per_second = 1 * kGiga;
+  sheet.memory_bytes_per_second = 4 * kGiga;
+  return sheet;
+}
+
+// Builds a matmul, attention, a fused op and an elementwise op of bfloat16. The first two have
+// 4,000 FLOPs.
+Trace four_ops() {
+  testing::TraceBuilder build("four", "bfloat16");
+  const ValueId x = build.outside({4, 4}, "bfloat16", true);
+  const auto call = [&](const char* name, OpClass op_class, std::int64_t flops) {
+    const ValueId result = build.call(name, {x}, {4, 4}, {{0}, {}});
+    build.last_output_is("bfloat16");
+    build.trace().ops.back().op_class = op_class;
+    build.trace().ops.back().flops = flops;
+    return result;
+  };
+  call("aten::mm", OpClass::kMatmul, 4000);
+  call("rematch::attention", OpClass::kAttentionForward, 4000);
+  call("rematch::rms_norm", OpClass::kNorm, 0);
+  call("aten::mul.Tensor", OpClass::kElementwise, 0);
+  return build.finish();
+}
+
+std::vector<std::int64_t> forward_of(const Trace& trace, const MeasuredRates& measured) {
+  std::vector<std::int64_t> times;
+  for (const auto time : roofline_profile(trace, sheet(), measured).forward) {
+    times.push_back(time.count());
+  }
+  return times;
+}
+
+// Each value has 16 elements of 2 bytes, so an op moves 64 bytes.
+TEST_CASE("each kind of op has its own ceiling") {
+  const Trace trace = four_ops();
+  CHECK(forward_of(trace, {}) == std::vector<std::int64_t>{500, 500, 16, 16});
+  Ceilings ceilings{.card = "card", .matmul = 4 * kGiga, .copy = 2 * kGiga};
+  CHECK(forward_of(trace, {.ceilings = {{ceilings, ""}}}) ==
+        std::vector<std::int64_t>{1000, 1000, 32, 32});
+  ceilings.attention_forward = 2 * kGiga;
+  ceilings.elementwise = 1 * kGiga;
+  CHECK(forward_of(trace, {.ceilings = {{ceilings, ""}}}) ==
+        std::vector<std::int64_t>{1000, 2000, 32, 64});
+}
+
+TEST_CASE("backward of attention has 2.5 times the FLOPs of forward, at a rate of its own") {
+  const Trace trace = four_ops();
+  Ceilings ceilings{.card = "card", .matmul = 4 * kGiga, .copy = 2 * kGiga};
+  const auto backward = [&] {
+    const Profile profile = roofline_profile(trace, sheet(), {.ceilings = {{ceilings, ""}}});
+    return static_cast<double>(profile.backward_time().count());
+  };
+  // Each op takes an equal share of the scope's time in whole nanoseconds.
+  const auto about = [](double nanoseconds) { return Approx(nanoseconds).margin(10); };
+  CHECK(backward() == about(2 * (1000 + 1000 + 32 + 32)));
+  ceilings.attention_backward = 5 * kGiga;
+  CHECK(backward() == about(2 * (1000 + 32 + 32) + 2000));
+}
+
+TEST_CASE("float32 keeps the data sheet's rate of matmuls unless it was measured") {
+  testing::TraceBuilder build("float32");
+  const ValueId x = build.outside({4, 4}, "float32", true);
+  build.call("aten::mm", {x}, {4, 4}, {{0}, {}});
+  build.trace().ops.back().flops = 4000;
+  const Trace trace = build.finish();
+  Ceilings ceilings{.card = "card", .matmul = 4 * kGiga, .copy = 2 * kGiga};
+  CHECK(forward_of(trace, {.ceilings = {{ceilings, ""}}}) == std::vector<std::int64_t>{4000});
+  ceilings.float32_matmul = 2 * kGiga;
+  CHECK(forward_of(trace, {.ceilings = {{ceilings, ""}}}) == std::vector<std::int64_t>{2000});
+}
+
+TEST_CASE("the profile names the ceilings, and a profile by the data sheet names none") {
+  const Trace trace = four_ops();
+  CHECK(roofline_profile(trace, sheet()).ceilings.empty());
+  const MeasuredRates measured{.ceilings = {{made_up_ceilings(), "made up"}}};
+  CHECK(roofline_profile(trace, sheet(), measured).ceilings == "made up");
+}
+
+TEST_CASE("ceilings are read as they were written, and match the schema") {
+  Ceilings ceilings = made_up_ceilings();
+  CHECK(ceilings_from_json(ceilings_to_json(ceilings)) == ceilings);
+  CHECK(testing::schema_error(ceilings_to_json(ceilings), "ceilings") == std::nullopt);
+  ceilings = {.card = "card", .matmul = 1e12, .copy = 1e9};
+  CHECK(ceilings_from_json(ceilings_to_json(ceilings)) == ceilings);
+  CHECK(testing::schema_error(ceilings_to_json(ceilings), "ceilings") == std::nullopt);
+}
+
+TEST_CASE("ceilings without a rate, or with a rate of 0, are rejected with the key") {
+  for (const char* key : {"copy_gb_per_second", "matmul_tflop_per_second",
+                          "attention_forward_tflop_per_second", "elementwise_gb_per_second"}) {
+    CAPTURE(key);
+    Json json = ceilings_to_json(made_up_ceilings());
+    json[key] = 0;
+    CHECK_THROWS_WITH(ceilings_from_json(json), Contains(key) && Contains("must be above 0"));
+  }
+  Json json = ceilings_to_json(made_up_ceilings());
+  json.erase("matmul_tflop_per_second");
+  CHECK_THROWS_WITH(ceilings_from_json(json), Contains("matmul_tflop_per_second"));
+}
+
+}  // namespace
+}  // namespace rematch
