@@ -1,5 +1,5 @@
 // Forward has one block of threads per row. In backward, a block processes every num_row_blocks-th
-// row, and each thread sums its own columns.
+// row, and each thread sums its own columns. add_rms_norm uses the same kernels.
 #include "kernels/fused/rms_norm.h"
 #include "kernels/op/device.cuh"
 
@@ -25,25 +25,48 @@ __device__ void load_or(SumOf<T> missing, const T* from, int first, SumOf<T> (&t
   for (int lane = 0; lane < kCount; ++lane) to[lane] = missing;
 }
 
-template <typename T, int kCount>
-__global__ void rematch_rms_norm_forward(RmsNorm op) {
+// One block of threads per row. If kSteps is above 0, a thread makes kSteps accesses per row, and
+// the row stays in registers. If kSteps is 0, a thread loads its row twice. With kAdds, the row is
+// the sum of x and branch, rounded as it is stored.
+template <typename T, int kCount, int kSteps, bool kAdds>
+__global__ void __launch_bounds__(kThreads) rematch_rms_norm_forward(RmsNorm op) {
   using Sum = SumOf<T>;
+  constexpr bool kKeeps = kSteps > 0;
+  constexpr int kStride = kThreads * kCount;
   const int width = static_cast<int>(op.width);
-  const T* x = static_cast<const T*>(op.x) + blockIdx.x * op.x_stride;
-  T* y = static_cast<T*>(op.y) + blockIdx.x * op.width;
+  const int column = static_cast<int>(threadIdx.x) * kCount;
+  const int steps = kKeeps ? kSteps : (width + kStride - 1) / kStride;
+  const T* x = static_cast<const T*>(op.x) + blockIdx.x * op.x_stride + column;
+  const T* branch =
+      kAdds ? static_cast<const T*>(op.branch) + blockIdx.x * op.branch_stride + column : nullptr;
+  T* sum = kAdds ? static_cast<T*>(op.sum) + blockIdx.x * op.width + column : nullptr;
+  T* y = static_cast<T*>(op.y) + blockIdx.x * op.width + column;
+  Lanes<T, kCount> kept[kKeeps ? kSteps : 1];
   Sum squares = 0;
-  for (int i = static_cast<int>(threadIdx.x) * kCount; i < width; i += kThreads * kCount) {
-    Sum values[kCount];
-    load_lanes(x + i, values);
-    for (int lane = 0; lane < kCount; ++lane) squares += values[lane] * values[lane];
+#pragma unroll
+  for (int step = 0; step < steps; ++step) {
+    const int i = step * kStride;
+    if (column + i >= width) continue;
+    auto& lanes = kept[kKeeps ? step : 0];
+    lanes = load_lanes<kCount>(x + i);
+    if constexpr (kAdds) {
+      const auto added = load_lanes<kCount>(branch + i);
+      Sum sums[kCount];
+      for (int lane = 0; lane < kCount; ++lane) sums[lane] = lanes[lane] + added[lane];
+      lanes = store_lanes(sums, sum + i);
+    }
+    for (int lane = 0; lane < kCount; ++lane) squares += lanes[lane] * lanes[lane];
   }
   const Sum scale = reciprocal_rms(block_sum(squares), op);
-  for (int i = static_cast<int>(threadIdx.x) * kCount; i < width; i += kThreads * kCount) {
+#pragma unroll
+  for (int step = 0; step < steps; ++step) {
+    const int i = step * kStride;
+    if (column + i >= width) continue;
+    auto& lanes = kept[kKeeps ? step : 0];
+    if (!kKeeps) lanes = load_lanes<kCount>((kAdds ? sum : x) + i);
     Sum values[kCount];
-    Sum weights[kCount];
-    load_lanes(x + i, values);
-    load_or(Sum(1), static_cast<const T*>(op.weight), i, weights);
-    for (int lane = 0; lane < kCount; ++lane) values[lane] *= scale * weights[lane];
+    load_or(Sum(1), static_cast<const T*>(op.weight), column + i, values);
+    for (int lane = 0; lane < kCount; ++lane) values[lane] *= scale * lanes[lane];
     store_lanes(values, y + i);
   }
 }
@@ -54,8 +77,9 @@ inline constexpr int kBlocksOnProcessor = 4;
 
 // Uses the formulas of the CPU kernel. If kSteps is above 0, a thread makes kSteps accesses per
 // row, and its sums and loaded values stay in registers. If kSteps is 0, a thread makes any number
-// of accesses, loads its row twice, and keeps its sums in memory.
-template <typename T, int kCount, int kSteps>
+// of accesses, loads its row twice, and keeps its sums in memory. With kAdds, grad_sum is added to
+// grad_x.
+template <typename T, int kCount, int kSteps, bool kAdds>
 __global__ void __launch_bounds__(kThreads, kSteps > 2 ? 2 : kBlocksOnProcessor)
     rematch_rms_norm_backward(RmsNormBackward op) {
   using Sum = SumOf<T>;
@@ -73,9 +97,12 @@ __global__ void __launch_bounds__(kThreads, kSteps > 2 ? 2 : kBlocksOnProcessor)
   Sum sums[kKept][kCount] = {};
   Lanes<T, kCount> kept_x[kKept];
   Lanes<T, kCount> kept_grads[kKept];
+  Lanes<T, kCount> kept_sums[kKept];  // of grad_sum
   for (std::int64_t row = blockIdx.x; row < shape.rows; row += gridDim.x) {
     const T* x = static_cast<const T*>(shape.x) + row * shape.x_stride + column;
     const T* grad_y = static_cast<const T*>(op.grad_y) + row * op.grad_stride + column;
+    const T* grad_sum =
+        kAdds ? static_cast<const T*>(op.grad_sum) + row * op.grad_sum_stride + column : nullptr;
     T* grad_x = static_cast<T*>(op.grad_x) + row * shape.width + column;
     Sum weights[kCount];
     RowSums<Sum> own = {0, 0};
@@ -86,6 +113,7 @@ __global__ void __launch_bounds__(kThreads, kSteps > 2 ? 2 : kBlocksOnProcessor)
       const int kept = kKeeps ? step : 0;
       kept_x[kept] = load_lanes<kCount>(x + i);
       kept_grads[kept] = load_lanes<kCount>(grad_y + i);
+      if (kAdds && kKeeps) kept_sums[kept] = load_lanes<kCount>(grad_sum + i);
       load_or(Sum(1), weight, column + i, weights);
       for (int lane = 0; lane < kCount; ++lane) {
         const Sum value = kept_x[kept][lane];
@@ -106,6 +134,7 @@ __global__ void __launch_bounds__(kThreads, kSteps > 2 ? 2 : kBlocksOnProcessor)
       if (!kKeeps) {
         kept_x[kept] = load_lanes<kCount>(x + i);
         kept_grads[kept] = load_lanes<kCount>(grad_y + i);
+        if (kAdds) kept_sums[kept] = load_lanes<kCount>(grad_sum + i);
         load_or(Sum(0), row == blockIdx.x ? nullptr : partial, i, sums[kept]);
       }
       load_or(Sum(1), weight, column + i, weights);
@@ -114,6 +143,7 @@ __global__ void __launch_bounds__(kThreads, kSteps > 2 ? 2 : kBlocksOnProcessor)
         const Sum scaled = kept_grads[kept][lane] * r;
         sums[kept][lane] += scaled * value;
         weights[lane] = value * pull + scaled * weights[lane];
+        if (kAdds) weights[lane] += kept_sums[kept][lane];
       }
       store_lanes(weights, grad_x + i);
       if (!kKeeps && partial != nullptr) store_lanes(sums[kept], partial + i);
@@ -128,13 +158,18 @@ __global__ void __launch_bounds__(kThreads, kSteps > 2 ? 2 : kBlocksOnProcessor)
   }
 }
 
-// Calls f with the number of accesses that a thread makes per row: 1, 2 or 4, or 0 for more than 4.
+// Calls f with two constants: the number of accesses that a thread makes per row, which is 1, 2 or
+// 4, or 0 for more than 4, and whether the kernel adds.
 template <typename Function>
-void with_steps(std::int64_t width, std::int64_t stride, const Function& f) {
-  if (width <= stride) return f(std::integral_constant<int, 1>());
-  if (width <= 2 * stride) return f(std::integral_constant<int, 2>());
-  if (width <= 4 * stride) return f(std::integral_constant<int, 4>());
-  f(std::integral_constant<int, 0>());
+void with_steps(std::int64_t width, std::int64_t stride, bool adds, const Function& f) {
+  const auto with_adds = [&](auto steps) {
+    if (adds) return f(steps, std::true_type());
+    f(steps, std::false_type());
+  };
+  if (width <= stride) return with_adds(std::integral_constant<int, 1>());
+  if (width <= 2 * stride) return with_adds(std::integral_constant<int, 2>());
+  if (width <= 4 * stride) return with_adds(std::integral_constant<int, 4>());
+  with_adds(std::integral_constant<int, 0>());
 }
 
 }  // namespace
@@ -144,11 +179,15 @@ int run(const RmsNorm& op, void* stream) {
   const auto on = static_cast<cudaStream_t>(stream);
   with_type(op.element, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    const bool wide =
-        are_multiples(kLanes<T>, op.width, op.x_stride) && are_aligned(op.x, op.weight, op.y);
+    const bool wide = are_multiples(kLanes<T>, op.width, op.x_stride, op.branch_stride) &&
+                      are_aligned(op.x, op.weight, op.y, op.branch, op.sum);
     with_lanes<T>(wide, [&](auto lanes) {
       constexpr int kCount = lanes;
-      rematch_rms_norm_forward<T, kCount><<<rows, kThreads, 0, on>>>(op);
+      with_steps(op.width, kThreads * kCount, op.branch != nullptr, [&](auto steps, auto adds) {
+        constexpr int kSteps = steps;
+        constexpr bool kAdds = adds;
+        rematch_rms_norm_forward<T, kCount, kSteps, kAdds><<<rows, kThreads, 0, on>>>(op);
+      });
     });
   });
   return cudaGetLastError();
@@ -160,13 +199,16 @@ int run(const RmsNormBackward& op, void* stream) {
   const auto num_blocks = static_cast<unsigned>(num_row_blocks(shape.rows));
   with_type(shape.element, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    const bool wide = are_multiples(kLanes<T>, shape.width, shape.x_stride, op.grad_stride) &&
-                      are_aligned(shape.x, shape.weight, op.grad_y, op.grad_x);
+    const bool wide =
+        are_multiples(kLanes<T>, shape.width, shape.x_stride, op.grad_stride, op.grad_sum_stride) &&
+        are_aligned(shape.x, shape.weight, op.grad_y, op.grad_x, op.grad_sum);
     with_lanes<T>(wide, [&](auto lanes) {
       constexpr int kCount = lanes;
-      with_steps(shape.width, kThreads * kCount, [&](auto steps) {
+      const bool has_sum = op.grad_sum != nullptr;
+      with_steps(shape.width, kThreads * kCount, has_sum, [&](auto steps, auto adds) {
         constexpr int kSteps = steps;
-        rematch_rms_norm_backward<T, kCount, kSteps><<<num_blocks, kThreads, 0, on>>>(op);
+        constexpr bool kAdds = adds;
+        rematch_rms_norm_backward<T, kCount, kSteps, kAdds><<<num_blocks, kThreads, 0, on>>>(op);
       });
     });
     if (op.partial == nullptr) return;

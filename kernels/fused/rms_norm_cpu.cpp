@@ -32,10 +32,18 @@ void normalise_row(const RmsNorm& op, const T* x, T* y) {
   });
 }
 
-// Computes grad_x = r * grad_y * w - x * r^3 * mean(grad_y * w * x), where r = 1 / rms and w is the
-// weight. Adds grad_y * x * r to weight_sums.
 template <typename T>
-void differentiate_row(const RmsNorm& op, const T* x, const T* grad_y, T* grad_x,
+void add_row(std::int64_t width, const T* x, const T* branch, T* sum) {
+  using L = Lanes<T>;
+  L::for_each(width, [&](std::int64_t i, int count) {
+    L::store(L::load(x + i, count) + L::load(branch + i, count), sum + i, count);
+  });
+}
+
+// Computes grad_x = r * grad_y * w - x * r^3 * mean(grad_y * w * x) + grad_sum, where r = 1 / rms
+// and w is the weight. A null grad_sum is 0. Adds grad_y * x * r to weight_sums.
+template <typename T>
+void differentiate_row(const RmsNorm& op, const T* x, const T* grad_y, const T* grad_sum, T* grad_x,
                        SumOf<T>* weight_sums) {
   using L = Lanes<T>;
   using Wide = typename L::Wide;
@@ -55,7 +63,9 @@ void differentiate_row(const RmsNorm& op, const T* x, const T* grad_y, T* grad_x
   const Wide pull(-L::total(products) * r * r * r / static_cast<SumOf<T>>(op.width));
   L::for_each(op.width, [&](std::int64_t i, int count) {
     const Wide x_wide = L::load(x + i, count);
-    L::store(at::vec::fmadd(x_wide, pull, weighted(i, count) * scale), grad_x + i, count);
+    Wide result = at::vec::fmadd(x_wide, pull, weighted(i, count) * scale);
+    if (grad_sum != nullptr) result = result + L::load(grad_sum + i, count);
+    L::store(result, grad_x + i, count);
     if (weight_sums == nullptr) return;
     const Wide sum = Wide::loadu(weight_sums + i, count);
     const Wide product = L::load(grad_y + i, count) * x_wide;
@@ -66,10 +76,17 @@ void differentiate_row(const RmsNorm& op, const T* x, const T* grad_y, T* grad_x
 template <typename T>
 void forward(const RmsNorm& op) {
   const T* x = static_cast<const T*>(op.x);
+  const T* branch = static_cast<const T*>(op.branch);
   T* y = static_cast<T*>(op.y);
+  T* sum = static_cast<T*>(op.sum);
   at::parallel_for(0, op.rows, row_grain(op.width), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
-      normalise_row(op, x + row * op.x_stride, y + row * op.width);
+      const T* normalised = x + row * op.x_stride;
+      if (branch != nullptr) {
+        add_row(op.width, normalised, branch + row * op.branch_stride, sum + row * op.width);
+        normalised = sum + row * op.width;
+      }
+      normalise_row(op, normalised, y + row * op.width);
     }
   });
 }
@@ -79,6 +96,7 @@ void backward(const RmsNormBackward& op) {
   const RmsNorm& forward = op.forward;
   const T* x = static_cast<const T*>(forward.x);
   const T* grad_y = static_cast<const T*>(op.grad_y);
+  const T* grad_sum = static_cast<const T*>(op.grad_sum);
   T* grad_x = static_cast<T*>(op.grad_x);
   auto* partial = static_cast<SumOf<T>*>(op.partial);
   const std::int64_t num_blocks = num_row_blocks(forward.rows);
@@ -90,6 +108,7 @@ void backward(const RmsNormBackward& op) {
       const std::int64_t last = std::min(forward.rows, (block + 1) * kRowsInBlock);
       for (std::int64_t row = block * kRowsInBlock; row < last; ++row) {
         differentiate_row(forward, x + row * forward.x_stride, grad_y + row * op.grad_stride,
+                          grad_sum == nullptr ? nullptr : grad_sum + row * op.grad_sum_stride,
                           grad_x + row * forward.width, sums);
       }
     }

@@ -97,14 +97,16 @@ __device__ void load_lanes(const T* from, SumOf<T> (&to)[kCount]) {
   for (int lane = 0; lane < kCount; ++lane) to[lane] = lanes[lane];
 }
 
+// Stores kCount elements and returns them as they are stored.
 template <int kCount, typename T, typename Sum>
-__device__ void store_lanes(const Sum (&from)[kCount], T* to) {
-  struct alignas(kAlignment<T, kCount>) {
+__device__ Lanes<T, kCount> store_lanes(const Sum (&from)[kCount], T* to) {
+  struct alignas(kAlignment<T, kCount>) Stored {
     T lanes[kCount];
   } stored;
   REMATCH_COUNT_WRITTEN(kCount * sizeof(T));
   for (int lane = 0; lane < kCount; ++lane) stored.lanes[lane] = narrowed<T>(from[lane]);
-  *reinterpret_cast<decltype(stored)*>(to) = stored;
+  *reinterpret_cast<Stored*>(to) = stored;
+  return __builtin_bit_cast(Lanes<T, kCount>, stored);
 }
 
 // Whether all pointers are aligned to 16 bytes. Null counts as aligned, because it is not read.
@@ -202,6 +204,16 @@ void with_type(Element element, const Function& f) {
     case Element::kFloat64:
       return f(static_cast<double*>(nullptr));
   }
+}
+
+// Calls f with two null pointers, whose types are the types of a matrix and of a table that applies
+// to its rows. A table of a bfloat16 matrix may be float32; otherwise both have the same type.
+template <typename Function>
+void with_table_type(Element element, Element table_element, const Function& f) {
+  if (element == Element::kBFloat16 && table_element == Element::kFloat32) {
+    return f(static_cast<__nv_bfloat16*>(nullptr), static_cast<float*>(nullptr));
+  }
+  with_type(element, [&](auto* type) { f(type, type); });
 }
 
 }  // namespace rematch::kernels::cuda

@@ -105,4 +105,14 @@ void with_type(Element element, const Function& f) {
   }
 }
 
+// Calls f with two null pointers, whose types are the types of a matrix and of a table that applies
+// to its rows. A table of a bfloat16 matrix may be float32; otherwise both have the same type.
+template <typename Function>
+void with_table_type(Element element, Element table_element, const Function& f) {
+  if (element == Element::kBFloat16 && table_element == Element::kFloat32) {
+    return f(static_cast<c10::BFloat16*>(nullptr), static_cast<float*>(nullptr));
+  }
+  with_type(element, [&](auto* type) { f(type, type); });
+}
+
 }  // namespace rematch::kernels::REMATCH_CAPABILITY

@@ -33,9 +33,11 @@ class OpNode final : public torch::autograd::Node {
   void save_output(const at::Tensor& output) { outputs_.emplace_back(output, /*is_output=*/true); }
 
   variable_list apply(variable_list&& gradients) override {
-    if (!gradients[0].defined()) return variable_list(num_outputs());
+    const bool has_second = gradients.size() > 1 && gradients[1].defined();
+    if (!gradients[0].defined() && !has_second) return variable_list(num_outputs());
     Saved saved;
     saved.grad = gradients[0];
+    if (has_second) saved.second_grad = gradients[1];
     for (const SavedVariable& tensor : kept_) saved.kept.push_back(tensor.unpack());
     for (const SavedVariable& output : outputs_) {
       saved.outputs.push_back(output.unpack(libtorch::pointer_to(*this)));
@@ -74,6 +76,7 @@ std::vector<at::Tensor> differentiate(const std::string& node_name, const Deriva
   }
   if (node) {
     torch::autograd::set_history(outputs.front(), node);
+    if (derivative.second_has_gradient) torch::autograd::set_history(outputs[1], node);
     const std::size_t first_read = derivative.reads_first_output ? 0 : 1;
     for (std::size_t i = first_read; i < outputs.size(); ++i) node->save_output(outputs[i]);
   }

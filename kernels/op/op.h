@@ -20,7 +20,8 @@ namespace rematch::kernels {
 
 // The arguments of Derivative::formula. An autograd node fills them in during backward.
 struct Saved {
-  at::Tensor grad;  // gradient of the op's first output
+  at::Tensor grad;         // gradient of the op's first output
+  at::Tensor second_grad;  // gradient of the second output: see second_has_gradient
   // the tensors of Derivative::kept after unpacking; some may be undefined
   std::vector<at::Tensor> kept;
   std::vector<at::Tensor> outputs;  // all outputs, or all except the first: see reads_first_output
@@ -35,6 +36,9 @@ struct Derivative {
   // True if the formula reads the op's first output. If false, as in most ops, backward does not
   // keep that output alive.
   bool reads_first_output = false;
+  // True if the op's second output has a gradient too. The formula then runs if either gradient is
+  // defined, and the other one may be undefined.
+  bool second_has_gradient = false;
 };
 
 // Registers rematch::NAME and rematch::NAME_backward. `Op` is a struct with these static members:
@@ -79,8 +83,8 @@ Capability capability();
 void launch_on_cuda(c10::Device device, const std::function<int(void* stream)>& kernel);
 
 // Runs `forward` below autograd. If any input requires a gradient, attaches an autograd node to the
-// first output. Inputs are saved before the kernel runs, as in LibTorch's generated code, so a
-// recompute with early stop need not run the kernel.
+// outputs that have a gradient. Inputs are saved before the kernel runs, as in LibTorch's generated
+// code, so a recompute with early stop need not run the kernel.
 std::vector<at::Tensor> differentiate(const std::string& node_name, const Derivative& derivative,
                                       const std::function<std::vector<at::Tensor>()>& forward);
 

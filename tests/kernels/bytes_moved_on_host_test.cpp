@@ -9,6 +9,8 @@
 #include <ostream>
 #include <vector>
 
+#include "kernels/fused/gated_add.h"
+#include "kernels/fused/layer_norm.h"
 #include "kernels/fused/linear_cross_entropy.h"
 #include "kernels/fused/modulate.h"
 #include "kernels/fused/rms_norm.h"
@@ -90,15 +92,14 @@ TEST_CASE("rope reads its cosine and sine tables once for each head") {
         }) == Moved{kNum * kElementBytes + kNum / 2 * 2 * kSumBytes, kNum * kElementBytes, 1});
 }
 
-// Forward reads x twice and the weight once. Backward reads x and the gradient once and the weight
-// twice.
-TEST_CASE("the backward of rms_norm keeps rows and sums in registers") {
+// Forward reads x and the weight once. Backward reads x and the gradient once and the weight twice.
+TEST_CASE("rms_norm keeps rows and sums in registers") {
   Buffer<Element16> x(kSize), weight(kWidth), y(kSize), grad(kSize), grad_x(kSize),
       grad_weight(kWidth);
   Buffer<float> partial(num_blocks() * kWidth);
   const RmsNorm op{kBf16, kBatchRows, kWidth, kWidth, 1e-5, x.data(), weight.data(), y.data()};
   CHECK(moved_by([&] { return cuda::run(op, nullptr); }) ==
-        Moved{3 * kSize * kElementBytes, kSize * kElementBytes, 1});
+        Moved{2 * kSize * kElementBytes, kSize * kElementBytes, 1});
   const std::size_t partials = num_blocks() * kWidth * kSumBytes;
   CHECK(moved_by([&] {
           return cuda::run(RmsNormBackward{op, kWidth, grad.data(), grad_x.data(),
@@ -106,6 +107,71 @@ TEST_CASE("the backward of rms_norm keeps rows and sums in registers") {
                            nullptr);
         }) == Moved{4 * kSize * kElementBytes + partials,
                     kSize * kElementBytes + partials + kWidth * kElementBytes, 2});
+}
+
+// An add and a norm would move x, branch and sum, and then sum and the norm. An add of the
+// gradients would move two gradients and their sum.
+TEST_CASE("add_rms_norm moves each tensor once") {
+  Buffer<Element16> x(kSize), branch(kSize), weight(kWidth), y(kSize), sum(kSize), grad(kSize),
+      grad_sum(kSize), grad_x(kSize), grad_weight(kWidth);
+  Buffer<float> partial(num_blocks() * kWidth);
+  CHECK(moved_by([&] {
+          return cuda::run(RmsNorm{kBf16, kBatchRows, kWidth, kWidth, 1e-5, x.data(), weight.data(),
+                                   y.data(), kWidth, branch.data(), sum.data()},
+                           nullptr);
+        }) == Moved{3 * kSize * kElementBytes, 2 * kSize * kElementBytes, 1});
+  const std::size_t partials = num_blocks() * kWidth * kSumBytes;
+  CHECK(moved_by([&] {
+          return cuda::run(RmsNormBackward{{kBf16, kBatchRows, kWidth, kWidth, 1e-5, sum.data(),
+                                            weight.data(), nullptr},
+                                           kWidth,
+                                           grad.data(),
+                                           grad_x.data(),
+                                           grad_weight.data(),
+                                           partial.data(),
+                                           kWidth,
+                                           grad_sum.data()},
+                           nullptr);
+        }) == Moved{5 * kSize * kElementBytes + partials,
+                    kSize * kElementBytes + partials + kWidth * kElementBytes, 2});
+}
+
+// In Wan scale and shift are float32. Forward reads them for each row, backward once for a block of
+// rows.
+TEST_CASE("layer_norm keeps rows, tables and sums in registers") {
+  Buffer<Element16> x(kSize), y(kSize), grad(kSize), grad_x(kSize);
+  Buffer<float> scale(kWidth), shift(kWidth), grad_scale(kWidth), grad_shift(kWidth),
+      partial(2 * num_blocks() * kWidth);
+  const LayerNorm op{
+      kBf16,        Element::kFloat32, 1,       kBatchRows, kWidth, 0, 0, 1, 1e-6, x.data(),
+      scale.data(), shift.data(),      y.data()};
+  CHECK(moved_by([&] { return cuda::run(op, nullptr); }) ==
+        Moved{kSize * (kElementBytes + 2 * kSumBytes), kSize * kElementBytes, 1});
+  const std::size_t tables = num_blocks() * kWidth * kSumBytes;
+  CHECK(moved_by([&] {
+          return cuda::run(LayerNormBackward{op, grad.data(), grad_x.data(), grad_scale.data(),
+                                             grad_shift.data(), partial.data()},
+                           nullptr);
+        }) == Moved{2 * kSize * kElementBytes + tables + 2 * tables,
+                    kSize * kElementBytes + 2 * tables + 2 * kWidth * kSumBytes, 3});
+}
+
+// Forward reads the gate for each row, backward once for a block of rows. The gradient of x is the
+// gradient of the result and is not moved.
+TEST_CASE("gated_add moves each tensor once") {
+  Buffer<Element16> x(kSize), branch(kSize), out(kSize), grad(kSize), grad_branch(kSize);
+  Buffer<float> gate(kWidth), grad_gate(kWidth), partial(num_blocks() * kWidth);
+  const GatedAdd op{kBf16,    Element::kFloat32, 1,           kBatchRows, kWidth, kWidth,
+                    x.data(), branch.data(),     gate.data(), out.data()};
+  CHECK(moved_by([&] { return cuda::run(op, nullptr); }) ==
+        Moved{kSize * (2 * kElementBytes + kSumBytes), kSize * kElementBytes, 1});
+  const std::size_t tables = num_blocks() * kWidth * kSumBytes;
+  CHECK(moved_by([&] {
+          return cuda::run(GatedAddBackward{op, grad.data(), grad_branch.data(), grad_gate.data(),
+                                            partial.data()},
+                           nullptr);
+        }) == Moved{2 * kSize * kElementBytes + 2 * tables,
+                    kSize * kElementBytes + tables + kWidth * kSumBytes, 2});
 }
 
 // Forward reads scale and shift for each row. Backward reads the scale once for a block of rows.

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "harness/measure/clocks.h"
+#include "kernels/fused/gated_add.h"
+#include "kernels/fused/layer_norm.h"
 #include "kernels/fused/linear_cross_entropy.h"
 #include "kernels/fused/modulate.h"
 #include "kernels/fused/rms_norm.h"
@@ -160,6 +162,77 @@ std::vector<Timed> row_kernels(Workspace& memory, const Shape& shape, std::int64
           })};
 }
 
+// Uses the dtypes of Wan: the residual stream is bfloat16, and the tables are float32.
+LayerNorm layer_norm(Workspace& memory, const Shape& shape) {
+  const auto [rows, width] = shape;
+  return {kBf16,
+          kFloat32,
+          1,
+          rows,
+          width,
+          width,
+          width,
+          1,
+          1e-6,
+          memory.bf16(shape.size()),
+          memory.f32(width),
+          memory.f32(width),
+          memory.bf16(shape.size())};
+}
+
+GatedAdd gated_add(Workspace& memory, const Shape& shape) {
+  const auto [rows, width] = shape;
+  return {kBf16,
+          kFloat32,
+          1,
+          rows,
+          width,
+          width,
+          memory.bf16(shape.size()),
+          memory.bf16(shape.size()),
+          memory.f32(width),
+          memory.bf16(shape.size())};
+}
+
+// Returns the launches of a language model's residual add with the norm that follows.
+std::vector<Timed> added_norms(Workspace& memory, const Shape& shape) {
+  const std::int64_t width = shape.width;
+  const auto bf16 = [&memory, &shape] { return memory.bf16(shape.size()); };
+  return {timed("add_rms_norm", shape, 8,
+                [&] {
+                  RmsNorm norm = rms_norm(memory, shape);
+                  norm.branch_stride = width;
+                  norm.branch = bf16();
+                  norm.sum = bf16();
+                  return norm;
+                }),
+          timed("add_rms_norm backward", shape, 8, [&] {
+            return RmsNormBackward{
+                rms_norm(memory, shape),     width, bf16(), bf16(), memory.bf16(width),
+                partial_sums(memory, shape), width, bf16()};
+          })};
+}
+
+// Returns the launches of Wan's modulated norm and gated residual.
+std::vector<Timed> modulated_residuals(Workspace& memory, const Shape& shape) {
+  const auto bf16 = [&memory, &shape] { return memory.bf16(shape.size()); };
+  return {timed("layer_norm", shape, 4, [&] { return layer_norm(memory, shape); }),
+          timed("layer_norm backward", shape, 6,
+                [&] {
+                  return LayerNormBackward{layer_norm(memory, shape),
+                                           bf16(),
+                                           bf16(),
+                                           memory.f32(shape.width),
+                                           memory.f32(shape.width),
+                                           partial_sums(memory, shape)};
+                }),
+          timed("gated_add", shape, 6, [&] { return gated_add(memory, shape); }),
+          timed("gated_add backward", shape, 6, [&] {
+            return GatedAddBackward{gated_add(memory, shape), bf16(), bf16(),
+                                    memory.f32(shape.width), partial_sums(memory, shape)};
+          })};
+}
+
 std::vector<Timed> modulates(Workspace& memory, const Shape& shape) {
   return {timed("modulate", shape, 6, [&] { return modulate(memory, shape); }),
           timed("modulate backward", shape, 10, [&] {
@@ -198,10 +271,16 @@ std::vector<Group> kernels_of_models() {
             return row_kernels(memory, {8192, 2048}, 32);
           },
           [](Workspace& memory) {
+            return added_norms(memory, {8192, 2048});
+          },
+          [](Workspace& memory) {
             return cross_entropies(memory, {8192, 16384});
           },
           [](Workspace& memory) {
             return row_kernels(memory, {31200, 1536}, 12);
+          },
+          [](Workspace& memory) {
+            return modulated_residuals(memory, {31200, 1536});
           },
           [](Workspace& memory) {
             return modulates(memory, {31200, 1536});
@@ -252,10 +331,11 @@ TEST_CASE("every kernel in the bandwidth table launches and is timed", "[device]
   Workspace memory;
   std::vector<Timed> kernels = silu_muls(memory, {64, 512});
   for (auto& more : {row_kernels(memory, {64, 512}, 16), modulates(memory, {64, 512}),
-                     cross_entropies(memory, {64, 512})}) {
+                     cross_entropies(memory, {64, 512}), added_norms(memory, {64, 512}),
+                     modulated_residuals(memory, {64, 512})}) {
     kernels.insert(kernels.end(), more.begin(), more.end());
   }
-  CHECK(kernels.size() == 9);
+  CHECK(kernels.size() == 15);
   for (const Timed& kernel : kernels) {
     CAPTURE(kernel.name);
     CHECK(kernel.copies.size() == kMaxCopies);
@@ -277,7 +357,7 @@ TEST_CASE("with the models' tensor shapes, the launches move more bytes than a c
       names.push_back(kernel.name);
     }
   }
-  CHECK(names.size() == 12);
+  CHECK(names.size() == 18);
   CHECK(std::set<std::string>(names.begin(), names.end()).size() == names.size());
 }
 

@@ -5,6 +5,8 @@
 #include <ATen/ops/randn.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "kernels/fused/gated_add.h"
+#include "kernels/fused/layer_norm.h"
 #include "kernels/fused/linear_cross_entropy.h"
 #include "kernels/fused/modulate.h"
 #include "kernels/fused/rms_norm.h"
@@ -33,6 +35,18 @@ std::vector<Case> cases() {
       {"rms_norm",
        [](const Tensors& in) { return fused::rms_norm(in[0], in[1], 1e-5); },
        {{70, 300}, {300}}},
+      {"add_rms_norm",
+       [](const Tensors& in) {
+         const auto [norm, sum] = fused::add_rms_norm(in[0], in[1], in[2], 1e-5);
+         return norm + sum;
+       },
+       {{70, 300}, {70, 300}, {300}}},
+      {"layer_norm",
+       [](const Tensors& in) { return fused::layer_norm(in[0], in[1], in[2], 1, 1e-6); },
+       {{2, 70, 300}, {2, 1, 300}, {2, 1, 300}}},
+      {"gated_add",
+       [](const Tensors& in) { return fused::gated_add(in[0], in[1], in[2]); },
+       {{2, 70, 300}, {2, 70, 300}, {2, 1, 300}}},
       {"modulate",
        [](const Tensors& in) { return fused::modulate(in[0], in[1], in[2], in[0].scalar_type()); },
        {{2, 70, 300}, {2, 1, 300}, {2, 1, 300}}},

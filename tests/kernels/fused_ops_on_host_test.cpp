@@ -9,6 +9,8 @@
 #include <random>
 #include <vector>
 
+#include "kernels/fused/gated_add.h"
+#include "kernels/fused/layer_norm.h"
 #include "kernels/fused/linear_cross_entropy.h"
 #include "kernels/fused/modulate.h"
 #include "kernels/fused/rms_norm.h"
@@ -194,6 +196,186 @@ TEMPLATE_TEST_CASE("the CUDA kernels of rms_norm compute the right values", "", 
               return sum;
             }) <= 1);
     }
+  }
+}
+
+// The sum is stored in the type of x before its norm is taken. Backward adds the gradient of the
+// sum to the gradient of the norm.
+TEMPLATE_TEST_CASE("the CUDA kernels of add_rms_norm compute the right values", "", float, double,
+                   __nv_bfloat16) {
+  using Sum = typename Type<TestType>::Sum;
+  constexpr std::size_t kRows = 40;
+  for (const std::size_t width : {304, 301, 2056, 5000, 1101}) {
+    CAPTURE(width);
+    const std::size_t stride = width + 8;
+    const auto columns = static_cast<std::int64_t>(width);
+    const auto step = static_cast<std::int64_t>(stride);
+    auto x = random_elements<TestType>(kRows * stride);
+    auto branch = random_elements<TestType>(kRows * width);
+    auto weight = random_elements<TestType>(width);
+    auto grad = random_elements<TestType>(kRows * width);
+    auto grad_sum = random_elements<TestType>(kRows * stride);
+    Elements<TestType> y(kRows * width), sum(kRows * width), grad_x(kRows * width),
+        grad_weight(width);
+    Elements<Sum> partial(static_cast<std::size_t>(num_row_blocks(kRows)) * width);
+    const Element element = Type<TestType>::kElement;
+    CHECK(cuda::run(RmsNorm{element, kRows, columns, step, 1e-5, x.data(), weight.data(), y.data(),
+                            columns, branch.data(), sum.data()},
+                    nullptr) == 0);
+    CHECK(worst(sum, [&](std::size_t i) {
+            return x.at(i / width * stride + i % width) + branch.at(i);
+          }) <= 1);
+    std::vector<double> r(kRows), mean(kRows);
+    for (std::size_t row = 0; row < kRows; ++row) {
+      double squares = 0;
+      double products = 0;
+      for (std::size_t i = row * width; i < (row + 1) * width; ++i) {
+        squares += sum.at(i) * sum.at(i);
+        products += grad.at(i) * weight.at(i % width) * sum.at(i);
+      }
+      r[row] = 1 / std::sqrt(squares / static_cast<double>(width) + 1e-5);
+      mean[row] = products / static_cast<double>(width);
+    }
+    CHECK(worst(y, [&](std::size_t i) {
+            return sum.at(i) * r[i / width] * weight.at(i % width);
+          }) <= 1);
+    CHECK(cuda::run(RmsNormBackward{{element, kRows, columns, columns, 1e-5, sum.data(),
+                                     weight.data(), nullptr},
+                                    columns,
+                                    grad.data(),
+                                    grad_x.data(),
+                                    grad_weight.data(),
+                                    partial.data(),
+                                    step,
+                                    grad_sum.data()},
+                    nullptr) == 0);
+    CHECK(worst(grad_x, [&](std::size_t i) {
+            const std::size_t row = i / width;
+            return r[row] * grad.at(i) * weight.at(i % width) -
+                   sum.at(i) * r[row] * r[row] * r[row] * mean[row] +
+                   grad_sum.at(row * stride + i % width);
+          }) <= 1);
+    CHECK(worst(grad_weight, [&](std::size_t column) {
+            double total = 0;
+            for (std::size_t row = 0; row < kRows; ++row) {
+              total += grad.at(row * width + column) * sum.at(row * width + column) * r[row];
+            }
+            return total;
+          }) <= 1);
+  }
+}
+
+// Two batches of more than kRowsInBlock rows. T is the type of x, U the type of the table.
+constexpr std::size_t kNumBatches = 2;
+constexpr std::size_t kBatchRows = 40;
+
+// Adds up term(i) over the elements i of the table's column, for a table of one row per batch.
+template <typename Term>
+double column_sum(std::size_t at, std::size_t width, const Term& term) {
+  double sum = 0;
+  for (std::size_t row = 0; row < kBatchRows; ++row) {
+    sum += term((at / width * kBatchRows + row) * width + at % width);
+  }
+  return sum;
+}
+
+template <typename T, typename U>
+void check_gated_add(std::size_t width) {
+  using Sum = typename Type<T>::Sum;
+  CAPTURE(width);
+  const std::size_t size = kNumBatches * kBatchRows * width;
+  const auto columns = static_cast<std::int64_t>(width);
+  auto x = random_elements<T>(size);
+  auto branch = random_elements<T>(size);
+  auto gate = random_elements<U>(kNumBatches * width);
+  auto grad = random_elements<T>(size);
+  Elements<T> out(size), grad_branch(size);
+  Elements<U> grad_gate(kNumBatches * width);
+  Elements<Sum> partial(kNumBatches * static_cast<std::size_t>(num_row_blocks(kBatchRows)) * width);
+  const GatedAdd op{Type<T>::kElement, Type<U>::kElement, kNumBatches,   kBatchRows,  columns,
+                    columns,           x.data(),          branch.data(), gate.data(), out.data()};
+  const auto table = [&](std::size_t i) { return i / (kBatchRows * width) * width + i % width; };
+  CHECK(cuda::run(op, nullptr) == 0);
+  CHECK(worst(out, [&](std::size_t i) { return x.at(i) + branch.at(i) * gate.at(table(i)); }) <= 1);
+  CHECK(cuda::run(
+            GatedAddBackward{op, grad.data(), grad_branch.data(), grad_gate.data(), partial.data()},
+            nullptr) == 0);
+  CHECK(worst(grad_branch, [&](std::size_t i) { return grad.at(i) * gate.at(table(i)); }) <= 1);
+  CHECK(worst(grad_gate, [&](std::size_t at) {
+          return column_sum(at, width, [&](std::size_t i) { return grad.at(i) * branch.at(i); });
+        }) <= 1);
+}
+
+TEST_CASE("the CUDA kernels of gated_add compute the right values") {
+  for (const std::size_t width : {std::size_t{304}, std::size_t{301}}) {
+    check_gated_add<float, float>(width);
+    check_gated_add<double, double>(width);
+    check_gated_add<__nv_bfloat16, __nv_bfloat16>(width);
+    check_gated_add<__nv_bfloat16, float>(width);
+  }
+}
+
+template <typename T, typename U>
+void check_layer_norm(std::size_t width, double offset) {
+  using Sum = typename Type<T>::Sum;
+  CAPTURE(width, offset);
+  const std::size_t size = kNumBatches * kBatchRows * width;
+  const auto columns = static_cast<std::int64_t>(width);
+  auto x = random_elements<T>(size);
+  auto scale = random_elements<U>(kNumBatches * width);
+  auto shift = random_elements<U>(kNumBatches * width);
+  auto grad = random_elements<T>(size);
+  Elements<T> y(size), grad_x(size);
+  Elements<U> grad_scale(kNumBatches * width), grad_shift(kNumBatches * width);
+  Elements<Sum> partial(2 * kNumBatches * static_cast<std::size_t>(num_row_blocks(kBatchRows)) *
+                        width);
+  const LayerNorm op{Type<T>::kElement, Type<U>::kElement, kNumBatches, kBatchRows, columns,
+                     columns,           columns,           offset,      1e-6,       x.data(),
+                     scale.data(),      shift.data(),      y.data()};
+  const auto table = [&](std::size_t i) { return i / (kBatchRows * width) * width + i % width; };
+  const auto weighted = [&](std::size_t i) { return grad.at(i) * (offset + scale.at(table(i))); };
+  std::vector<double> mean(kNumBatches * kBatchRows), r = mean, mean_weighted = mean, slope = mean;
+  const auto normalised = [&](std::size_t i) { return (x.at(i) - mean[i / width]) * r[i / width]; };
+  const auto n = static_cast<double>(width);
+  for (std::size_t row = 0; row < mean.size(); ++row) {
+    double squares = 0;
+    for (std::size_t i = row * width; i < (row + 1) * width; ++i) mean[row] += x.at(i) / n;
+    for (std::size_t i = row * width; i < (row + 1) * width; ++i) {
+      squares += (x.at(i) - mean[row]) * (x.at(i) - mean[row]);
+    }
+    r[row] = 1 / std::sqrt(squares / n + 1e-6);
+    for (std::size_t i = row * width; i < (row + 1) * width; ++i) {
+      mean_weighted[row] += weighted(i) / n;
+      slope[row] += weighted(i) * normalised(i) / n;
+    }
+  }
+  CHECK(cuda::run(op, nullptr) == 0);
+  CHECK(worst(y, [&](std::size_t i) {
+          return normalised(i) * (offset + scale.at(table(i))) + shift.at(table(i));
+        }) <= 1);
+  CHECK(cuda::run(LayerNormBackward{op, grad.data(), grad_x.data(), grad_scale.data(),
+                                    grad_shift.data(), partial.data()},
+                  nullptr) == 0);
+  CHECK(worst(grad_x, [&](std::size_t i) {
+          const std::size_t row = i / width;
+          return r[row] * (weighted(i) - mean_weighted[row] - normalised(i) * slope[row]);
+        }) <= 1);
+  CHECK(worst(grad_scale, [&](std::size_t at) {
+          return column_sum(at, width, [&](std::size_t i) { return grad.at(i) * normalised(i); });
+        }) <= 1);
+  CHECK(worst(grad_shift, [&](std::size_t at) {
+          return column_sum(at, width, [&](std::size_t i) { return grad.at(i); });
+        }) <= 1);
+}
+
+// Depending on the width, a thread makes one, two or three accesses per row, or too many to keep
+// its elements in registers.
+TEST_CASE("the CUDA kernels of layer_norm compute the right values") {
+  for (const std::size_t width : {304, 301, 2056, 5000, 1101}) {
+    check_layer_norm<float, float>(width, 1);
+    check_layer_norm<double, double>(width, 0);
+    check_layer_norm<__nv_bfloat16, __nv_bfloat16>(width, 0);
+    check_layer_norm<__nv_bfloat16, float>(width, 1);
   }
 }
 

@@ -20,7 +20,7 @@ namespace rematch::testing {
 namespace {
 
 struct Result {
-  at::Tensor out;
+  Tensors outputs;
   Tensors gradients;  // gradients of the inputs that require one
 };
 
@@ -58,16 +58,23 @@ Tensors differentiated(const Tensors& inputs) {
   return result;
 }
 
-// Returns a gradient of the output, with the same values for each dtype.
-at::Tensor weights_for(const at::Tensor& out) {
+// Returns a gradient of each output, with the same values for each dtype.
+Tensors weights_for(const Tensors& outputs) {
   const auto options = at::TensorOptions().dtype(at::kDouble);
-  at::Tensor weights = at::arange(out.numel(), options).mul(0.7).sin().add(0.2);
-  return weights.view(out.sizes()).to(out.scalar_type());
+  Tensors result;
+  for (const at::Tensor& out : outputs) {
+    const double pace = 0.7 + 0.2 * static_cast<double>(result.size());
+    at::Tensor weights = at::arange(out.numel(), options).mul(pace).sin().add(0.2);
+    result.push_back(weights.view(out.sizes()).to(out.scalar_type()));
+  }
+  return result;
 }
 
 Result run(const Function& function, const Tensors& inputs) {
-  const at::Tensor out = function(inputs);
-  return {out.detach(), torch::autograd::grad({out}, differentiated(inputs), {weights_for(out)})};
+  const Tensors outputs = function(inputs).tensors;
+  Result result{{}, torch::autograd::grad(outputs, differentiated(inputs), weights_for(outputs))};
+  for (const at::Tensor& out : outputs) result.outputs.push_back(out.detach());
+  return result;
 }
 
 double largest(const at::Tensor& x) {
@@ -106,7 +113,9 @@ bool same_layout(const at::Tensor& left, const at::Tensor& right) {
 }
 
 void check_equal(const Result& left, const Result& right) {
-  CHECK(at::equal(left.out, right.out));
+  for (std::size_t i = 0; i < left.outputs.size(); ++i) {
+    CHECK(at::equal(left.outputs[i], right.outputs[i]));
+  }
   for (std::size_t i = 0; i < left.gradients.size(); ++i) {
     CHECK(at::equal(left.gradients[i], right.gradients[i]));
   }
@@ -121,18 +130,18 @@ at::Tensor random(at::IntArrayRef sizes) {
 void check_one_op(const OpCase& op) {
   const Tensors inputs = leaves(op.inputs, at::kFloat);
   OpStream forward;
-  at::Tensor out;
+  Tensors outputs;
   {
     const OpModeGuard guard(&forward);
-    out = op.fused(inputs);
+    outputs = op.fused(inputs).tensors;
   }
   CHECK(forward.names() == std::vector<std::string>{"rematch::" + op.name});
-  CHECK(out.grad_fn()->name() == node_name_of(op.name));
-  const at::Tensor weights = weights_for(out);
+  for (const at::Tensor& out : outputs) CHECK(out.grad_fn()->name() == node_name_of(op.name));
+  const Tensors weights = weights_for(outputs);
   OpStream backward;
   {
     const OpModeGuard guard(&backward);
-    torch::autograd::grad({out}, differentiated(inputs), {weights});
+    torch::autograd::grad(outputs, differentiated(inputs), weights);
   }
   CHECK(backward.names() == std::vector<std::string>{"rematch::" + op.name + "_backward"});
   Order order;
@@ -150,7 +159,10 @@ void check_composition(const OpCase& op, at::ScalarType dtype, double tolerance)
   const Tensors inputs = leaves(op.inputs, dtype);
   const Result fused = run(op.fused, inputs);
   const Result composed = run(op.composed, inputs);
-  check_close(fused.out, composed.out, tolerance);
+  REQUIRE(fused.outputs.size() == composed.outputs.size());
+  for (std::size_t i = 0; i < fused.outputs.size(); ++i) {
+    check_close(fused.outputs[i], composed.outputs[i], tolerance);
+  }
   for (std::size_t i = 0; i < fused.gradients.size(); ++i) {
     CAPTURE(i);
     check_close(fused.gradients[i], composed.gradients[i], tolerance);
@@ -163,8 +175,13 @@ void check_finite_differences(const OpCase& op) {
   const Tensors moved = differentiated(inputs);
   const at::NoGradGuard no_grad;
   const auto objective = [&] {
-    const at::Tensor out = op.fused(inputs);
-    return (out * weights_for(out)).sum().item<double>();
+    const Tensors outputs = op.fused(inputs).tensors;
+    const Tensors weights = weights_for(outputs);
+    double total = 0;
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      total += (outputs[i] * weights[i]).sum().item<double>();
+    }
+    return total;
   };
   constexpr double kStep = 1e-6;
   for (std::size_t i = 0; i < moved.size(); ++i) {
@@ -195,10 +212,13 @@ void check_meta(const OpCase& op, at::ScalarType dtype) {
     on_meta.push_back(input.requires_grad() ? meta.detach().requires_grad_(true) : meta);
   }
   const Result expected = run(op.fused, inputs);
-  const at::Tensor out = op.fused(on_meta);
-  CHECK(same_layout(out, expected.out));
-  const Tensors gradients = torch::autograd::grad({out}, differentiated(on_meta),
-                                                  {weights_for(expected.out).to(at::kMeta)});
+  const Tensors outputs = op.fused(on_meta).tensors;
+  Tensors weights = weights_for(expected.outputs);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    CHECK(same_layout(outputs[i], expected.outputs[i]));
+    weights[i] = weights[i].to(at::kMeta);
+  }
+  const Tensors gradients = torch::autograd::grad(outputs, differentiated(on_meta), weights);
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     CHECK(same_layout(gradients[i], expected.gradients[i]));
   }
@@ -220,12 +240,14 @@ void check_bits(const OpCase& op, at::ScalarType dtype) {
 
 void check_second_derivative(const OpCase& op) {
   const Tensors inputs = leaves(op.inputs, at::kFloat);
-  const at::Tensor out = op.fused(inputs);
+  const Tensors outputs = op.fused(inputs).tensors;
   const Tensors needed = differentiated(inputs);
-  const at::Tensor weights = weights_for(out).requires_grad_(true);
-  const Tensors gradients = torch::autograd::grad({out}, needed, {weights}, /*retain_graph=*/true,
+  const Tensors weights = weights_for(outputs);
+  weights[0].requires_grad_(true);
+  const Tensors gradients = torch::autograd::grad(outputs, needed, weights, /*retain_graph=*/true,
                                                   /*create_graph=*/true);
-  CHECK_THROWS_WITH(torch::autograd::grad({gradients[0].sum()}, {weights}),
+  // The last gradient is computed by the backward op of every fused op.
+  CHECK_THROWS_WITH(torch::autograd::grad({gradients.back().sum()}, {weights[0]}),
                     Catch::Contains("rematch::" + op.name + "_backward"));
 }
 
@@ -244,7 +266,7 @@ void check_partial(const OpCase& op) {
     CHECK(at::equal(one.gradients[0], all.gradients[gradient++]));
   }
   const at::NoGradGuard no_grad;
-  CHECK_FALSE(op.fused(inputs).requires_grad());
+  for (const at::Tensor& out : op.fused(inputs).tensors) CHECK_FALSE(out.requires_grad());
 }
 
 void check_op(const OpCase& op) {

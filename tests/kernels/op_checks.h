@@ -5,12 +5,20 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace rematch::testing {
 
 using Tensors = std::vector<at::Tensor>;
-using Function = std::function<at::Tensor(const Tensors&)>;
+
+// The differentiable outputs of an op. A function that returns one tensor converts implicitly.
+struct Outputs {
+  Outputs(at::Tensor output) : tensors{std::move(output)} {}  // NOLINT: implicit
+  Outputs(Tensors outputs) : tensors(std::move(outputs)) {}   // NOLINT: implicit
+  Tensors tensors;
+};
+using Function = std::function<Outputs(const Tensors&)>;
 
 struct OpCase {
   // the name of the op without "rematch::"; its backward is rematch::<name>_backward
