@@ -4,6 +4,7 @@
 #include <ATen/ops/chunk.h>
 #include <ATen/ops/mul.h>
 
+#include "kernels/fused/gated_add.h"
 #include "models/layers/norm.h"
 #include "models/scope/names.h"
 #include "models/scope/scope.h"
@@ -15,8 +16,11 @@ namespace {
 constexpr double kEps = 1e-6;
 constexpr double kRotaryTheta = 1e4;
 
-// Computes x + branch * gate in float32; the result has x's dtype.
-at::Tensor add_gated(const at::Tensor& x_BND, at::Tensor branch_BND, const at::Tensor& gate_B1D) {
+// Computes x + branch * gate in float32; the result has x's dtype. With fused ops,
+// `rematch::gated_add` replaces all ops.
+at::Tensor add_gated(const at::Tensor& x_BND, at::Tensor branch_BND, const at::Tensor& gate_B1D,
+                     Ops ops) {
+  if (ops == Ops::kFused) return fused::gated_add(x_BND, branch_BND, gate_B1D);
   branch_BND = branch_BND.to(at::kFloat);
   branch_BND = at::mul(branch_BND, gate_B1D);
   at::Tensor sum = x_BND.to(at::kFloat);
@@ -91,11 +95,10 @@ at::Tensor WanBlock::forward(at::Tensor x_BND, const Conditions& conditions,
     branch_BND = modulate(x_BND, table_B1D[0], table_B1D[1], self_.ops);
   }
   branch_BND = self_attend(branch_BND, table);
-  x_BND = add_gated(x_BND, std::move(branch_BND), table_B1D[2]);
+  x_BND = add_gated(x_BND, std::move(branch_BND), table_B1D[2], self_.ops);
   {
     const Scope scope(scope_names::kCrossAttentionNorm);
-    branch_BND = layer_norm_float32(x_BND, cross_norm_weight_, cross_norm_bias_, kEps);
-    branch_BND = branch_BND.to(x_BND.scalar_type());
+    branch_BND = layer_norm(x_BND, cross_norm_weight_, cross_norm_bias_, kEps, self_.ops);
   }
   branch_BND = cross_attend(branch_BND, conditions);
   x_BND = at::add(x_BND, branch_BND);
@@ -104,7 +107,7 @@ at::Tensor WanBlock::forward(at::Tensor x_BND, const Conditions& conditions,
     branch_BND = modulate(x_BND, table_B1D[3], table_B1D[4], self_.ops);
   }
   branch_BND = feed_forward(ffn_, branch_BND);
-  return add_gated(x_BND, std::move(branch_BND), table_B1D[5]);
+  return add_gated(x_BND, std::move(branch_BND), table_B1D[5], self_.ops);
 }
 
 at::Tensor WanBlock::self_attend(const at::Tensor& x_BND, const RotaryTable& table) const {

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "kernels/fused/gated_add.h"
 #include "kernels/fused/modulate.h"
 #include "models/layers/norm.h"
 #include "models/scope/names.h"
@@ -40,7 +41,9 @@ at::Tensor modulate_rms(const at::Tensor& x_BND, const at::Tensor& shift_B1D,
   return at::add(result, shift_B1D);
 }
 
-at::Tensor add_gated(const at::Tensor& x_BND, at::Tensor branch_BND, const at::Tensor& gate_B1D) {
+at::Tensor add_gated(const at::Tensor& x_BND, at::Tensor branch_BND, const at::Tensor& gate_B1D,
+                     Ops ops) {
+  if (ops == Ops::kFused) return fused::gated_add(x_BND, branch_BND, gate_B1D);
   branch_BND = at::mul(branch_BND, gate_B1D);
   return at::add(x_BND, branch_BND);
 }
@@ -130,7 +133,7 @@ at::Tensor LtxBlock::forward(at::Tensor x_BND, const Conditions& conditions,
     branch_BND = modulate_rms(x_BND, table_B1D[0], table_B1D[1], self_.ops);
   }
   branch_BND = self_attend(branch_BND, table);
-  x_BND = add_gated(x_BND, std::move(branch_BND), table_B1D[2]);
+  x_BND = add_gated(x_BND, std::move(branch_BND), table_B1D[2], self_.ops);
   branch_BND = cross_attend(x_BND, conditions);
   x_BND = at::add(x_BND, branch_BND);
   {
@@ -138,7 +141,7 @@ at::Tensor LtxBlock::forward(at::Tensor x_BND, const Conditions& conditions,
     branch_BND = modulate_rms(x_BND, table_B1D[3], table_B1D[4], self_.ops);
   }
   branch_BND = feed_forward(ffn_, branch_BND);
-  return add_gated(x_BND, std::move(branch_BND), table_B1D[5]);
+  return add_gated(x_BND, std::move(branch_BND), table_B1D[5], self_.ops);
 }
 
 at::Tensor LtxBlock::self_attend(const at::Tensor& x_BND, const RotaryTable& table) const {

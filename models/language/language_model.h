@@ -9,10 +9,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "kernels/fused/linear_cross_entropy.h"
+#include "kernels/fused/rms_norm.h"
 #include "models/layers/linear.h"
 #include "models/layers/norm.h"
 #include "models/layers/rotary.h"
@@ -43,8 +45,13 @@ class LanguageBlock {
   at::Tensor forward(at::Tensor x_TD, const RotaryTable& table) const {
     at::Tensor branch_TD = language_norm(scope_names::kAttentionNorm, x_TD, attention_norm_, ops_);
     branch_TD = attention_.forward(branch_TD, table);
-    x_TD = at::add(x_TD, branch_TD);
-    branch_TD = language_norm(scope_names::kFfnNorm, x_TD, ffn_norm_, ops_);
+    if (ops_ == Ops::kFused) {
+      const Scope scope(scope_names::kFfnNorm);
+      std::tie(branch_TD, x_TD) = fused::add_rms_norm(x_TD, branch_TD, ffn_norm_, kLanguageNormEps);
+    } else {
+      x_TD = at::add(x_TD, branch_TD);
+      branch_TD = language_norm(scope_names::kFfnNorm, x_TD, ffn_norm_, ops_);
+    }
     branch_TD = ffn_.forward(branch_TD);
     return at::add(x_TD, branch_TD);
   }

@@ -9,6 +9,7 @@
 
 #include <utility>
 
+#include "kernels/fused/layer_norm.h"
 #include "kernels/fused/rms_norm.h"
 #include "models/layers/collectives.h"
 
@@ -59,6 +60,13 @@ at::Tensor layer_norm_float32(const at::Tensor& x, const at::Tensor& weight, con
   const at::Tensor wide_weight = weight.defined() ? weight.to(at::kFloat) : weight;
   const at::Tensor wide_bias = bias.defined() ? bias.to(at::kFloat) : bias;
   return std::get<0>(at::native_layer_norm(wide, {x.size(-1)}, wide_weight, wide_bias, eps));
+}
+
+at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                      double eps, Ops ops) {
+  if (ops == Ops::kFused) return fused::layer_norm(x, weight, bias, /*offset=*/0.0, eps);
+  const at::Tensor result = layer_norm_float32(x, weight, bias, eps);
+  return result.to(x.scalar_type());
 }
 
 }  // namespace rematch

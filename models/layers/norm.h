@@ -25,4 +25,9 @@ at::Tensor split_rms_norm(const at::Tensor& x, const at::Tensor& weight, double 
 at::Tensor layer_norm_float32(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                               double eps);
 
+// Returns layer_norm_float32() in x's dtype. With fused ops, `rematch::layer_norm` replaces its
+// ops.
+at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                      double eps, Ops ops);
+
 }  // namespace rematch

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "kernels/attention/attention.h"
-#include "kernels/fused/modulate.h"
+#include "kernels/fused/layer_norm.h"
 #include "models/layers/norm.h"
 #include "models/scope/names.h"
 #include "models/scope/scope.h"
@@ -129,10 +129,10 @@ at::Tensor feed_forward(const FeedForward& ffn, const at::Tensor& x_BND) {
 
 at::Tensor modulate(const at::Tensor& x_BND, const at::Tensor& shift_B1D,
                     const at::Tensor& scale_B1D, Ops ops) {
-  at::Tensor result = layer_norm_float32(x_BND, at::Tensor(), at::Tensor(), kModulatedNormEps);
   if (ops == Ops::kFused) {
-    return fused::modulate(result, shift_B1D, scale_B1D, x_BND.scalar_type());
+    return fused::layer_norm(x_BND, scale_B1D, shift_B1D, /*offset=*/1.0, kModulatedNormEps);
   }
+  at::Tensor result = layer_norm_float32(x_BND, at::Tensor(), at::Tensor(), kModulatedNormEps);
   const at::Tensor factor = at::add(scale_B1D, 1);
   result = at::mul(result, factor);
   result = at::add(result, shift_B1D);

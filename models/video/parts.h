@@ -78,7 +78,7 @@ at::Tensor feed_forward(const FeedForward& ffn, const at::Tensor& x_BND);
 
 // Wan's adaptive layer norm: LayerNorm without weights, times (1 + scale), plus shift, all in
 // float32. The result has x's dtype; shift and scale are float32. With fused ops,
-// `rematch::modulate` replaces the ops after the norm.
+// `rematch::layer_norm` replaces all these ops.
 at::Tensor modulate(const at::Tensor& x_BND, const at::Tensor& shift_B1D,
                     const at::Tensor& scale_B1D, Ops ops);
 

@@ -17,8 +17,11 @@
 #include <string>
 #include <vector>
 
+#include "kernels/fused/gated_add.h"
+#include "kernels/fused/layer_norm.h"
 #include "kernels/fused/linear_cross_entropy.h"
 #include "kernels/fused/modulate.h"
+#include "kernels/fused/rms_norm.h"
 #include "kernels/fused/silu_mul.h"
 #include "models/layers/norm.h"
 #include "models/layers/rotary.h"
@@ -47,6 +50,37 @@ at::Tensor leaf(at::IntArrayRef sizes, at::ScalarType dtype) {
 
 at::Tensor normalise(const Tensors& inputs, Ops ops) {
   return rms_norm(inputs[0], inputs[1], kEps, ops);
+}
+
+// The sum of both results stands for the two branches that use them.
+at::Tensor add_and_normalise(const Tensors& inputs, Ops ops) {
+  if (ops == Ops::kFused) {
+    const auto [norm, sum] = fused::add_rms_norm(inputs[0], inputs[1], inputs[2], kEps);
+    return at::add(norm, sum);
+  }
+  const at::Tensor sum = at::add(inputs[0], inputs[1]);
+  return at::add(rms_norm(sum, inputs[2], kEps), sum);
+}
+
+// Wan's adaptive layer norm, with float32 tables.
+at::Tensor modulate_norm(const Tensors& inputs, Ops ops) {
+  if (ops == Ops::kFused) {
+    return fused::layer_norm(inputs[0], inputs[1], inputs[2], /*offset=*/1, kEps);
+  }
+  at::Tensor result = layer_norm_float32(inputs[0], at::Tensor(), at::Tensor(), kEps);
+  result = result * (inputs[1] + 1) + inputs[2];
+  return result.to(inputs[0].scalar_type());
+}
+
+at::Tensor normalise_layer(const Tensors& inputs, Ops ops) {
+  return layer_norm(inputs[0], inputs[1], inputs[2], kEps, ops);
+}
+
+// Wan's gated residual, with a float32 gate.
+at::Tensor add_gated(const Tensors& inputs, Ops ops) {
+  if (ops == Ops::kFused) return fused::gated_add(inputs[0], inputs[1], inputs[2]);
+  const at::Tensor branch = inputs[1].to(at::kFloat) * inputs[2];
+  return (inputs[0].to(at::kFloat) + branch).to(inputs[0].scalar_type());
 }
 
 at::Tensor modulate(const Tensors& inputs, Ops ops) {
@@ -87,6 +121,46 @@ std::vector<Case> cases() {
       {"rms_norm [256, 128]", normalise,
        [](Type type) {
          return Tensors{leaf({256, 128}, type), leaf({128}, type)};
+       },
+       8},
+      {"add_rms_norm [512, 2048]", add_and_normalise,
+       [](Type type) {
+         return Tensors{leaf({512, 2048}, type), leaf({512, 2048}, type), leaf({2048}, type)};
+       }},
+      {"add_rms_norm [256, 128]", add_and_normalise,
+       [](Type type) {
+         return Tensors{leaf({256, 128}, type), leaf({256, 128}, type), leaf({128}, type)};
+       },
+       8},
+      {"layer_norm, modulated [1, 512, 2048]", modulate_norm,
+       [](Type type) {
+         return Tensors{leaf({1, 512, 2048}, type), leaf({1, 1, 2048}, at::kFloat),
+                        leaf({1, 1, 2048}, at::kFloat)};
+       }},
+      {"layer_norm, modulated [2, 128, 96]", modulate_norm,
+       [](Type type) {
+         return Tensors{leaf({2, 128, 96}, type), leaf({2, 1, 96}, at::kFloat),
+                        leaf({2, 1, 96}, at::kFloat)};
+       },
+       8},
+      {"layer_norm, weighted [512, 2048]", normalise_layer,
+       [](Type type) {
+         return Tensors{leaf({512, 2048}, type), leaf({2048}, type), leaf({2048}, type)};
+       }},
+      {"layer_norm, weighted [256, 96]", normalise_layer,
+       [](Type type) {
+         return Tensors{leaf({256, 96}, type), leaf({96}, type), leaf({96}, type)};
+       },
+       8},
+      {"gated_add [1, 512, 2048]", add_gated,
+       [](Type type) {
+         return Tensors{leaf({1, 512, 2048}, type), leaf({1, 512, 2048}, type),
+                        leaf({1, 1, 2048}, at::kFloat)};
+       }},
+      {"gated_add [2, 128, 96]", add_gated,
+       [](Type type) {
+         return Tensors{leaf({2, 128, 96}, type), leaf({2, 128, 96}, type),
+                        leaf({2, 1, 96}, at::kFloat)};
        },
        8},
       {"modulate [1, 512, 2048]", modulate,
