@@ -48,12 +48,18 @@ Backward on_cpu_backward(const at::Tensor& grad_out, const at::Tensor& q, const 
 // later ops clone or view. A mask changes neither shapes nor strides.
 Forward on_meta(const at::Tensor& q) {
   const at::Tensor out = at::empty_like(q);
-  const at::Tensor logsumexp_BSH =
-      at::empty({q.size(0), q.size(2), q.size(1)}, q.options().dtype(sum_dtype(q.scalar_type())));
-  return {out, logsumexp_BSH.transpose(1, 2)};
+  const at::Tensor logsumexp = empty_logsumexp(q);
+  return {out, logsumexp};
 }
 
-// Lays out a gradient as the CPU kernel does: [batch, tokens, heads, head_dim] in memory.
+}  // namespace
+
+at::Tensor empty_logsumexp(const at::Tensor& q) {
+  const at::Tensor logsumexp_BSH =
+      at::empty({q.size(0), q.size(2), q.size(1)}, q.options().dtype(sum_dtype(q.scalar_type())));
+  return logsumexp_BSH.transpose(1, 2);
+}
+
 at::Tensor empty_gradient(const at::Tensor& input) {
   const at::Tensor gradient =
       at::empty({input.size(0), input.size(2), input.size(1), input.size(3)}, input.options());
@@ -79,6 +85,24 @@ Backward attend_backward(const at::Tensor& grad_out, const at::Tensor& q, const 
   return attention_on_cuda_backward(grad_out, q, k, v, out, logsumexp, how);
 }
 
+void check_attention_inputs(const char* op, const at::Tensor& q, const at::Tensor& k,
+                            const at::Tensor& v) {
+  TORCH_CHECK(q.dim() == 4 && k.dim() == 4 && v.dim() == 4, op,
+              ": q, k and v must be [batch, heads, tokens, head_dim], found ", q.sizes(), ", ",
+              k.sizes(), ", ", v.sizes());
+  TORCH_CHECK(k.sizes() == v.sizes() && q.size(0) == k.size(0) && q.size(3) == k.size(3) &&
+                  k.size(1) > 0 && q.size(1) % k.size(1) == 0,
+              op,
+              ": k and v must have the same shape, q's batch and head_dim, and a head count that "
+              "divides q's head count; found ",
+              q.sizes(), ", ", k.sizes(), ", ", v.sizes());
+  TORCH_CHECK(q.scalar_type() == k.scalar_type() && q.scalar_type() == v.scalar_type(), op,
+              ": q, k and v must have the same dtype, found ", q.scalar_type(), ", ",
+              k.scalar_type(), ", ", v.scalar_type());
+}
+
+namespace {
+
 struct AttentionOp {
   static constexpr auto kForward =
       "attention(Tensor q, Tensor k, Tensor v, bool causal, float? scale) -> (Tensor, Tensor)";
@@ -88,7 +112,7 @@ struct AttentionOp {
 
   static Forward forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal,
                          std::optional<double> scale) {
-    check_inputs(q, k, v);
+    check_attention_inputs("rematch::attention", q, k, v);
     return attend(q, k, v, {causal, scale, {}});
   }
 
@@ -109,21 +133,6 @@ struct AttentionOp {
                                                 causal, scale);
                 },
             .reads_first_output = true};
-  }
-
- private:
-  static void check_inputs(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
-    TORCH_CHECK(q.dim() == 4 && k.dim() == 4 && v.dim() == 4,
-                "rematch::attention: q, k and v must be [batch, heads, tokens, head_dim], found ",
-                q.sizes(), ", ", k.sizes(), ", ", v.sizes());
-    TORCH_CHECK(k.sizes() == v.sizes() && q.size(0) == k.size(0) && q.size(3) == k.size(3) &&
-                    k.size(1) > 0 && q.size(1) % k.size(1) == 0,
-                "rematch::attention: k and v must have the same shape, q's batch and head_dim, and "
-                "a head count that divides q's head count; found ",
-                q.sizes(), ", ", k.sizes(), ", ", v.sizes());
-    TORCH_CHECK(q.scalar_type() == k.scalar_type() && q.scalar_type() == v.scalar_type(),
-                "rematch::attention: q, k and v must have the same dtype, found ", q.scalar_type(),
-                ", ", k.scalar_type(), ", ", v.scalar_type());
   }
 };
 

@@ -21,6 +21,23 @@ struct Attention {
   at::Tensor mask;              // broadcasts to [batch, heads, queries, keys]; undefined: no mask
 };
 
+// Runs the implementation for the tensors' device. On meta allocates the results and nothing else.
+// Requires inputs that the attention ops accept.
+AttentionForward attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                        const Attention& how);
+AttentionBackward attend_backward(const at::Tensor& grad_out, const at::Tensor& q,
+                                  const at::Tensor& k, const at::Tensor& v, const at::Tensor& out,
+                                  const at::Tensor& logsumexp, const Attention& how);
+
+// Returns uninitialised tensors with the layouts that the CPU's kernels use: a logsumexp [batch,
+// heads, tokens] for q, and a gradient of `input`. In memory, tokens come before heads.
+at::Tensor empty_logsumexp(const at::Tensor& q);
+at::Tensor empty_gradient(const at::Tensor& input);
+
+// Throws c10::Error, which names the op, if shapes or dtypes do not fit.
+void check_attention_inputs(const char* op, const at::Tensor& q, const at::Tensor& k,
+                            const at::Tensor& v);
+
 // Composes attention from ATen's matmuls and exponentials inside one op, for inputs that no fused
 // kernel accepts. Temporarily allocates a score for each pair of a query and a key. Results have
 // the layout of the CPU's flash op. Sums in float32, or in float64 for float64 inputs.

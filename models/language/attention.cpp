@@ -13,14 +13,15 @@ namespace rematch {
 GroupedQueryAttention::GroupedQueryAttention(Parameters& parameters, const std::string& name,
                                              const ModelSpec& spec)
     : batch_(spec.at("batch")),
-      tokens_(spec.at("tokens") / rank_axis(spec, "ulysses").size),
+      tokens_(spec.at("tokens") / rank_axis(spec, "ulysses").size / rank_axis(spec, "cp").size),
       heads_(spec.at("heads") / rank_axis(spec, "tp").size),
       kv_heads_(spec.at("kv_heads") / rank_axis(spec, "tp").size),
       head_dim_(spec.at("dim") / spec.at("heads")),
       dropout_ratio_(dropout_ratio(spec)),
       ops_(ops_of(spec)),
       parallel_(parameters.tensor_parallel()),
-      ulysses_(rank_axis(spec, "ulysses")) {
+      ulysses_(rank_axis(spec, "ulysses")),
+      context_(spec, parameters.device()) {
   const std::int64_t dim = spec.at("dim");
   const std::int64_t kv_dim = spec.at("kv_heads") * head_dim_;
   const std::int64_t rank = spec.option("adapter_rank");
@@ -54,10 +55,14 @@ at::Tensor GroupedQueryAttention::forward(const at::Tensor& x_TD, const RotaryTa
     q = tokens_to_heads(std::move(q), ulysses_);
     k = tokens_to_heads(std::move(k), ulysses_);
     v = tokens_to_heads(std::move(v), ulysses_);
-    q = q.transpose(1, 2);
-    k = k.transpose(1, 2);
-    v = v.transpose(1, 2);
-    out = std::get<0>(attention(q, k, v, /*causal=*/true));
+    if (context_.is_split()) {
+      out = context_.attend(std::move(q), std::move(k), std::move(v));
+    } else {
+      q = q.transpose(1, 2);
+      k = k.transpose(1, 2);
+      v = v.transpose(1, 2);
+      out = std::get<0>(attention(q, k, v, /*causal=*/true));
+    }
     if (ulysses_.is_split()) out = heads_to_tokens(out.transpose(1, 2), ulysses_);
   }
   const Scope output(scope_names::kOutput);

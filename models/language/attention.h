@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "models/layers/context_parallel.h"
 #include "models/layers/linear.h"
 #include "models/layers/ops.h"
 #include "models/layers/rotary.h"
@@ -15,9 +16,9 @@ class GroupedQueryAttention {
   // adapters.
   GroupedQueryAttention(Parameters& parameters, const std::string& name, const ModelSpec& spec);
 
-  // Opens scope "attention". x_TD has one row per token, sequence by sequence. Under ulysses it
-  // holds only this rank's tokens of each sequence, and under sp only this rank's share of the
-  // rows.
+  // Opens scope "attention". x_TD has one row per token, sequence by sequence. Under ulysses and
+  // cp it holds only this rank's tokens of each sequence, and under sp only this rank's share of
+  // the rows.
   at::Tensor forward(const at::Tensor& x_TD, const RotaryTable& table) const;
 
  private:
@@ -27,6 +28,7 @@ class GroupedQueryAttention {
   Ops ops_;
   TensorParallel parallel_;
   RankAxis ulysses_;
+  ContextParallel context_;
   AdaptedLinear wq_, wk_, wv_, wo_;
 };
 

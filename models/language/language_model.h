@@ -15,6 +15,7 @@
 
 #include "kernels/fused/linear_cross_entropy.h"
 #include "kernels/fused/rms_norm.h"
+#include "models/layers/context_parallel.h"
 #include "models/layers/linear.h"
 #include "models/layers/norm.h"
 #include "models/layers/rotary.h"
@@ -79,8 +80,8 @@ class LanguageBlock {
   typename Parts::Ffn ffn_;
 };
 
-// A batch holds tokens and targets, int64, [batch * tokens]. Under ulysses the model takes this
-// rank's part of every sequence. Under sp each rank of tp has a part of the rows in the
+// A batch holds tokens and targets, int64, [batch * tokens]. Under ulysses and cp the model takes
+// this rank's part of every sequence. Under sp each rank of tp has a part of the rows in the
 // residual stream.
 template <typename Parts>
 class LanguageModel final : public Model {
@@ -89,12 +90,15 @@ class LanguageModel final : public Model {
       : ops_(ops_of(spec)),
         batch_(spec.at("batch")),
         ulysses_(rank_axis(spec, "ulysses")),
+        cp_(rank_axis(spec, "cp")),
         parameters_(spec, device) {
     const std::int64_t dim = spec.at("dim");
     const std::int64_t num_frozen = spec.option("frozen_layers");
     const bool only_adapters_learn = spec.option("adapter_rank") > 0;
     if (spec.option("sp") == 1) sequence_ = rank_axis(spec, "tp");
-    table_ = rows_of_rank(Parts::make_table(spec, device), ulysses_);
+    table_ = Parts::make_table(spec, device);
+    table_ = {take_own_chunks(table_.cosine, 0, cp_), take_own_chunks(table_.sine, 0, cp_)};
+    table_ = rows_of_rank(std::move(table_), ulysses_);
     parameters_.set_frozen(only_adapters_learn || num_frozen > 0);
     embedding_ =
         parameters_.add("embed.weight", {spec.at("vocab"), dim}, Parts::embedding_values(dim));
@@ -147,8 +151,10 @@ class LanguageModel final : public Model {
   }
 
   at::Tensor tokens_of_rank(const at::Tensor& tokens_T) const {
-    if (!ulysses_.is_split()) return tokens_T;
-    const at::Tensor tokens_BS = tokens_T.view({batch_, tokens_T.size(0) / batch_});
+    if (!ulysses_.is_split() && !cp_.is_split()) return tokens_T;
+    at::Tensor tokens_BS = tokens_T.view({batch_, tokens_T.size(0) / batch_});
+    tokens_BS = take_own_chunks(tokens_BS, 1, cp_);
+    if (!ulysses_.is_split()) return tokens_BS.view(-1);
     const std::int64_t count = tokens_BS.size(1) / ulysses_.size;
     const at::Tensor part_BS = tokens_BS.narrow(1, ulysses_.position * count, count);
     return part_BS.contiguous().view(-1);
@@ -178,8 +184,8 @@ class LanguageModel final : public Model {
 
   Ops ops_;
   std::int64_t batch_;
-  // ulysses_ splits the tokens everywhere; sequence_ splits them only between blocks
-  RankAxis ulysses_, sequence_;
+  // ulysses_ and cp_ split the tokens everywhere; sequence_ splits them only between blocks
+  RankAxis ulysses_, cp_, sequence_;
   Parameters parameters_;
   RotaryTable table_;
   Weight embedding_, head_norm_;

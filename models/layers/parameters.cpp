@@ -151,6 +151,7 @@ Parameters::Parameters(const ModelSpec& spec, at::Device device)
     : dtype_(dtype_of(spec)),
       device_(device),
       ulysses_(rank_axis(spec, "ulysses")),
+      cp_(rank_axis(spec, "cp")),
       ep_(rank_axis(spec, "ep")),
       fsdp_(rank_axis(spec, "fsdp")),
       expert_shards_(expert_shards(spec)),
@@ -216,10 +217,10 @@ Weight Parameters::make(const std::string& name, at::IntArrayRef sizes, InitialV
   return weight;
 }
 
-// Under fsdp the gradients are already means over the ranks that shard the parameter. Ranks of
-// ulysses and ep have different losses, so gradients are also averaged over those ranks, unless ep
-// is inside fsdp. Under ep, gradients of experts already contain the sum over all ranks' rows, so
-// they are only divided by the number of ranks.
+// Under fsdp the gradients are already means over the ranks that shard the parameter, which include
+// the ranks of cp. Ranks of ulysses, cp and ep have different losses, so gradients are also
+// averaged over those ranks, unless they are inside fsdp. Under ep, gradients of experts already
+// contain the sum over all ranks' rows, so they are only divided by the number of ranks.
 void Parameters::finish_gradients() const {
   std::vector<at::Tensor> all, not_experts, experts, partial;
   for (std::size_t i = 0; i < list_.size(); ++i) {
@@ -237,6 +238,7 @@ void Parameters::finish_gradients() const {
   };
   reduce_all(partial, tensor_parallel_.axis, collectives::Reduction::kSum);
   reduce_all(all, ulysses_, collectives::Reduction::kMean);
+  if (!fsdp_.is_split()) reduce_all(all, cp_, collectives::Reduction::kMean);
   const bool is_inside_fsdp = expert_shards_.name != fsdp_.name;
   if (!is_inside_fsdp) reduce_all(not_experts, ep_, collectives::Reduction::kMean);
   if (!ep_.is_split()) return;

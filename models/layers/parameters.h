@@ -150,7 +150,7 @@ class Parameters {
 
   at::ScalarType dtype_;
   at::Device device_;
-  RankAxis ulysses_, ep_, fsdp_, expert_shards_;
+  RankAxis ulysses_, cp_, ep_, fsdp_, expert_shards_;
   TensorParallel tensor_parallel_;
   bool frozen_ = false;
   std::vector<NamedTensor> list_, frozen_list_;

@@ -14,15 +14,15 @@ using preset::Checked;
 using preset::Dimensions;
 
 // The axes, from the fastest-varying to the slowest-varying axis: see Note [Ranks of a layout].
-constexpr std::array<std::string_view, 4> kAxes = {"tp", "ulysses", "ep", "fsdp"};
+constexpr std::array<std::string_view, 5> kAxes = {"tp", "ulysses", "cp", "ep", "fsdp"};
 
 // A switch that only a layout's text has: see Note [Experts inside fsdp].
 constexpr std::string_view kProduct = "product";
 
 // Names of layouts in other systems. An error about such a name must not suggest the nearest
-// supported name. Short names such as cp and tp look alike but have different meanings.
-constexpr std::array<std::string_view, 11> kOtherLayouts = {
-    "cp", "pp", "dp", "vpp", "etp", "edp", "hsdp", "ddp", "zero", "dp_shard", "dp_replicate"};
+// supported name. Short names such as pp and tp look alike but have different meanings.
+constexpr std::array<std::string_view, 10> kOtherLayouts = {
+    "pp", "dp", "vpp", "etp", "edp", "hsdp", "ddp", "zero", "dp_shard", "dp_replicate"};
 
 bool is_switch(const DimensionEntry& entry) { return entry.minimum == 0; }
 
@@ -36,6 +36,9 @@ bool is_ep_inside_fsdp(const Dimensions& dimensions) {
   return found != dimensions.end() && found->second > 0;
 }
 
+// Returns whether the ranks of cp are among the ranks of fsdp.
+bool is_cp_inside_fsdp(const Dimensions& dimensions) { return size_of(dimensions, "fsdp") > 1; }
+
 // One axis of a layout. Ranks at consecutive positions along the axis are `stride` ranks apart.
 struct PlacedAxis {
   std::string_view name;
@@ -43,19 +46,27 @@ struct PlacedAxis {
   std::int64_t stride;
 };
 
+// Returns all axes, including those of size 1. See Note [Ranks of a layout].
 std::vector<PlacedAxis> placed_axes(const Dimensions& dimensions) {
   std::vector<PlacedAxis> axes;
   std::int64_t stride = 1;
   for (const std::string_view name : kAxes) {
     const std::int64_t size = size_of(dimensions, name);
     axes.push_back({name, size, stride});
+    // fsdp contains the ranks of cp and of ep, so its stride is the same
+    if (name == "cp" && is_cp_inside_fsdp(dimensions)) continue;
     if (name == "ep" && is_ep_inside_fsdp(dimensions)) {
       axes.push_back({kExpertFsdp, size_of(dimensions, kExpertFsdp), stride * size});
-      continue;  // fsdp contains the ranks of ep, so its stride is the same
+      continue;
     }
     stride *= size;
   }
   return axes;
+}
+
+// Returns the number of consecutive ranks of fsdp that see the same batch.
+std::int64_t sharing_of(const ModelSpec& spec) {
+  return is_cp_inside_fsdp(spec.dimensions) ? size_of(spec.dimensions, "cp") : 1;
 }
 
 // Returns the parts of a layout's text.
@@ -157,6 +168,23 @@ Checked require_splits(const ModelSpec& spec, const std::vector<std::string>& ax
                   std::to_string(spec.at(dimension))};
 }
 
+Checked check_context_parallel(const ModelSpec& spec) {
+  const std::int64_t cp = size_of(spec.dimensions, "cp");
+  if (cp == 1) return std::nullopt;
+  const std::string cp_text = "cp " + std::to_string(cp);
+  const std::int64_t fsdp = size_of(spec.dimensions, "fsdp");
+  if (fsdp > 1 && fsdp % cp != 0) {
+    return Rejected{cp_text + " does not divide fsdp " + std::to_string(fsdp) +
+                    ": fsdp counts all ranks that shard parameters, including the ranks of cp; "
+                    "write fsdp=" +
+                    std::to_string(fsdp * cp) + " for " + std::to_string(fsdp) +
+                    " batches in a step"};
+  }
+  if (spec.at("tokens") % (2 * cp) == 0) return std::nullopt;
+  return Rejected{cp_text + " cuts each sequence into 2 x cp = " + std::to_string(2 * cp) +
+                  " chunks, which does not divide tokens " + std::to_string(spec.at("tokens"))};
+}
+
 Checked require_balanced_rows(const ModelSpec& spec) {
   if (spec.option("balanced_routing") == 0) return std::nullopt;
   std::int64_t num_ranks = size_of(spec.dimensions, "ulysses");
@@ -178,6 +206,12 @@ Checked settle_layout(ModelSpec& spec, const std::vector<std::string_view>& know
   for (const DimensionEntry& entry : written_entries()) {
     if (!spec.dimensions.contains(std::string(entry.name))) continue;
     if (std::find(known.begin(), known.end(), entry.name) != known.end()) continue;
+    if (entry.name == "cp") {
+      return Rejected{"model '" + spec.preset +
+                      "' cannot be sharded by cp, which only Llama has; ulysses splits the tokens "
+                      "of every model; known: " +
+                      joined(known)};
+    }
     return Rejected{"model '" + spec.preset + "' cannot be sharded by " + std::string(entry.name) +
                     did_you_mean(entry.name, known)};
   }
@@ -195,9 +229,9 @@ Checked settle_layout(ModelSpec& spec, const std::vector<std::string_view>& know
   for (const char* width : {"ffn", "shared_ffn"}) {
     if (Checked rejected = require_splits(spec, {"tp"}, width)) return rejected;
   }
-  const std::vector<std::string> token_axes = splits_sequence
-                                                  ? std::vector<std::string>{"tp", "ulysses"}
-                                                  : std::vector<std::string>{"ulysses"};
+  if (Checked rejected = check_context_parallel(spec)) return rejected;
+  std::vector<std::string> token_axes = {"ulysses", "cp"};
+  if (splits_sequence) token_axes.insert(token_axes.begin(), "tp");
   if (Checked rejected = require_splits(spec, token_axes, "tokens")) return rejected;
   if (Checked rejected = require_splits(spec, {"ep"}, "experts")) return rejected;
   return require_balanced_rows(spec);
@@ -211,6 +245,8 @@ const std::vector<DimensionEntry>& layout_entries() {
       {"sp", "1: layers that tp does not split process only a part of the tokens", 0, 1, true},
       {"ulysses", "number of ranks that split tokens; attention exchanges tokens for heads", 1,
        kMaxWorld, true},
+      {"cp", "number of ranks that split tokens; attention gathers keys and values", 1, kMaxWorld,
+       true},
       {"fsdp", "number of ranks that shard parameters, each with its own batch", 1, kMaxWorld,
        true},
       {"ep", "number of ranks that split experts, each with its own batch", 1, kMaxWorld, true},
@@ -261,8 +297,9 @@ std::int64_t world_size(const Dimensions& dimensions) {
 
 RankAxis rank_axis(const ModelSpec& spec, std::string_view name) {
   for (const PlacedAxis& axis : placed_axes(spec.dimensions)) {
-    if (axis.name == name)
+    if (axis.name == name) {
       return {std::string(name), axis.size, spec.rank / axis.stride % axis.size};
+    }
   }
   return {std::string(name)};
 }
@@ -287,12 +324,13 @@ std::vector<RankGroup> rank_groups(const ModelSpec& spec) {
 }
 
 std::int64_t data_ranks(const ModelSpec& spec) {
-  return size_of(spec.dimensions, "ep") * expert_shards(spec).size;
+  return size_of(spec.dimensions, "ep") * expert_shards(spec).size / sharing_of(spec);
 }
 
 std::int64_t data_index(const ModelSpec& spec, std::int64_t step) {
   const RankAxis ep = rank_axis(spec, "ep");
-  const std::int64_t data_rank = expert_shards(spec).position * ep.size + ep.position;
+  const std::int64_t shard = expert_shards(spec).position / sharing_of(spec);
+  const std::int64_t data_rank = shard * ep.size + ep.position;
   return step * data_ranks(spec) + data_rank;
 }
 

@@ -3,6 +3,7 @@
 //   tp=N       tensor parallel: heads and hidden widths are split over N ranks
 //   sp         sequence parallel: layers that tp does not split process a part of the tokens
 //   ulysses=N  tokens are split over N ranks; attention exchanges tokens for heads
+//   cp=N       context parallel: tokens are split over N ranks; attention gathers keys and values
 //   ep=N       experts are split over N ranks, each with its own data
 //   fsdp=N     parameters are sharded over N ranks, each with its own data
 //   product    ep and fsdp multiply the ranks: see Note [Experts inside fsdp]
@@ -11,7 +12,15 @@
 //
 // Note [Ranks of a layout] The world has fsdp x ep x ulysses x tp ranks, or fsdp x ulysses x tp if
 // ep is inside fsdp. The position along tp varies fastest, and the position along fsdp slowest.
-// Ranks that differ only in tp or ulysses see the same batch. Other ranks see different batches.
+// Ranks that differ only in tp, ulysses or cp see the same batch. Other ranks see different
+// batches. With fsdp, its ranks include the ranks of cp: "cp=2,fsdp=8" has eight ranks, which shard
+// all parameters, and four batches. torchtitan's mesh "fsdp" is the same: its data-parallel shards
+// times cp. Without fsdp, the world is cp times as large, and the ranks of cp replicate the
+// parameters.
+//
+// Note [Chunks of a sequence] cp=N cuts every sequence into 2N chunks. Rank r has chunks r and
+// 2N-1-r. Under the causal mask late tokens attend to more keys than early ones, and this pairing
+// gives all ranks the same work.
 //
 // Note [Experts inside fsdp] "fsdp=8,ep=4" has eight ranks. Four consecutive ranks of fsdp hold all
 // experts, a quarter each. The two ranks with the same experts shard them between each other, in
@@ -75,7 +84,7 @@ struct RankGroup {
   std::vector<int> ranks;  // rank at each position
   int position = 0;        // position of spec.rank
 };
-// Returns the groups that have more than one rank, in the order tp, ulysses, ep, expert_fsdp,
+// Returns the groups that have more than one rank, in the order tp, ulysses, cp, ep, expert_fsdp,
 // fsdp.
 std::vector<RankGroup> rank_groups(const ModelSpec& spec);
 

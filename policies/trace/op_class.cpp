@@ -26,7 +26,7 @@ constexpr ClassRow kRows[] = {
      "mkldnn::_linear_pointwise mkl::_mkl_linear "
      "rematch::grouped_mm rematch::grouped_mm_backward"},
     {OpClass::kAttentionForward,
-     "rematch::attention rematch::masked_attention "
+     "rematch::attention rematch::masked_attention rematch::chunked_attention "
      "aten::_scaled_dot_product_flash_attention aten::_scaled_dot_product_flash_attention_for_cpu "
      "aten::_scaled_dot_product_efficient_attention aten::_scaled_dot_product_cudnn_attention "
      "aten::_scaled_dot_product_attention_math aten::_scaled_dot_product_attention_math_for_mps "
@@ -48,6 +48,7 @@ constexpr ClassRow kRows[] = {
      "xformers_flash3::flash_fwd"},
     {OpClass::kAttentionBackward,
      "rematch::attention_backward rematch::masked_attention_backward "
+     "rematch::chunked_attention_backward "
      "aten::_scaled_dot_product_flash_attention_backward "
      "aten::_scaled_dot_product_flash_attention_for_cpu_backward "
      "aten::_scaled_dot_product_efficient_attention_backward "

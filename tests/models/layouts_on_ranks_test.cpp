@@ -295,6 +295,14 @@ REMATCH_LAYOUT_TEST("fused ops under sp and fsdp", kFour,
                     {"llama_small", "tp=2,sp,fsdp=2", with(kLlama, "fused_ops", 1)});
 REMATCH_LAYOUT_TEST("ulysses of two", kTwo, {"llama_small", "ulysses=2", kLlama});
 REMATCH_LAYOUT_TEST("ulysses of four", kFour, {"llama_small", "ulysses=4", kLlama});
+REMATCH_LAYOUT_TEST("cp of two", kTwo, {"llama_small", "cp=2", kLlama});
+REMATCH_LAYOUT_TEST("cp of four with grouped queries", kFour,
+                    {"llama_small", "cp=4", with(kLlama, "kv_heads", 2)});
+REMATCH_LAYOUT_TEST("cp inside fsdp", kFour,
+                    {"llama_small", "cp=2,fsdp=4", with(kLlama, "tied", 1)});
+REMATCH_LAYOUT_TEST("cp and sp with fused ops", kFour,
+                    {"llama_small", "tp=2,sp,cp=2", with(kLlama, "fused_ops", 1)});
+REMATCH_LAYOUT_TEST("cp and ulysses", kFour, {"llama_small", "ulysses=2,cp=2", kLlama});
 REMATCH_LAYOUT_TEST("sp and ulysses", kFour, {"llama_small", "tp=2,sp,ulysses=2", kLlama});
 REMATCH_LAYOUT_TEST("ulysses and fsdp of wan", kFour, {"wan_small", "ulysses=2,fsdp=2", kVideo});
 REMATCH_LAYOUT_TEST("ulysses of ltx", kTwo, {"ltx_small", "ulysses=2", kVideo});

@@ -68,6 +68,9 @@ std::vector<LayoutCase> small_cases() {
   return {{"llama_small", "tp=2", kLlama},
           {"llama_small", "tp=4,sp", kLlama},
           {"llama_small", "ulysses=2", kLlama},
+          {"llama_small", "cp=4", {{"layers", 2}}},
+          {"llama_small", "cp=2,fsdp=6", {{"layers", 2}, {"adapter_rank", 4}}},
+          {"llama_small", "tp=2,sp,ulysses=2,cp=2,fsdp=4", kLlama},
           {"llama_small", "fsdp=4", {{"layers", 2}, {"tied", 1}}},
           {"llama_small", "fsdp=3", {{"layers", 2}, {"frozen_layers", 1}}},
           {"llama_small", "tp=2,sp,fsdp=2", {{"layers", 2}, {"adapter_rank", 4}}},
@@ -205,6 +208,15 @@ TEST_CASE("ulysses exchanges queries, keys, values and results, but not text") {
     const StepOps ops = step_on_meta(spec_of({preset, "ulysses=2", dimensions}, 1));
     CHECK(collectives_of(ops.forward) == Counts{{kExchange, 12}, {kWait, 12}});
     CHECK(collectives_of(ops.backward) == Counts{{kExchange, 12}, {kWait, 12}});
+  }
+}
+
+// Keys and values are gathered separately.
+TEST_CASE("context parallel attention gathers keys and values, and scatters their gradients") {
+  for (const int rank : {0, 3}) {
+    const StepOps ops = step_on_meta(spec_of({"llama_small", "cp=4", {{"layers", 3}}}, rank));
+    CHECK(collectives_of(ops.forward) == Counts{{kGather, 6}, {kWait, 6}});
+    CHECK(collectives_of(ops.backward) == Counts{{kScatter, 6}, {kWait, 6}});
   }
 }
 

@@ -47,12 +47,14 @@ std::optional<std::int64_t> number_of(std::string_view text) {
 // Returns which fsdp makes a layout without fsdp use all ranks of the world, if there is one.
 std::optional<std::int64_t> fsdp_for(std::int64_t world,
                                      const std::map<std::string, std::int64_t>& dimensions) {
-  // The ranks of ep are among those of fsdp.
-  const auto found = dimensions.find("ep");
-  const std::int64_t ep = found == dimensions.end() ? 1 : found->second;
-  const std::int64_t others = world_size(dimensions) / ep;
+  std::int64_t inside = 1;  // number of ranks that are among those of fsdp
+  for (const char* axis : {"cp", "ep"}) {
+    const auto found = dimensions.find(axis);
+    if (found != dimensions.end()) inside *= found->second;
+  }
+  const std::int64_t others = world_size(dimensions) / inside;
   const std::int64_t fsdp = world % others == 0 ? world / others : 1;
-  return fsdp > 1 && fsdp % ep == 0 ? std::optional(fsdp) : std::nullopt;
+  return fsdp > 1 && fsdp % inside == 0 ? std::optional(fsdp) : std::nullopt;
 }
 
 // Throws UsageError if both --world and a layout in `dimensions` shard the model.
@@ -112,7 +114,7 @@ ModelFlags::ModelFlags(CLI::App& app, Name name) {
         }
         for (const auto& [option, size] : std::get<0>(layout)) dimensions_[option] = size;
       },
-      "Layout over ranks: tp=N, sp, ulysses=N, fsdp=N, ep=N, balanced_routing, separated by "
+      "Layout over ranks: tp=N, sp, ulysses=N, cp=N, fsdp=N, ep=N, balanced_routing, separated by "
       "commas: tp=2,sp,fsdp=4. fsdp=8,ep=4 has 8 ranks, fsdp=8,ep=4,product has 32");
   std::set<std::string_view> added;
   for (const ModelFamily family : model_families()) {

@@ -52,16 +52,16 @@ void add_steps(std::size_t rank, const std::vector<StepRecord>& steps, PointReco
   }
 }
 
-// If ranks have different batches, a step's loss is the mean over the batches, as in a trainer's
-// log. Ranks that share a batch have one loss. The hashes contain the exact loss of each rank.
+// If ranks have different batches, or different tokens of a batch, a step's loss is the mean over
+// the ranks, as in a trainer's log. Ranks of tp have the same loss. The hashes contain the exact
+// loss of each rank.
 void average_losses(const std::vector<PointRecord>& ranks, PointRecord& merged) {
   ModelSpec spec;
   spec.dimensions = merged.identity.dimensions;
-  const auto num_batches = static_cast<std::size_t>(data_ranks(spec));
-  if (num_batches <= 1) return;
-  const std::size_t sharing =
-      // Number of ranks that share a batch: see Note [Ranks of a layout].
-      ranks.size() / num_batches;
+  // Ranks of tp are consecutive: see Note [Ranks of a layout].
+  const auto sharing = static_cast<std::size_t>(rank_axis(spec, "tp").size);
+  const std::size_t num_losses = static_cast<std::size_t>(world_size(spec)) / sharing;
+  if (num_losses <= 1) return;
   for (std::size_t step = 0; step < merged.steps.size(); ++step) {
     double sum = 0;
     for (std::size_t rank = 0; rank < ranks.size(); rank += sharing) {
@@ -70,7 +70,7 @@ void average_losses(const std::vector<PointRecord>& ranks, PointRecord& merged) 
     }
     StepRecord& whole = merged.steps[step];
     whole.gradient_hashes[name_on(0, "loss")] = whole.loss_bits;
-    const double mean = sum / static_cast<double>(num_batches);
+    const double mean = sum / static_cast<double>(num_losses);
     whole.loss_bits = bits_of(mean);
     whole.loss = std::isfinite(mean) ? std::optional(mean) : std::nullopt;
   }

@@ -88,6 +88,20 @@ TEST_CASE(
   CHECK(point_of(report, "none")["ranks"]["collective_bytes"]["forward"]["all_gather"] > 0);
 }
 
+// Each of two layers gathers keys and values, in each of two steps.
+TEST_CASE("under context parallel, policy full gathers keys and values again") {
+  const Json report = report_of(kSplitLlama + "--parallel cp=2 --schedule both --policy " +
+                                "none,full,attn_only,ops_block,keep_collectives\\(full\\)");
+  check_holds(report, 2);
+  CHECK(issued(point_of(report, "none"), "forward", "all_gather") == 8);
+  CHECK(issued(point_of(report, "none"), "recompute", "all_gather") == 0);
+  CHECK(issued(point_of(report, "full"), "recompute", "all_gather") == 8);
+  CHECK(issued(point_of(report, "ops_block"), "recompute", "all_gather") == 8);
+  for (const char* policy : {"attn_only", "keep_collectives(full)"}) {
+    CHECK(issued(point_of(report, policy), "recompute", "all_gather") == 0);
+  }
+}
+
 TEST_CASE("sharded parameters are gathered again in backward, even without recompute") {
   const Json report =
       report_of(kTinyLlama + "--parallel fsdp=2 --policy none,full,no_reshard\\(none\\)");
@@ -144,15 +158,18 @@ TEST_CASE("predict, run and search use the same plan for policy none under fsdp"
 }
 
 TEST_CASE("a simulated rank executes the same ops and holds the same bytes as the real ranks") {
-  const std::string arguments = kSplitLlama + "--parallel tp=2,fsdp=2 --policy full ";
-  const Json real = report_of(arguments);
-  const Json alone = report_of(arguments + "--pretend-rank 3");
-  check_holds(real, 4);
-  const Json& rank = point_of(alone, "full");
-  CHECK(rank["identity"]["pretended_rank"] == 3);
-  CHECK(rank["ops"] == point_of(real, "full")["ops"]);
-  CHECK(rank["memory"]["peak_allocated_bytes"] ==
-        point_of(real, "full")["memory"]["peak_allocated_bytes"]);
+  for (const char* layout : {"tp=2,fsdp=2", "cp=2,fsdp=4"}) {
+    CAPTURE(layout);
+    const std::string arguments = kSplitLlama + "--parallel " + layout + " --policy full ";
+    const Json real = report_of(arguments);
+    const Json alone = report_of(arguments + "--pretend-rank 3");
+    check_holds(real, 4);
+    const Json& rank = point_of(alone, "full");
+    CHECK(rank["identity"]["pretended_rank"] == 3);
+    CHECK(rank["ops"] == point_of(real, "full")["ops"]);
+    CHECK(rank["memory"]["peak_allocated_bytes"] ==
+          point_of(real, "full")["memory"]["peak_allocated_bytes"]);
+  }
 }
 
 // Every rank sends counts, rows and results of each of two blocks with experts in each of two
@@ -345,8 +362,13 @@ TEST_CASE("links that cannot be measured or used are refused") {
 TEST_CASE("the error for a layout that does not fit gives the numbers") {
   check_usage_error("run " + kTinyLlama + "--parallel tp=3 --policy full", "3");
   check_usage_error("run " + kTinyLlama + "--parallel tensor=2 --policy full", "tensor");
-  check_usage_error("run " + kTinyLlama + "--parallel cp=2 --policy full",
-                    "layout part 'cp' is not supported; supported are tp, ");
+  check_usage_error("run " + kTinyLlama + "--parallel pp=2 --policy full",
+                    "layout part 'pp' is not supported; supported are tp, ");
+  check_usage_error(
+      "run " + kSplitLlama + "--parallel cp=3 --policy full",
+      "cp 3 cuts each sequence into 2 x cp = 6 chunks, which does not divide tokens 16");
+  check_usage_error("run --model wan_small --parallel cp=2 --policy full",
+                    "model 'wan_small' cannot be sharded by cp, which only Llama has");
   check_usage_error("run " + kTinyLlama + "--parallel hsdp=2 --policy full",
                     "layout part 'hsdp' is not supported; supported are tp, ");
   check_usage_error("run " + kSplitLlama + "--parallel tp=2 --pretend-rank 2 --policy full",
@@ -356,6 +378,8 @@ TEST_CASE("the error for a layout that does not fit gives the numbers") {
                     "--world 4 needs an unsharded model, but fsdp=2 already shards this model");
   check_usage_error("predict " + kTinyLlama + "--parallel tp=2 --policy none --world 8",
                     "over 2 ranks; leave --world out, or give --parallel tp=2,fsdp=4");
+  check_usage_error("predict " + kTinyLlama + "--parallel cp=2 --policy none --world 8",
+                    "over 2 ranks; leave --world out, or give --parallel cp=2,fsdp=8");
   check_usage_error("predict " + kTinyLlama + "--parallel tp=2 --policy none --world 2",
                     "leave --world out; fsdp cannot use the ranks of tp=2");
   check_usage_error("predict " + kSplitMoe + "--parallel ep=2 --policy none --world 8",

@@ -189,7 +189,36 @@ TEST_CASE("a layout whose experts do not fit into fsdp is rejected with the numb
         "fsdp=4,ep=2,product");
   CHECK(parse_refusal("fsdp=8,ep=4,expert_fsdp=2").starts_with("layout has an unknown part"));
   CHECK(refusal("llama_small", "fsdp=8,ep=8") ==
-        "model 'llama_small' cannot be sharded by ep; known: tp, sp, ulysses, fsdp");
+        "model 'llama_small' cannot be sharded by ep; known: tp, sp, ulysses, cp, fsdp");
+}
+
+// cp=2 inside fsdp=6: rank 7 is 1 x 6 + 0 x 2 + 1, so it is position 1 of cp and 3 of fsdp.
+TEST_CASE("the ranks of fsdp include the ranks of cp") {
+  ModelSpec spec = spec_of("llama_small", "tp=2,cp=2,fsdp=6");
+  CHECK(world_size(spec) == 12);
+  CHECK(data_ranks(spec) == 3);
+  spec.rank = 7;
+  const std::vector<RankGroup> groups = rank_groups(spec);
+  REQUIRE(groups.size() == 3);
+  CHECK(groups[1].name == "cp");
+  CHECK(groups[1].ranks == std::vector<int>{5, 7});
+  CHECK(groups[1].position == 1);
+  CHECK(groups[2].name == "fsdp");
+  CHECK(groups[2].ranks == std::vector<int>{1, 3, 5, 7, 9, 11});
+  CHECK(groups[2].position == 3);
+  std::map<std::int64_t, std::vector<std::int64_t>> ranks_of_batch;
+  for (spec.rank = 0; spec.rank < 12; ++spec.rank) {
+    ranks_of_batch[data_index(spec, 5)].push_back(spec.rank);
+  }
+  CHECK(ranks_of_batch == std::map<std::int64_t, std::vector<std::int64_t>>{
+                              {15, {0, 1, 2, 3}}, {16, {4, 5, 6, 7}}, {17, {8, 9, 10, 11}}});
+}
+
+TEST_CASE("without fsdp, each rank of cp multiplies the world") {
+  const ModelSpec spec = spec_of("llama_small", "cp=4,tp=2,fsdp=1");
+  CHECK(layout_text(spec.dimensions) == "tp=2,cp=4");
+  CHECK(world_size(spec) == 8);
+  CHECK(data_ranks(spec) == 1);
 }
 
 TEST_CASE("the error for an indivisible size gives the numbers") {
@@ -203,6 +232,15 @@ TEST_CASE("the error for an indivisible size gives the numbers") {
   CHECK(refusal("llama_small", "tp=2,sp", {{"tokens", 31}}) == "tp 2 does not divide tokens 31");
   CHECK(refusal("wan_small", "tp=2,sp", {{"frames", 1}, {"height", 3}, {"width", 5}}) ==
         "tp 2 does not divide tokens 15");
+  CHECK(refusal("llama_small", "cp=3") ==
+        "cp 3 cuts each sequence into 2 x cp = 6 chunks, which does not divide tokens 128");
+  CHECK(refusal("llama_small", "cp=4", {{"tokens", 12}}) ==
+        "cp 4 cuts each sequence into 2 x cp = 8 chunks, which does not divide tokens 12");
+  CHECK(refusal("llama_small", "tp=2,sp,ulysses=2,cp=2", {{"tokens", 12}, {"kv_heads", 4}}) ==
+        "tp 2 x ulysses 2 x cp 2 = 8 does not divide tokens 12");
+  CHECK(refusal("llama_small", "cp=4,fsdp=6") ==
+        "cp 4 does not divide fsdp 6: fsdp counts all ranks that shard parameters, including the "
+        "ranks of cp; write fsdp=24 for 6 batches in a step");
   CHECK(refusal("moe_small", "ep=4") == "ep 4 does not divide experts 6");
   CHECK(refusal("moe_small", "balanced_routing", {{"tokens", 10}, {"batch", 1}}) ==
         "balanced_routing: experts 6 do not divide the 20 rows (tokens x top_k) that a rank "
@@ -213,7 +251,14 @@ TEST_CASE("a layout that a model does not support is rejected") {
   CHECK(refusal("llama_small", "sp") ==
         "sp needs tp: it splits the tokens over tp's ranks; write tp=2,sp");
   CHECK(refusal("llama_small", "ep=2") ==
-        "model 'llama_small' cannot be sharded by ep; known: tp, sp, ulysses, fsdp");
+        "model 'llama_small' cannot be sharded by ep; known: tp, sp, ulysses, cp, fsdp");
+  for (const char* preset : {"wan_small", "ltx_small", "moe_small", "deepseek_small"}) {
+    CHECK(refusal(preset, "cp=2")
+              .starts_with("model '" + std::string(preset) +
+                           "' cannot be sharded by cp, which only Llama has; ulysses splits the "
+                           "tokens of every model; "
+                           "known: tp, sp, ulysses"));
+  }
   CHECK(refusal("wan_small", "ep=2").starts_with("model 'wan_small' cannot be sharded by"));
   CHECK(refusal("llama_small", "tp=2,fsdp=4096") ==
         "layout tp=2,fsdp=4096 has 8192 ranks; at most 4096 are allowed");

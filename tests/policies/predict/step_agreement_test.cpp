@@ -173,6 +173,8 @@ const std::vector<Case>& cases() {
         {"llama_small", {{"layers", 3}, {"tp", 2}, {"fsdp", 3}}},
         {"llama_small", {{"layers", 3}, {"fsdp", 8}, {"fused_ops", 1}}, "bfloat16"},
         {"llama_small", {{"layers", 3}, {"ulysses", 2}}, "bfloat16"},
+        {"llama_small", {{"layers", 3}, {"cp", 2}, {"fsdp", 4}}, "bfloat16"},
+        {"llama_small", {{"layers", 3}, {"tp", 2}, {"cp", 4}, {"fused_ops", 1}, {"accumulate", 2}}},
         {"wan_small", {{"layers", 3}, {"tp", 2}, {"fsdp", 2}}},
         {"wan_small", {{"layers", 3}, {"tp", 2}, {"sp", 1}}},
         {"ltx_small", {{"layers", 3}, {"tp", 2}, {"sp", 1}, {"batch", 1}}},

@@ -26,6 +26,8 @@ const std::vector<Case>& cases() {
       {"llama_small", "fsdp=4", {{"layers", 3}}},
       {"llama_small", "tp=2,sp,fsdp=3", {{"layers", 3}}},
       {"llama_small", "tp=2,ulysses=2", {{"layers", 2}, {"kv_heads", 4}}},
+      {"llama_small", "cp=4", {{"layers", 3}}},
+      {"llama_small", "cp=2,fsdp=4", {{"layers", 3}}},
       {"wan_small", "tp=2,fsdp=2", {{"layers", 3}}},
       {"ltx_small", "tp=2,sp", {{"layers", 3}}},
       {"moe_small", "ep=2,fsdp=2,product", {{"layers", 3}}},

@@ -83,7 +83,18 @@ TEST_CASE("if ranks have separate batches, the loss is the mean of their losses"
   CHECK(step.gradient_hashes.at("rank3/loss") == bits_of(2.5F));
 }
 
-TEST_CASE("the loss of ranks that share one batch is the loss of rank 0, bit for bit") {
+TEST_CASE("if ranks have separate tokens of a batch, the loss is the mean of their losses") {
+  for (const char* axis : {"ulysses", "cp"}) {
+    const PointRecord merged = merge_ranks(with_losses({{axis, 2}}, {2.0F, 2.5F}));
+    CHECK(merged.steps.at(0).loss == 2.25);
+    CHECK(merged.steps.at(0).gradient_hashes.at("rank0/loss") == bits_of(2.0F));
+  }
+  const PointRecord inside =
+      merge_ranks(with_losses({{"cp", 2}, {"fsdp", 4}, {"tp", 1}}, {2.0F, 2.5F, 4.0F, 5.5F}));
+  CHECK(inside.steps.at(0).loss == 3.5);
+}
+
+TEST_CASE("the loss of ranks of tp is the loss of rank 0, bit for bit") {
   const PointRecord merged = merge_ranks(with_losses({{"tp", 2}}, {2.0F, 2.0F}));
   CHECK(merged.steps.at(0).loss == 2.0);
   CHECK(merged.steps.at(0).loss_bits == bits_of(2.0F));
