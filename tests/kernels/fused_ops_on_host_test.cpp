@@ -266,15 +266,15 @@ TEMPLATE_TEST_CASE("the CUDA kernels of add_rms_norm compute the right values", 
 }
 
 // Two batches of more than kRowsInBlock rows. T is the type of x, U the type of the table.
-constexpr std::size_t kNumBatches = 2;
-constexpr std::size_t kBatchRows = 40;
+constexpr std::size_t kTables = 2;
+constexpr std::size_t kTableRows = 40;
 
 // Adds up term(i) over the elements i of the table's column, for a table of one row per batch.
 template <typename Term>
 double column_sum(std::size_t at, std::size_t width, const Term& term) {
   double sum = 0;
-  for (std::size_t row = 0; row < kBatchRows; ++row) {
-    sum += term((at / width * kBatchRows + row) * width + at % width);
+  for (std::size_t row = 0; row < kTableRows; ++row) {
+    sum += term((at / width * kTableRows + row) * width + at % width);
   }
   return sum;
 }
@@ -283,18 +283,18 @@ template <typename T, typename U>
 void check_gated_add(std::size_t width) {
   using Sum = typename Type<T>::Sum;
   CAPTURE(width);
-  const std::size_t size = kNumBatches * kBatchRows * width;
+  const std::size_t size = kTables * kTableRows * width;
   const auto columns = static_cast<std::int64_t>(width);
   auto x = random_elements<T>(size);
   auto branch = random_elements<T>(size);
-  auto gate = random_elements<U>(kNumBatches * width);
+  auto gate = random_elements<U>(kTables * width);
   auto grad = random_elements<T>(size);
   Elements<T> out(size), grad_branch(size);
-  Elements<U> grad_gate(kNumBatches * width);
-  Elements<Sum> partial(kNumBatches * static_cast<std::size_t>(num_row_blocks(kBatchRows)) * width);
-  const GatedAdd op{Type<T>::kElement, Type<U>::kElement, kNumBatches,   kBatchRows,  columns,
+  Elements<U> grad_gate(kTables * width);
+  Elements<Sum> partial(kTables * static_cast<std::size_t>(num_row_blocks(kTableRows)) * width);
+  const GatedAdd op{Type<T>::kElement, Type<U>::kElement, kTables,       kTableRows,  columns,
                     columns,           x.data(),          branch.data(), gate.data(), out.data()};
-  const auto table = [&](std::size_t i) { return i / (kBatchRows * width) * width + i % width; };
+  const auto table = [&](std::size_t i) { return i / (kTableRows * width) * width + i % width; };
   CHECK(cuda::run(op, nullptr) == 0);
   CHECK(worst(out, [&](std::size_t i) { return x.at(i) + branch.at(i) * gate.at(table(i)); }) <= 1);
   CHECK(cuda::run(
@@ -319,22 +319,21 @@ template <typename T, typename U>
 void check_layer_norm(std::size_t width, double offset) {
   using Sum = typename Type<T>::Sum;
   CAPTURE(width, offset);
-  const std::size_t size = kNumBatches * kBatchRows * width;
+  const std::size_t size = kTables * kTableRows * width;
   const auto columns = static_cast<std::int64_t>(width);
   auto x = random_elements<T>(size);
-  auto scale = random_elements<U>(kNumBatches * width);
-  auto shift = random_elements<U>(kNumBatches * width);
+  auto scale = random_elements<U>(kTables * width);
+  auto shift = random_elements<U>(kTables * width);
   auto grad = random_elements<T>(size);
   Elements<T> y(size), grad_x(size);
-  Elements<U> grad_scale(kNumBatches * width), grad_shift(kNumBatches * width);
-  Elements<Sum> partial(2 * kNumBatches * static_cast<std::size_t>(num_row_blocks(kBatchRows)) *
-                        width);
-  const LayerNorm op{Type<T>::kElement, Type<U>::kElement, kNumBatches, kBatchRows, columns,
-                     columns,           columns,           offset,      1e-6,       x.data(),
+  Elements<U> grad_scale(kTables * width), grad_shift(kTables * width);
+  Elements<Sum> partial(2 * kTables * static_cast<std::size_t>(num_row_blocks(kTableRows)) * width);
+  const LayerNorm op{Type<T>::kElement, Type<U>::kElement, kTables, kTableRows, columns,
+                     columns,           columns,           offset,  1e-6,       x.data(),
                      scale.data(),      shift.data(),      y.data()};
-  const auto table = [&](std::size_t i) { return i / (kBatchRows * width) * width + i % width; };
+  const auto table = [&](std::size_t i) { return i / (kTableRows * width) * width + i % width; };
   const auto weighted = [&](std::size_t i) { return grad.at(i) * (offset + scale.at(table(i))); };
-  std::vector<double> mean(kNumBatches * kBatchRows), r = mean, mean_weighted = mean, slope = mean;
+  std::vector<double> mean(kTables * kTableRows), r = mean, mean_weighted = mean, slope = mean;
   const auto normalised = [&](std::size_t i) { return (x.at(i) - mean[i / width]) * r[i / width]; };
   const auto n = static_cast<double>(width);
   for (std::size_t row = 0; row < mean.size(); ++row) {
