@@ -9,6 +9,7 @@
 #include "policies/base/json.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/catalogue/warnings.h"
+#include "policies/trace/compiled_graph.h"
 #include "reports/render/tables/plan_table.h"
 
 namespace rematch {
@@ -32,8 +33,16 @@ struct DescribeFlags {
   bool json = false;
 };
 
-ExitCode show_plan(const Plan& plan, const Trace& trace, std::string_view note,
+// Returns the policy's note, and what a reader should know about a compiled graph.
+std::string whole_note(std::string_view note, const Trace& trace) {
+  const std::string of_graph = compiled_graph_note(trace.dimensions);
+  const bool has_both = !note.empty() && !of_graph.empty();
+  return std::string(note) + (has_both ? "; " : "") + of_graph;
+}
+
+ExitCode show_plan(const Plan& plan, const Trace& trace, std::string_view policy_note,
                    const std::vector<std::string>& warnings, const DescribeFlags& flags) {
+  const std::string note = whole_note(policy_note, trace);
   if (flags.json) {
     Json json = describe_json(plan, trace, note);
     json["warnings"] = warnings;

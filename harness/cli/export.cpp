@@ -129,6 +129,7 @@ ExitCode run(const ExportFlags& flags) {
     throw UsageError("the plan has " + std::to_string(1 + plan.other_shapes.size()) +
                      " step shapes; export supports a single shape; give a plan for one shape");
   }
+  reject_compiled_graph(plan.dimensions, flags.target);
   const Trace trace = trace_of(flags, plan);
   const auto setting = setting_of_fronts({flags.plan});
   // A point of a front names its schedule. Any other plan file can run under every schedule, so the

@@ -12,6 +12,7 @@
 #include "policies/predict/device/roofline.h"
 #include "policies/trace/accumulation.h"
 #include "policies/trace/by_phase.h"
+#include "policies/trace/compiled_graph.h"
 #include "reports/render/tables/front_table.h"
 
 namespace rematch {
@@ -99,6 +100,7 @@ std::string setting_words(const Trace& trace, const FrontSetting& setting) {
     words.append(", ").append(name).append(" ").append(std::to_string(found->second));
   }
   words += accumulation_words(trace.dimensions);
+  words += compiled_graph_words(trace.dimensions);
   words.append(", optimizer ").append(to_string(setting.optimizer));
   if (const std::string layout = layout_text(trace.dimensions); !layout.empty()) {
     words += "; each of " + std::to_string(world_size(trace.dimensions)) + " ranks: " + layout;

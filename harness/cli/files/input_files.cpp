@@ -18,6 +18,7 @@
 #include "policies/plan/plan_json.h"
 #include "policies/predict/device/links.h"
 #include "policies/search/front/front_json.h"
+#include "policies/trace/compiled_graph.h"
 #include "policies/trace/measured_profile.h"
 #include "policies/trace/profile_json.h"
 #include "reports/record/json/record_json.h"
@@ -174,6 +175,14 @@ void require_preset(const std::string& model) {
 
 }  // namespace
 
+void reject_compiled_graph(const std::map<std::string, std::int64_t>& dimensions,
+                           const std::string& user) {
+  if (!is_compiled_graph(dimensions)) return;
+  throw UsageError("the plan is for the graph of a compiled model, and " + user +
+                   " runs the ops of an eager model: give the plan to rematch.partitioner in "
+                   "Python, or make a plan from rematch.trace(model, step)");
+}
+
 bool is_preset(const std::string& model) {
   return std::any_of(presets().begin(), presets().end(),
                      [&](const PresetEntry& preset) { return preset.name == model; });
@@ -239,6 +248,11 @@ const Plan* first_of(const std::vector<GivenPlan>& plans) {
 
 ModelSpec spec_for(const ModelFlags& flags, const Plan* plan) {
   if (!flags.model().empty() || plan == nullptr) return flags.spec();
+  if (is_compiled_graph(plan->dimensions)) {
+    throw UsageError(
+        "the plan is for the graph of a compiled model: give the graph's file to "
+        "--trace. To run the plan, give it to rematch.partitioner in Python");
+  }
   require_preset(plan->model);
   return flags.spec_on(plan->model, plan->dimensions, plan->dtype);
 }

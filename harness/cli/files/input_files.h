@@ -80,6 +80,11 @@ std::optional<FrontSetting> setting_of_fronts(const std::vector<std::string>& na
 // policy. The message gives the value of --plan that works.
 void reject_plans(const std::string& policies);
 
+// Throws UsageError if these are the dimensions of a compiled graph. `user` is what would run the
+// plan.
+void reject_compiled_graph(const std::map<std::string, std::int64_t>& dimensions,
+                           const std::string& user);
+
 // Returns whether this model is built into rematch. Any other model is known only from a stored
 // trace.
 bool is_preset(const std::string& model);

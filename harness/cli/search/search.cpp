@@ -265,6 +265,7 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
                       const OutputFile& output, ElapsedProgress& progress) {
   const Trace trace = obtain_trace(flags.model, flags.trace_file);
   output.require_model(trace.model);
+  if (!flags.target.empty()) reject_compiled_graph(trace.dimensions, flags.target);
   require_choices(trace);
   if (is_for_torch(flags) && !flags.simple) say_repeated_blocks(trace);
   const Profile profile = obtain_profile(flags, trace);

@@ -8,6 +8,7 @@
 #include "policies/base/format.h"
 #include "policies/base/hashing.h"
 #include "policies/base/text.h"
+#include "policies/trace/compiled_graph.h"
 #include "reports/render/charts/builders.h"
 #include "reports/render/markup.h"
 #include "reports/render/pages/parts.h"
@@ -83,9 +84,10 @@ std::pair<std::string, std::string> heading_and_facts(const PolicyComparison& co
 std::string facts_of(const FrontRecord& record) {
   std::string facts;
   for (const auto& [name, value] : record.dimensions) {
-    facts += name + " " + std::to_string(value) + ", ";
+    if (name != kCompiledGraph) facts += name + " " + std::to_string(value) + ", ";
   }
-  facts += record.dtype + ", " + std::string(to_string(record.front.schedule)) + "; " +
+  facts += record.dtype + compiled_graph_words(record.dimensions) + ", " +
+           std::string(to_string(record.front.schedule)) + "; " +
            std::string(to_string(record.time_source)) + " op times; " + plans_words(record.front);
   return facts + ranks_words(record);
 }

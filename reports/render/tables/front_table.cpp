@@ -76,8 +76,8 @@ std::string next_words(const FrontRecord& record, const FrontFiles& files) {
       (files.front.empty() ? "front.json" : files.front) + "#" + std::to_string(number);
   return (files.front.empty() ? "Next: add -o front.json to store every point as a plan: "
                               : "Next: ") +
-         describe_command(point, files) + " shows the plan op by op, " + run_command(point, files) +
-         " runs it.";
+         describe_command(point, files) + " shows the plan op by op, " +
+         run_command(record, point, files) + " runs it.";
 }
 
 // Puts a warning first if the peak exceeds the device's memory.
@@ -151,7 +151,7 @@ std::string front_to_text(const FrontRecord& record, TableFormat format, std::si
   const Grid points = points_grid(record, every_point(front));
   std::string text =
       line(setting_words(record)) + line(lead_words(record)) + line(calibration_warning(record)) +
-      line("Schedule: " + schedule_words(front.schedule) + ".") + "\n" +
+      line("Schedule: " + schedule_words(front.schedule, record) + ".") + "\n" +
       line(plans_words(front) + "; " + exactness_words(record)) + line(ceilings_words(record)) +
       line(offload_words(record)) + "\n" + grid_text(points);
   if (const std::string words = communication_words(record); !words.empty()) {

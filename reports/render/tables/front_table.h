@@ -35,7 +35,7 @@ table::Row point_row(const FrontRecord& record, const std::string& name, const F
                      std::vector<std::string> details);
 
 // Returns the schedule's name and a description: "whole_region: recomputes ...".
-std::string schedule_words(Schedule schedule);
+std::string schedule_words(Schedule schedule, const FrontRecord& record);
 
 // Returns the row "simple" for the simple plan, with its distance from the front. A simple plan is
 // short enough to type by hand. The record must have a simple plan.
@@ -63,7 +63,8 @@ std::string next_words(const FrontRecord& record, const FrontFiles& files);
 // Returns the commands that describe and run a point, such as "rematch describe --plan
 // front.json#4".
 std::string describe_command(const std::string& point, const FrontFiles& files);
-std::string run_command(const std::string& point, const FrontFiles& files);
+std::string run_command(const FrontRecord& record, const std::string& point,
+                        const FrontFiles& files);
 
 // Returns text such as "h100's ", or "the machine's " for a CPU.
 std::string of_device(const FrontRecord& record);

@@ -7,6 +7,7 @@
 #include "policies/base/format_apart.h"
 #include "policies/base/text.h"
 #include "policies/trace/accumulation.h"
+#include "policies/trace/compiled_graph.h"
 
 namespace rematch {
 namespace {
@@ -125,6 +126,7 @@ std::string setting_words(const FrontRecord& record) {
     words += ", " + std::to_string(tokens->second) + " tokens";
   }
   words += accumulation_words(record.dimensions);
+  words += compiled_graph_words(record.dimensions);
   words += ", " + optimizer_words(record.optimizer);
   words += ", on " + record.device;
   if (record.device_memory) words += " (" + device_memory_words(record) + ")";
@@ -219,7 +221,11 @@ std::string describe_command(const std::string& point, const FrontFiles& files) 
   return "rematch describe --plan " + point + of_trace;
 }
 
-std::string run_command(const std::string& point, const FrontFiles& files) {
+std::string run_command(const FrontRecord& record, const std::string& point,
+                        const FrontFiles& files) {
+  if (is_compiled_graph(record.dimensions)) {
+    return "rematch.partitioner(\"" + point + "\") in Python";
+  }
   if (files.own_trace.empty()) return "rematch run --plan " + point;
   return "rematch.Checkpoint(\"" + point + "\") in Python";
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "policies/base/format.h"
+#include "policies/trace/compiled_graph.h"
 #include "reports/render/tables/front_table.h"
 
 namespace rematch {
@@ -25,16 +26,20 @@ std::string next_line(const FrontRecord& record, const FrontFiles& files) {
   const std::string point = (files.front.empty() ? "front.json" : files.front) + "#simple";
   if (files.front.empty()) {
     return "Next: add -o front.json to store both as plans: " + describe_command(point, files) +
-           " shows every op, " + run_command(point, files) + " runs it.";
+           " shows every op, " + run_command(record, point, files) + " runs it.";
   }
   const std::string run =
-      record.is_estimate_of_ranks() ? "" : ", " + run_command(point, files) + " runs it";
+      record.is_estimate_of_ranks() ? "" : ", " + run_command(record, point, files) + " runs it";
   return "Next: " + describe_command(point, files) + " shows every op" + run + ".";
 }
 
 }  // namespace
 
-std::string schedule_words(Schedule schedule) {
+std::string schedule_words(Schedule schedule, const FrontRecord& record) {
+  if (is_compiled_graph(record.dimensions)) {
+    return std::string(to_string(schedule)) +
+           "; rematch.partitioner chooses the order of recompute in the compiled graph itself";
+  }
   return schedule == Schedule::kWholeRegion
              ? "whole_region: recomputes a region at once, like torch.utils.checkpoint and the "
                "trainers that use it"
@@ -62,7 +67,7 @@ std::string simple_to_text(const FrontRecord& record, std::size_t width, const F
                                    std::string(to_string(record.front.schedule))}));
   }
   return line(setting_words(record)) + "\n" + line("Plan: " + simple.point.saves + ".") +
-         line("Schedule: " + schedule_words(Schedule::kWholeRegion) + ".") + "\n" +
+         line("Schedule: " + schedule_words(Schedule::kWholeRegion, record) + ".") + "\n" +
          table::format_grid(grid, TableFormat::kText, width) + "\n" +
          line(next_line(record, files));
 }

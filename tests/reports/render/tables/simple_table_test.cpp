@@ -51,8 +51,13 @@ TEST_CASE("the simple plan fits on a screen and names its policy and the systems
 }
 
 TEST_CASE("the systems that can run the simple plan are listed by schedule") {
-  CHECK_THAT(schedule_words(Schedule::kWholeRegion), Catch::Contains("torch.utils.checkpoint"));
-  CHECK_THAT(schedule_words(Schedule::kOnDemand), Catch::Contains("only rematch's engine"));
+  CHECK_THAT(schedule_words(Schedule::kWholeRegion, {}), Catch::Contains("torch.utils.checkpoint"));
+  CHECK_THAT(schedule_words(Schedule::kOnDemand, {}), Catch::Contains("only rematch's engine"));
+  FrontRecord compiled;
+  compiled.dimensions = {{"compiled_graph", 1}};
+  CHECK(
+      schedule_words(Schedule::kOnDemand, compiled) ==
+      "on_demand; rematch.partitioner chooses the order of recompute in the compiled graph itself");
 }
 
 }  // namespace
