@@ -164,6 +164,13 @@ const char* rematch_resolve(const char* trace_json, const char* policy) {
   });
 }
 
+int rematch_require_policy(const char* policy) {
+  return call_or(-1, [&] {
+    static_cast<void>(accepted(parse_policy(policy)));
+    return 0;
+  });
+}
+
 const char* rematch_accumulate(const char* trace_json, std::int64_t num_micro_batches) {
   return call_or<const char*>(nullptr, [&] {
     return as_text(trace_to_json(accumulating(trace_of_text(trace_json), num_micro_batches)));

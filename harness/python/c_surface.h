@@ -129,6 +129,8 @@ REMATCH_PYTHON_EXPORT void rematch_set_in_optimizer(int is_in_optimizer);
 // Returns the trace of a step with several micro-batches of the traced step.
 REMATCH_PYTHON_EXPORT const char* rematch_accumulate(const char* trace_json,
                                                      std::int64_t num_micro_batches);
+// Fails unless the text names a policy. Whether the policy applies to a model depends on the trace.
+REMATCH_PYTHON_EXPORT int rematch_require_policy(const char* policy);
 // Returns the plan of a policy for a trace.
 REMATCH_PYTHON_EXPORT const char* rematch_resolve(const char* trace_json, const char* policy);
 // Predicts the bytes and recomputed ops of a step under a plan. If the plan has several shapes,

@@ -23,7 +23,8 @@ from rematch._library import PlanError, Refused, RematchError, allocated_bytes, 
 from rematch.applied import apply, checkpoint_of, remove
 from rematch.automatic import auto
 from rematch.blocks import find_blocks
-from rematch.compiling import compile, export_joint, partitioner
+from rematch.compiled.chosen import CompiledGraph, CompiledPlan
+from rematch.compiling import compile, compiled_plan_of, export_joint, partitioner
 from rematch.opaque import keep_op, opaque, opaque_module
 from rematch.planning import Checkpoint, SearchedCheckpoint, combine, predict, render, resolve, search
 from rematch.profiling import profile
@@ -32,8 +33,9 @@ from rematch.scopes import BlockScopes, remove_scopes, scopes
 from rematch.tracing import trace
 from rematch.watching import Comparison, check, watch
 
-__all__ = ["BlockScopes", "Checkpoint", "Comparison", "PlanError", "Refused", "RematchError", "SearchedCheckpoint",
-           "allocated_bytes", "apply", "auto", "check", "checkpoint_of", "combine", "compile", "count_memory", "export_joint",
-           "find_blocks", "keep_op", "opaque", "opaque_module", "partitioner", "predict", "profile", "recording", "remove",
-           "remove_scopes", "render", "resolve", "scopes", "search", "trace", "watch"]
+__all__ = ["BlockScopes", "Checkpoint", "Comparison", "CompiledGraph", "CompiledPlan", "PlanError", "Refused", "RematchError",
+           "SearchedCheckpoint", "allocated_bytes", "apply", "auto", "check", "checkpoint_of", "combine", "compile",
+           "compiled_plan_of", "count_memory", "export_joint", "find_blocks", "keep_op", "opaque", "opaque_module",
+           "partitioner", "predict", "profile", "recording", "remove", "remove_scopes", "render", "resolve", "scopes", "search",
+           "trace", "watch"]
 __version__ = "0.1.0"

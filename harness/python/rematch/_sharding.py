@@ -25,12 +25,12 @@ def refuse_split_regions(checkpoint: Checkpoint) -> None:
     if "torch.distributed.fsdp" not in sys.modules:
         return
     for model, module_of in modules_of_scopes(checkpoint):
-        unit_of = dict(_units_in(model, None))
+        unit_of = dict(units_in(model, None))
         for region in (region for shape in checkpoint.shapes() for region in shape["regions"]):
             first, last = region["first_scope"], region["last_scope"]
             ends = {name: module_of[name] for name in (first, last) if name in module_of}
             units = {unit_of[part] for end in ends.values() for part in end.modules() if part in unit_of}
-            if len(units) > 1 and any(unit is not None and _frees_parameters(unit) for unit in units):
+            if len(units) > 1 and any(unit is not None and frees_parameters(unit) for unit in units):
                 raise Refused(f"region {first if first == last else f'{first}..{last}'} spans several units of fully_shard, which "
                               "free their parameters after forward, so backward could not recompute the region; use a plan without "
                               "such regions, or fully_shard(..., reshard_after_forward=False)")
@@ -41,16 +41,16 @@ def _is_unit(module: torch.nn.Module) -> bool:
     return sharding is not None and isinstance(module, sharding.FSDPModule)
 
 
-def _units_in(module: torch.nn.Module, unit: Any) -> Iterator[tuple[torch.nn.Module, Any]]:
+def units_in(module: torch.nn.Module, unit: Any) -> Iterator[tuple[torch.nn.Module, Any]]:
     """Yields each module with parameters of its own, and the unit that gathers them."""
     unit = module if _is_unit(module) else unit
     if any(True for _ in module.parameters(recurse=False)):
         yield module, unit
     for child in module.children():
-        yield from _units_in(child, unit)
+        yield from units_in(child, unit)
 
 
-def _frees_parameters(unit: Any) -> bool:
+def frees_parameters(unit: Any) -> bool:
     """Returns whether the unit frees its parameters after forward. Returns true if this release of torch does not
     say."""
     state = unit._get_fsdp_state()

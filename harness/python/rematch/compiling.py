@@ -6,12 +6,13 @@ import hashlib
 import json
 import pathlib
 import warnings
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
-from rematch._library import PlanError, Refused, RematchError
+from rematch._library import PlanError, Refused, RematchError, call
 from rematch._progress import announced, say
 from rematch._recorder import recorder_of
 from rematch._step import left_as_it_was, loss_of
@@ -20,17 +21,21 @@ from rematch.planning import bytes_of, predict, read_plan, require_for_compiled,
 from rematch.tracing import constant_bytes_of, parameters_of
 
 if TYPE_CHECKING:
+    from rematch.compiled.chosen import CompiledPlan
     from rematch.compiled.joint_graph import JointGraph
     from rematch.compiled.options import Option, Planner
     from rematch.compiled.partitioner import Partitioner
 
 Model = TypeVar("Model", bound=torch.nn.Module)
 
+_plans: weakref.WeakKeyDictionary[torch.nn.Module, Callable[[], CompiledPlan]] = weakref.WeakKeyDictionary()
+
 
 def compile(model: Model, step: Callable[[], torch.Tensor] | None = None, *, budget: str | int | None = None,
             policy: str | None = None, per_block: bool = False, backend: str = "inductor", device: str | None = None,
             optimizer: str = "adamw", options: dict[str, Any] | None = None, **keywords: Any) -> Model:
     """Compiles the model in place, like model.compile(), so that its step follows a plan. Returns the model.
+    compiled_plan_of() returns the plan.
 
     Give exactly one of these:
       - `budget`, "24GiB" or a number of bytes. Chooses the fastest plan whose predicted peak fits. The peak counts
@@ -43,11 +48,12 @@ def compile(model: Model, step: Callable[[], torch.Tensor] | None = None, *, bud
     model's device. `options` and other keywords go to torch.compile.
 
     For a graph that the step did not run, such as a graph for another batch size, a plan is searched when the graph is
-    compiled. Inductor's caches still work: an equal plan reuses cached graphs.
+    compiled. A graph that cannot be planned then is left to PyTorch's partitioner, with a warning. Inductor's caches
+    still work: an equal plan reuses cached graphs.
 
-    Raises PlanError, which names the lowest peak, if no plan fits. Raises Refused for a model under rematch.apply(),
-    for graphs that contain torch.utils.checkpoint, and for an unsupported torch. Raises ValueError for any other
-    backend."""
+    Raises PlanError, which names the lowest peak, if no plan fits. Raises PlanError for an unknown policy. Raises
+    Refused for a model under rematch.apply(), for graphs that contain torch.utils.checkpoint, and for an unsupported
+    torch. Raises ValueError for any other backend."""
     from rematch.compiled.backends import require_backend, require_torch
 
     require_backend(backend)
@@ -59,6 +65,7 @@ def compile(model: Model, step: Callable[[], torch.Tensor] | None = None, *, bud
     require_torch()
     if recorder_of(model) is not None:
         raise Refused("the model follows an eager plan; call rematch.remove(model) before rematch.compile(model)")
+    options = _with_mode(keywords.pop("mode", None), options)
     device = _device_of(model) if device is None else device
     modules: list[torch.nn.Module] = [model]
     if per_block:
@@ -67,11 +74,26 @@ def compile(model: Model, step: Callable[[], torch.Tensor] | None = None, *, bud
         raise RematchError(f"{type(model).__name__} has no list of layers, so per_block has nothing to compile")
     if policy is not None:
         made = partitioner(policy, device=device, backend=backend)
+        plan = _plan_so_far(made)
     else:
         assert budget is not None and step is not None
-        made = _searched(model, modules, step, bytes_of(budget), backend, device, optimizer, keywords)
+        made, plan = _searched(model, modules, step, bytes_of(budget), backend, device, optimizer, keywords)
     _compile_with(modules, made, backend, options, keywords)
+    _plans[model] = plan
     return model
+
+
+def compiled_plan_of(model: torch.nn.Module) -> CompiledPlan:
+    """Returns the plan that compile() has chosen for the model: a dataclass with the predicted peak, and with the plan of
+    each graph. Prints as a table.
+
+    Graphs of a model compiled with a policy are listed once torch has compiled them, in the first step. Graphs from
+    Inductor's caches are listed only for a model compiled with a budget. Raises ValueError for a model that compile()
+    has not compiled."""
+    if model not in _plans:
+        raise ValueError(f"this {type(model).__name__} follows no compiled plan; call rematch.compile(model, step, budget=...) "
+                         "first")
+    return _plans[model]()
 
 
 def export_joint(model: torch.nn.Module, step: Callable[[], torch.Tensor], path: str | pathlib.Path, *,
@@ -80,10 +102,10 @@ def export_joint(model: torch.nn.Module, step: Callable[[], torch.Tensor], path:
     """Writes the joint graph of the compiled step as a file of schema rematch.trace, for `rematch search`, `predict` and
     `describe --trace`. The graph runs once, op by op, and nothing is compiled.
 
-    Also writes the op times that compile() uses to the file `profile`, for `rematch search --profile`. `name` is the
-    model's name in the files, by default its class. Plans for the trace work only with rematch.partitioner(), not with
-    eager models. The commands predict the peak of the graph op by op, without fusion. Other arguments are as for
-    compile().
+    Also writes the op times that compile() uses to the file `profile`, for `rematch search --profile`. The model's name
+    in the files is `name`, by default its class, with " (compiled)" appended. Plans for the trace work only with
+    rematch.partitioner(), not with eager models. The commands predict the peak of the graph op by op, without fusion.
+    Other arguments are as for compile().
 
     Raises RematchError if the step runs several graphs."""
     from rematch.compiled.backends import require_backend, require_torch
@@ -99,8 +121,9 @@ def export_joint(model: torch.nn.Module, step: Callable[[], torch.Tensor], path:
                            "(TORCH_LOGS=graph_breaks names them), or use rematch.compile, which plans several graphs")
     (joint,) = capture.graphs.values()
     planner = Planner(joint, rates_of(_device_of(model) if device is None else device), fuses=fuses,
-                      model=name or f"{type(model).__name__} (compiled)")
-    trace = planner.trace | parameters_of(model) | {"constant_bytes": constant_bytes_of(model) + planner.batch_bytes}
+                      model=f"{name or type(model).__name__} (compiled)")
+    trace = planner.trace_with_modules() | parameters_of(model)
+    trace["constant_bytes"] = constant_bytes_of(model) + planner.batch_bytes
     pathlib.Path(path).write_text(json.dumps(trace), encoding="utf-8")
     if profile is not None:
         pathlib.Path(profile).write_text(json.dumps(planner.profile(trace)), encoding="utf-8")
@@ -121,8 +144,9 @@ def partitioner(plan: str | int | dict[str, Any] | pathlib.Path, *, device: str 
 
     Use rematch.compile() if a step runs several graphs. `device` and `backend` are as for compile().
 
-    Compiling raises PlanError if no plan fits, and names the lowest peak, or if the policy does not apply to a
-    graph."""
+    Raises PlanError for an unknown policy. Compiling the first graph raises PlanError if no plan fits, and names the
+    lowest peak, or if the plan is for another graph. A graph to which a policy does not apply, and a later graph that
+    cannot be planned, are left to PyTorch's partitioner, with a warning."""
     from rematch.compiled.backends import require_backend, require_torch
     from rematch.compiled.op_costs import rates_of
     from rematch.compiled.options import Planner
@@ -136,13 +160,49 @@ def partitioner(plan: str | int | dict[str, Any] | pathlib.Path, *, device: str 
         require_for_compiled(found)
     is_budget = isinstance(found, int) or isinstance(found, str) and found[:1].isdigit()
     limit = bytes_of(found) if is_budget else None
+    if not is_budget and not isinstance(found, dict):
+        call("require_policy", found)
+    told: list[str] = []
 
-    def choose(joint: JointGraph) -> Option:
+    def choose(joint: JointGraph) -> Option | None:
         planner = Planner(joint, rates, fuses=fuses)
         if limit is not None:
             return _fitting(planner.options(), _bytes_before(planner.trace, optimizer), limit)
-        return planner.of_plan(found) if isinstance(found, dict) else planner.named(found)
+        if isinstance(found, dict):
+            return planner.of_plan(found)
+        try:
+            return planner.named(found)
+        except PlanError as error:
+            _warn_once(told, f"PyTorch chooses what a compiled graph saves, because the policy does not apply: {error}")
+            return None
     return Partitioner(choose, repr((found, rates, optimizer, fuses)))
+
+
+def _with_mode(mode: str | None, options: dict[str, Any] | None) -> dict[str, Any]:
+    """Returns Inductor's options for torch.compile's `mode`. torch.compile takes no mode beside options, and a plan is
+    an option."""
+    if mode is None:
+        return options or {}
+    if options:
+        raise ValueError("torch.compile takes either mode or options; leave one of them out")
+    from torch._inductor import list_mode_options
+    return dict(list_mode_options(mode))
+
+
+def _plan_so_far(made: Partitioner, of_step: Iterable[tuple[Option, int]] = (), **figures: int) -> Callable[[], CompiledPlan]:
+    """Returns a function that returns the plan. `of_step` contains the options of the step's graphs, and how often the
+    step calls each graph."""
+    from rematch.compiled.chosen import CompiledGraph, CompiledPlan
+
+    calls = list(of_step)
+
+    def plan() -> CompiledPlan:
+        planned = [option for option, _ in calls]
+        later = [(option, 0) for option in made.chosen if option not in planned]
+        return CompiledPlan(tuple(
+            CompiledGraph(option.name, num_calls, option.num_recomputed, option.peaks.held, option.peaks.forward,
+                          option.peaks.backward) for option, num_calls in (*calls, *later)), made.uuid(), **figures)
+    return plan
 
 
 def _fitting(options: list[Option], before: int, limit: int) -> Option:
@@ -172,11 +232,11 @@ def _device_of(model: torch.nn.Module) -> str:
     return next((parameter.device.type for parameter in model.parameters()), "cpu")
 
 
-def _compile_with(modules: list[torch.nn.Module], made: Partitioner, backend: str, options: dict[str, Any] | None,
+def _compile_with(modules: list[torch.nn.Module], made: Partitioner, backend: str, options: dict[str, Any],
                   keywords: dict[str, Any]) -> None:
     from rematch.compiled.backends import aot_eager
 
-    chosen: dict[str, Any] = {"backend": backend, "options": {**(options or {}), "custom_partitioner_fn": made}}
+    chosen: dict[str, Any] = {"backend": backend, "options": {**options, "custom_partitioner_fn": made}}
     if backend == "aot_eager":
         chosen = {"backend": aot_eager(made)}
     for module in modules:
@@ -184,19 +244,21 @@ def _compile_with(modules: list[torch.nn.Module], made: Partitioner, backend: st
 
 
 def _searched(model: torch.nn.Module, modules: list[torch.nn.Module], step: Callable[[], torch.Tensor], limit: int, backend: str,
-              device: str, optimizer: str, keywords: dict[str, Any]) -> Partitioner:
+              device: str, optimizer: str, keywords: dict[str, Any]) -> tuple[Partitioner, Callable[[], CompiledPlan]]:
     from rematch.compiled.capture import Capture
     from rematch.compiled.op_costs import rates_of
     from rematch.compiled.options import Planner
     from rematch.compiled.partitioner import Partitioner
-    from rematch.compiled.sequence import fastest_within, added_ns, step_peak
+    from rematch.compiled.sequence import fastest_within, step_peak
+    from rematch.compiled.ranks import sharded_ratio, with_sharded_gradients
 
     rates, fuses = rates_of(device), backend == "inductor"
     with announced("reading the step's graphs"):
         capture = _captured(Capture(backend), model, modules, step, keywords)
     with announced("searching"):
         planners = {name: Planner(joint, rates, fuses=fuses) for name, joint in capture.graphs.items()}
-        options = {name: planner.options() for name, planner in planners.items()}
+        ratio = sharded_ratio(model)
+        options = {name: with_sharded_gradients(planner.options(), ratio) for name, planner in planners.items()}
     calls = [call.graph for call in capture.calls]
     before = _bytes_before_step(model, list(planners.values()), optimizer)
     chosen = fastest_within(options, calls, limit - before)
@@ -225,7 +287,9 @@ def _searched(model: torch.nn.Module, modules: list[torch.nn.Module], step: Call
             _warn_once(told, "a graph was compiled that step() did not run; that graph gets the plan with the lowest peak")
         return min(searched, key=lambda option: (option.peaks.step(), option.added_ns))
     key = hashlib.sha256(repr(sorted((name, option.saved, option.by_layer) for name, option in chosen.items())).encode())
-    return Partitioner(choose, f"{key.hexdigest()} {limit} {optimizer} {rates} {fuses}")
+    made = Partitioner(choose, f"{key.hexdigest()} {limit} {optimizer} {rates} {fuses}", may_refuse=False)
+    return made, _plan_so_far(made, [(chosen[name], calls.count(name)) for name in dict.fromkeys(calls)], budget_bytes=limit,
+                              predicted_peak_allocated_bytes=peak, fastest_peak_bytes=plain)
 
 
 def _warn_once(told: list[str], what: str) -> None:
@@ -261,6 +325,10 @@ def _captured(capture: Any, model: torch.nn.Module, modules: list[torch.nn.Modul
 
 
 def _bytes_before_step(model: torch.nn.Module, planners: list[Planner], optimizer: str) -> int:
-    """Returns the bytes of parameters, buffers and the optimizer's state, and of the step's inputs."""
+    """Returns the bytes of parameters, buffers and the optimizer's state, of the step's inputs, and what
+    DistributedDataParallel and fully_shard add."""
+    from rematch.compiled.ranks import bucket_bytes, gathered_bytes
+
     constants = constant_bytes_of(model) + sum(planner.batch_bytes for planner in planners)
+    constants += bucket_bytes(model) + gathered_bytes(model)
     return _bytes_before(planners[0].trace | parameters_of(model) | {"constant_bytes": constants}, optimizer)

@@ -44,6 +44,13 @@ class ExportTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
+    def refused(self, *arguments):
+        """Returns the only line that the command prints."""
+        done = subprocess.run([BINARY, *arguments], capture_output=True, text=True, check=False, cwd=self.folder)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        return done.stderr
+
     def compiled_under(self, plan):
         model = made()
         made_partitioner = rematch.partitioner(plan, backend="aot_eager")
@@ -62,6 +69,7 @@ class ExportTest(unittest.TestCase):
         self.assertIn("checkpoints 0 1 2", self.command("describe", "--trace", "joint.json", "attn_only"))
         said = self.command("search", "--trace", "joint.json", "--profile", "profile.json", "--points", "4", "-o", "front.json")
         self.assertIn("Stack (compiled)", said)
+        self.assertRegex(said, r'\nrematch\.partitioner\("front\.json#\d"\) in Python runs it\.')
         front = json.loads((self.folder / "front.json").read_text(encoding="utf-8"))
         expected = results_of(self.compiled_under("none")[0])
         recomputed = []
@@ -73,6 +81,44 @@ class ExportTest(unittest.TestCase):
             recomputed.append(option.num_recomputed)
         # the first point has the lowest peak, and the last point has the shortest step
         self.assertGreater(recomputed[0], recomputed[-1])
+
+    @unittest.skipUnless(BINARY, "REMATCH_BINARY names no command")
+    def test_every_command_says_that_the_graph_is_compiled(self):
+        self.command("search", "--trace", "joint.json", "--profile", "profile.json", "--points", "4", "-o", "said.json")
+        self.command("render", "said.json", "-o", "said.html")
+        note = "compiled graph without fusion"
+        for text in (self.command("predict", "--trace", "joint.json", "--policy", "full"),
+                     self.command("search", "--trace", "joint.json", "--device", "h100", "--points", "2"),
+                     (self.folder / "said.html").read_text(encoding="utf-8")):
+            self.assertIn("Stack (compiled)", text)
+            self.assertNotIn("rematch.Checkpoint", text)
+            self.assertNotIn("only rematch's engine", text)
+            self.assertIn(note, " ".join(text.split()))
+        for arguments in (("full",), ("--plan", "said.json#0"), ("full", "--kept"), ("full", "--json")):
+            self.assertIn("only rematch.partitioner in Python can follow the plan",
+                          " ".join(self.command("describe", "--trace", "joint.json", *arguments).split()))
+        self.assertIn("equal: ", self.command("trace", "--check", "joint.json", "joint.json"))
+
+    @unittest.skipUnless(BINARY, "REMATCH_BINARY names no command")
+    def test_what_runs_eager_models_refuses_the_plan(self):
+        self.command("plan", "--trace", "joint.json", "--policy", "full", "-o", "full.json")
+        for target in ("torch", "remat", "torchtitan", "megatron"):
+            self.assertRegex(self.refused("export", "full.json", "--to", target, "--trace", "joint.json"),
+                             f"the plan is for the graph of a compiled model, and {target} runs the ops of an eager model: give the "
+                             "plan to rematch.partitioner")
+            self.assertIn("the plan is for the graph of a compiled model", self.refused(
+                "search", "--trace", "joint.json", "--device", "h100", "--for", target if target != "remat" else "torch"))
+        for command in (("predict", "--plan", "full.json"), ("describe", "--plan", "full.json")):
+            self.assertIn("the plan is for the graph of a compiled model: give the graph's file to --trace. To run the plan, give it "
+                          "to rematch.partitioner in Python", self.refused(*command))
+
+    @unittest.skipUnless(BINARY, "REMATCH_BINARY names no command")
+    def test_scopes_are_the_modules_of_the_model(self):
+        kept = self.command("describe", "--trace", "joint.json", "attn_only", "--kept")
+        self.assertRegex(kept, "_scaled_dot_product_flash_attention_for_cpu +attention ")
+        ops = json.loads(self.command("describe", "--trace", "joint.json", "full", "--json"))["types"][0]["ops"]
+        self.assertEqual([op["scope"] for op in ops if op["name"] == "aten::addmm"],
+                         ["attention.qkv", "attention.out", "feed_forward.up", "feed_forward.down"])
 
     def test_an_eager_model_refuses_a_plan_of_a_compiled_one_and_the_other_way_round(self):
         model = made()
@@ -87,7 +133,7 @@ class ExportTest(unittest.TestCase):
     def test_a_plan_of_another_graph_is_refused(self):
         plan = rematch.resolve(self.trace, "full")
         for change, message in ((lambda: plan["types"][0]["ops"].pop(), "layers.0 has other ops"),
-                                (lambda: plan["regions"][0].update(first_scope="blocks.0"), "no layer blocks.0")):
+                                (lambda: plan["regions"][0].update(first_scope="blocks.0"), "no layer or module blocks.0")):
             change()
             model, _ = self.compiled_under(copy.deepcopy(plan))
             with self.assertRaisesRegex(Exception, message) as raised:

@@ -13,7 +13,8 @@ import unittest
 
 import rematch
 import torch
-from stack import Stack, results_of
+from stack import Layer, Stack, results_of
+from torch._functorch import config as functorch_config
 
 FROM_CACHE = pathlib.Path(__file__).with_name("compiled_from_cache.py")
 LOSS_TOLERANCE, GRADIENT_TOLERANCE = 1e-6, 1e-5
@@ -28,12 +29,26 @@ class InductorTest(unittest.TestCase):
         compiled = copy.deepcopy(model)
         partitioner = rematch.partitioner("full")
         compiled.compile(options={"custom_partitioner_fn": partitioner})
-        loss, *gradients = results_of(compiled)
+        with functorch_config.patch(enable_autograd_cache=False):  # a graph from the cache is not partitioned again
+            loss, *gradients = results_of(compiled)
         self.assertLess(abs(float(loss - expected[0])), LOSS_TOLERANCE)
         for gradient, reference in zip(gradients, expected[1:], strict=True):
             self.assertLess(float((gradient - reference).norm()), GRADIENT_TOLERANCE * float(reference.norm()) + 1e-9)
         (option,) = partitioner.chosen
         self.assertGreater(option.num_recomputed, 0)
+
+    def test_dropout_draws_the_numbers_of_pytorchs_partitioner(self):
+        torch.manual_seed(0)
+        model = Stack(lambda: Layer(dropout=0.5), num_layers=1)
+        found = []
+        for policy in (None, "full"):
+            torch._dynamo.reset()
+            compiled = copy.deepcopy(model)
+            compiled.compile(options={"custom_partitioner_fn": rematch.partitioner(policy)} if policy else {})
+            torch.manual_seed(7)
+            found.append(results_of(compiled))
+        for result, reference in zip(*found, strict=True):
+            self.assertLess(float((result - reference).norm()), GRADIENT_TOLERANCE * float(reference.norm()) + 1e-9)
 
     def test_caches_pickle_the_partitioner_by_its_hash(self):
         full = rematch.partitioner("full")

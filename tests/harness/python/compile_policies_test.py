@@ -14,7 +14,7 @@ rematch.count_memory()  # replaces torch's allocators, so it must run before any
 
 import torch  # noqa: E402
 from rematch.compiled.backends import aot_eager  # noqa: E402
-from rematch.compiled.joint_graph import JointGraph, is_op, op_name, op_of  # noqa: E402
+from rematch.compiled.joint_graph import JointGraph, is_op, is_view, op_name, op_of  # noqa: E402
 from rematch.compiled.partitioner import Partitioner  # noqa: E402
 from rematch.planning import predict, resolve  # noqa: E402
 from stack import Layer, Stack, batch  # noqa: E402
@@ -57,9 +57,9 @@ class WatchedBackend:
         return forward, backward
 
     def recomputed(self, graph=0):
-        """Returns the names of the ops that forward and backward both run."""
+        """Returns the names of the ops that forward and backward both run, without views."""
         names = {node.name for node in self.forward[graph]}
-        return [op_name(node) for node in self.backward[graph] if node.name in names]
+        return [op_name(node) for node in self.backward[graph] if node.name in names and not is_view(node)]
 
 
 class PoliciesTest(unittest.TestCase):

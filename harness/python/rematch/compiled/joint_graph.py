@@ -16,6 +16,7 @@ from torch import fx
 from torch._functorch import partitioners
 
 RANDOM_ARGUMENTS = ("dropout_p", "p")  # probabilities; if the argument is 0, the op draws no random numbers
+HIGHER_ORDER_WITH_COST = ("flex_attention",)  # the higher-order ops that op_costs.flops_of() knows
 MIN_COVERED_RATIO = 0.5  # if a smaller share of forward's ops is in lists of modules, the whole graph is one layer
 _ELEMENT = re.compile(r"(.+)\.(\d+)$")
 
@@ -63,10 +64,37 @@ class JointGraph:
                                 if node not in wanted and node.op == "call_function" and node not in self._is_forward]
         self.backward = [node for node in self.demand_order(self._is_forward) if is_op(node)]
         self.layer_of = _layers_of(self.forward)
+        self._spans: dict[str, range] | None = None
+        self._is_one_layer = len(self.layer_of) < MIN_COVERED_RATIO * len(self.forward)
+        if self._is_one_layer:
+            self.layer_of = dict.fromkeys(self.forward, Layer("layers", 0))
 
     def is_forward(self, node: fx.Node) -> bool:
         """Returns whether the node belongs to forward."""
         return node in self._is_forward
+
+    def spans(self) -> dict[str, range]:
+        """Returns the ops of each layer, and of each module in a layer, as indices into `forward`. A module comes before
+        the modules inside of it. Leaves out modules whose ops are not consecutive."""
+        if self._spans is None:
+            indices: dict[str, list[int]] = {}
+            for index, op in enumerate(self.forward):
+                for path in self._paths_of(op):
+                    indices.setdefault(path, []).append(index)
+            self._spans = {path: range(found[0], found[-1] + 1) for path, found in indices.items()
+                           if found[-1] - found[0] == len(found) - 1}
+        return self._spans
+
+    def _paths_of(self, op: fx.Node) -> list[str]:
+        """Returns the path of the op's layer, and of the modules inside of the layer that were running."""
+        layer = self.layer_of.get(op)
+        if layer is None:
+            return []
+        path_of_layer = f"{layer.name}.{layer.index}"
+        paths = [path for path, _ in _modules_of(op) if path]
+        inside = [f"{path_of_layer}.{path}" for path in paths] if self._is_one_layer else [
+            path for path in paths if path.startswith(f"{path_of_layer}.")]
+        return list(dict.fromkeys((path_of_layer, *inside)))
 
     def readers_in_forward(self, node: fx.Node) -> list[fx.Node]:
         """Returns the nodes of forward that read this node's result."""
@@ -222,11 +250,17 @@ def writes(node: fx.Node) -> bool:
     return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
 
 
+def has_unknown_cost(node: fx.Node) -> bool:
+    """Returns whether the op is a higher-order op, such as torch.cond, whose time cannot be estimated."""
+    return isinstance(node.target, torch._ops.HigherOrderOperator) and node.target.name() not in HIGHER_ORDER_WITH_COST
+
+
 def must_be_kept(node: fx.Node) -> bool:
     """Returns whether recomputing the op would change the step, because it draws random numbers, communicates or
-    writes. torch marks ops with other effects as MUST_SAVE."""
+    writes. torch marks ops with other effects as MUST_SAVE. An op of unknown cost must be kept too."""
     mark = node.meta.get("recompute")
-    return is_random(node) or is_collective(node) or writes(node) or getattr(mark, "name", "") == "MUST_SAVE"
+    return (is_random(node) or is_collective(node) or writes(node) or getattr(mark, "name", "") == "MUST_SAVE"
+            or has_unknown_cost(node))
 
 
 def _has_tensor(value: Any) -> bool:
@@ -259,12 +293,12 @@ def _plain(path: str) -> str:
     path = re.sub(r"\[['\"]?([^'\"\]]*)['\"]?\]", r".\1", path)
     path = re.sub(r"getattr\((.*?), ['\"](\w+)['\"]\)", r"\1.\2", path)
     names = [name for name in path.split(".") if name not in ("", "_modules", "_checkpoint_wrapped_module", "_orig_mod")]
-    return ".".join(names[2:] if names[:2] == ["L", "self"] else names)
+    return ".".join(names[2:] if names[:1] == ["L"] else names)
 
 
 def _layers_of(forward: list[fx.Node]) -> dict[fx.Node, Layer]:
-    """Returns the layer of each op of forward. The ops of a layer are consecutive: an op between two ops of a layer
-    belongs to that layer, even if torch says otherwise."""
+    """Returns the layer of each op that runs in a list of modules. The ops of a layer are consecutive: an op between two
+    ops of a layer belongs to that layer, even if torch says otherwise."""
     lists: dict[str, dict[int, Any]] = {}
     for node in forward:
         for path, module_class in _modules_of(node):
@@ -274,8 +308,6 @@ def _layers_of(forward: list[fx.Node]) -> dict[fx.Node, Layer]:
     taken = [name for name, classes in lists.items() if len(classes) > 1 and len(set(map(str, classes.values()))) == 1]
     outermost = {name for name in taken if not any(name.startswith(f"{other}.") for other in taken)}
     found = _consecutive([_layer_in(node, outermost) for node in forward])
-    if sum(layer is not None for layer in found) < MIN_COVERED_RATIO * len(forward):
-        found = [Layer("layers", 0)] * len(forward)
     return {node: layer for node, layer in zip(forward, found, strict=True) if layer is not None}
 
 

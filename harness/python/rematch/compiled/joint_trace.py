@@ -10,17 +10,25 @@ from typing import Any
 
 from torch import fx
 
-from rematch.compiled.joint_graph import (JointGraph, Layer, is_tensor, is_view, must_be_kept, op_name, op_of, size_hint,
-                                          tensor_bytes)
+from rematch._progress import say
+from rematch.compiled.joint_graph import (JointGraph, Layer, has_unknown_cost, is_tensor, is_view, must_be_kept, op_name,
+                                          op_of, size_hint, tensor_bytes)
 from rematch.compiled.op_costs import OpCosts
 from rematch.planning import COMPILED, resolve
 
 KEPT_TIME_NS = 10**12  # the time of ops that must be kept; so long that no plan recomputes them
 
+_told_of_unknown_cost: set[str] = set()
 
-def trace_of(joint: JointGraph, model: str) -> dict[str, Any]:
-    """Returns the joint graph as a dict of schema rematch.trace."""
-    return _TraceWriter(joint).trace(model)
+
+def trace_of(joint: JointGraph, model: str, *, has_modules: bool) -> dict[str, Any]:
+    """Returns the joint graph as a dict of schema rematch.trace. Its scopes are the layers and, with `has_modules`, the
+    modules in the layers. Prints a note, once, about each op of unknown cost."""
+    for name in dict.fromkeys(op_name(op) for op in joint.forward if has_unknown_cost(op)):
+        if name not in _told_of_unknown_cost:
+            _told_of_unknown_cost.add(name)
+            say(f"the time of {name} is unknown, so compiled plans never recompute it")
+    return _TraceWriter(joint, has_modules=has_modules).trace(model)
 
 
 def profile_of(joint: JointGraph, trace: dict[str, Any], costs: OpCosts) -> dict[str, Any]:
@@ -40,14 +48,17 @@ def _in_one_piece(times: list[int]) -> dict[str, Any]:
 
 
 class _TraceWriter:
-    def __init__(self, joint: JointGraph):
+    def __init__(self, joint: JointGraph, *, has_modules: bool):
         self._joint = joint
+        self._has_modules = has_modules
         self._values: list[dict[str, Any]] = []
         self._storage_bytes: list[int] = []
         self._freed_at: list[int | None] = []
         self._value_of: dict[fx.Node, int] = {}
         self._storage_of: dict[fx.Node, int] = {}
         self._index_of = {op: index for index, op in enumerate(joint.forward)}
+        self._scope_of: dict[Layer, int] = {}
+        self._scope_of_op: dict[fx.Node, int] = {}
 
     def trace(self, model: str) -> dict[str, Any]:
         scopes, blocks = self._scopes_and_blocks()
@@ -71,9 +82,7 @@ class _TraceWriter:
             self._freed_at.append(index + 1)
             self._values.append({"producer": index, "storage": len(self._storage_bytes) - 1, "shape": [unread], "dtype": "uint8"})
             outputs.append(len(self._values) - 1)
-        layer = self._joint.layer_of.get(op)
-        written = {"name": op_name(op), "scope": None if layer is None else self._scope_of[layer], "inputs": inputs,
-                   "outputs": outputs}
+        written = {"name": op_name(op), "scope": self._scope_of_op.get(op), "inputs": inputs, "outputs": outputs}
         return written | ({"view": True} if is_view(op) else {})
 
     def _value(self, node: fx.Node, producer: int | None) -> int:
@@ -109,13 +118,23 @@ class _TraceWriter:
                 self._freed_at[storage] = last_use[storage] + 1
 
     def _scopes_and_blocks(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        spans: dict[Layer, list[int]] = {}
-        for op, layer in self._joint.layer_of.items():
-            spans.setdefault(layer, []).append(self._index_of[op])
-        scopes = [{"path": f"{layer.name}.{layer.index}", "parent": None, "first_op": min(indices), "end_op": max(indices) + 1}
-                  for layer, indices in spans.items()]
-        blocks = [{"list": layer.name, "index": layer.index, "scope": scope} for scope, layer in enumerate(spans)]
-        self._scope_of = {layer: scope for scope, layer in enumerate(spans)}
+        """Each layer is a scope. So is each module in a layer, if the trace has modules."""
+        layers = {f"{layer.name}.{layer.index}": layer for layer in dict.fromkeys(self._joint.layer_of.values())}
+        scopes: list[dict[str, Any]] = []
+        blocks: list[dict[str, Any]] = []
+        opened: list[int] = []  # the scopes that contain the current one, outermost first
+        for path, ops in self._joint.spans().items():
+            if path not in layers and not self._has_modules:
+                continue
+            while opened and scopes[opened[-1]]["end_op"] <= ops.start:
+                opened.pop()
+            if path in layers:
+                self._scope_of[layers[path]] = len(scopes)
+                blocks.append({"list": layers[path].name, "index": layers[path].index, "scope": len(scopes)})
+            for index in ops:
+                self._scope_of_op[self._joint.forward[index]] = len(scopes)
+            scopes.append({"path": path, "parent": opened[-1] if opened else None, "first_op": ops.start, "end_op": ops.stop})
+            opened.append(len(scopes) - 1)
         return scopes, blocks
 
     def _packs_and_events(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

@@ -12,7 +12,7 @@ from torch import fx
 
 from rematch._library import PlanError
 from rematch.compiled.fewest_saved import SHIFTS, FewestSaved, inputs_and_sizes
-from rematch.compiled.joint_graph import JointGraph, is_tensor
+from rematch.compiled.joint_graph import JointGraph, is_tensor, is_view
 from rematch.compiled.joint_trace import profile_of, trace_of
 from rematch.compiled.op_costs import DeviceRates, OpCosts
 from rematch.compiled.peak import PhasePeaks, peaks_of
@@ -27,7 +27,7 @@ POLICIES = ("none", "full", "attn_only", "save_mm")
 class Option:
     """A plan for a joint graph. `saved` contains indices of the graph's nodes. `by_layer` is the order of
     recomputation: see schedule_of(). `added_ns` is the time of recomputation, plus the time that saving adds
-    (OpCosts.saving_ns)."""
+    (OpCosts.saving_ns). `num_recomputed` does not count views."""
 
     name: str
     saved: tuple[int, ...]
@@ -45,13 +45,19 @@ class Planner:
         self._fuses = fuses
         self._costs = OpCosts(joint, rates, fuses=fuses)
         self._fewest = FewestSaved(joint) if fuses else None
-        self.trace = trace_of(joint, model)
+        # The search takes only whole layers as regions, because choosing among all modules takes too long.
+        self.trace = trace_of(joint, model, has_modules=False)
+        self._model = model
         self.batch_bytes = sum(joint.bytes_of(node) for node in joint.inputs if is_tensor(node)
                                and node not in joint.static_inputs and node not in joint.activation_inputs)
 
     def named(self, policy: str) -> Option:
         """Returns the option of a named policy. Raises PlanError if the policy does not apply to the graph."""
-        return self._lowest(policy, resolve(self.trace, policy))
+        return self._lowest(policy, resolve(self.trace_with_modules(), policy))
+
+    def trace_with_modules(self) -> dict[str, Any]:
+        """Returns a trace whose scopes are the layers and the modules in them, which policies may name."""
+        return trace_of(self._joint, self._model, has_modules=True)
 
     def of_plan(self, plan: dict[str, Any]) -> Option:
         """Returns the option of a plan for the graph's exported trace. Raises PlanError for a plan of another graph."""
@@ -82,7 +88,8 @@ class Planner:
     def _option(self, name: str, schedule: Schedule, by_layer: bool) -> Option:
         added_ns = sum(map(self._costs.time_ns, schedule.recomputed)) + sum(map(self._costs.saving_ns, schedule.saved))
         return Option(name, tuple(self._joint.order[node] for node in schedule.saved), by_layer,
-                      peaks_of(self._joint, schedule, fuses=self._fuses), added_ns, len(schedule.recomputed))
+                      peaks_of(self._joint, schedule, fuses=self._fuses), added_ns,
+                      sum(not is_view(op) for op in schedule.recomputed))
 
     def profile(self, trace: dict[str, Any]) -> dict[str, Any]:
         """Returns the graph's op times as a profile of `trace`. `trace` must be a trace of this graph, but may have a

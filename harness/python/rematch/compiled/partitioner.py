@@ -23,18 +23,22 @@ from rematch.compiled.schedule import schedule_of
 
 CHECKPOINT_MARKS = ("MUST_RECOMPUTE", "PREFER_RECOMPUTE")
 
-Choose = Callable[[JointGraph], Option]
+Choose = Callable[[JointGraph], Option | None]
 
 
 class Partitioner(CustomPartitionerFn):
-    """A partitioner for torch._inductor.config.custom_partitioner_fn. `choose` returns the option for a joint graph.
-    `identity` is a text that differs whenever `choose` might decide differently. If `choose` raises an error other than
-    RematchError, warns and uses PyTorch's choice. Raises Refused for a graph with checkpoint regions of its own."""
+    """A partitioner for torch._inductor.config.custom_partitioner_fn. `choose` returns the option for a joint graph, or
+    None if PyTorch should choose. `identity` is a text that differs whenever `choose` might decide differently.
 
-    def __init__(self, choose: Choose, identity: str):
+    A training run must not end because of a plan. So a graph that cannot be planned is left to PyTorch's partitioner,
+    with a warning. Only if `may_refuse` is set and no graph was planned yet, which means before the first step, raises
+    RematchError: Refused for a graph with checkpoint regions of its own, and the errors of `choose`."""
+
+    def __init__(self, choose: Choose, identity: str, *, may_refuse: bool = True):
         self._choose = choose
         self._identity = identity
-        self.chosen: list[Option] = []  # one entry for each partitioned graph
+        self._may_refuse = may_refuse
+        self.chosen: list[Option] = []  # one entry for each planned graph. Has no entry for a graph from Inductor's cache
 
     def __getstate__(self) -> dict[str, Any]:
         """Makes partitioners picklable, because Inductor's caches pickle all compile settings for their keys."""
@@ -47,30 +51,45 @@ class Partitioner(CustomPartitionerFn):
 
     def __call__(self, gm: fx.GraphModule, joint_inputs: Sequence[object],
                  **kwargs: Any) -> tuple[fx.GraphModule, fx.GraphModule]:
-        require_no_checkpoint(gm)
         num_forward_outputs: int = kwargs["num_fwd_outputs"]
+        is_checkpointed = has_checkpoint(gm)  # before PyTorch's partitioner removes the marks
         ordered_names: list[str] = []
         original = partitioners.choose_saved_values_set
 
         def choose_saved(graph: fx.Graph, info: Any, memory_budget: float = 1) -> list[fx.Node]:
+            planned = None
             try:
+                if is_checkpointed:
+                    raise Refused("torch.utils.checkpoint marks ops of this compiled graph, where the plan decides what is kept; "
+                                  "turn it off (model.gradient_checkpointing_disable())")
                 joint = JointGraph(graph, info.inputs, info.required_fw_nodes, info.tangents_closure,
                                    info.static_lifetime_input_nodes, num_forward_outputs)
-                option = self._choose(joint)
-                saved = nodes_of(joint, option)
-                order = schedule_of(joint, saved, by_layer=option.by_layer).backward
-            except RematchError:
-                raise
+                planned = self._planned(joint)
             except Exception as error:  # an unsupported graph must still compile
-                warnings.warn(f"rematch: PyTorch chooses what this compiled graph saves, because its plan failed: "
-                              f"{type(error).__name__}: {error}", stacklevel=2)
+                if isinstance(error, RematchError) and self._may_refuse:
+                    raise
+                what = str(error) if isinstance(error, RematchError) else f"its plan failed: {type(error).__name__}: {error}"
+                warnings.warn(f"rematch: PyTorch chooses what this compiled graph saves, because {what}", stacklevel=2)
+            if planned is None:
                 return list(original(graph, info, memory_budget=memory_budget))
-            self.chosen.append(option)
-            ordered_names.extend(node.name for node in order)
+            saved, names = planned
+            ordered_names.extend(names)
             return saved
 
         with _decisions_replaced(choose_saved, ordered_names):
             return partitioners.min_cut_rematerialization_partition(gm, joint_inputs, **kwargs)
+
+    def _planned(self, joint: JointGraph) -> tuple[list[fx.Node], list[str]] | None:
+        """Returns the values to save, and the names of backward's nodes in order. Returns None if PyTorch should
+        choose."""
+        option = self._choose(joint)
+        if option is None:
+            return None
+        saved = nodes_of(joint, option)
+        order = schedule_of(joint, saved, by_layer=option.by_layer).backward
+        self.chosen.append(option)
+        self._may_refuse = False
+        return saved, [node.name for node in order]
 
 
 @contextlib.contextmanager
@@ -110,13 +129,10 @@ def in_order(module: fx.GraphModule, names: Sequence[str]) -> fx.GraphModule:
     return fx.GraphModule(module, graph)
 
 
-def require_no_checkpoint(module: fx.GraphModule) -> None:
-    """Raises Refused if torch.utils.checkpoint or its selective form has marked nodes of the graph."""
-    for node in module.graph.nodes:
-        mark = getattr(node.meta.get("recompute"), "name", "")
-        if "ac_graph_id" in node.meta or mark in CHECKPOINT_MARKS:
-            raise Refused("torch.utils.checkpoint marks ops of this compiled graph, where the plan decides what is kept; turn "
-                          "it off (model.gradient_checkpointing_disable())")
+def has_checkpoint(module: fx.GraphModule) -> bool:
+    """Returns whether torch.utils.checkpoint or its selective form has marked nodes of the graph."""
+    return any("ac_graph_id" in node.meta or getattr(node.meta.get("recompute"), "name", "") in CHECKPOINT_MARKS
+               for node in module.graph.nodes)
 
 
 def sources_sha256() -> str:

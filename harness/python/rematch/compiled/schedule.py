@@ -29,30 +29,19 @@ class Schedule:
 
 def require_plan_of(joint: JointGraph, plan: dict[str, Any]) -> None:
     """Raises PlanError if the plan of a compiled model was made for another graph."""
-    scopes = _ops_of_layers(joint)
+    scopes = joint.spans()
     for region in plan["regions"]:
         for end in ("first_scope", "last_scope"):
             if region[end] not in scopes:
-                raise PlanError(f"the plan is for another graph: this graph has no layer {region[end]}")
+                raise PlanError(f"the plan is for another graph: this graph has no layer or module {region[end]}")
         ops = joint.forward[scopes[region["first_scope"]].start:scopes[region["last_scope"]].stop]
         if [op_name(op) for op in ops] != [op["name"] for op in plan["types"][region["type"]]["ops"]]:
             raise PlanError(f"the plan is for another graph: {region['first_scope']} has other ops")
 
 
-def _ops_of_layers(joint: JointGraph) -> dict[str, range]:
-    """Returns the range of each layer's ops in forward."""
-    found: dict[str, range] = {}
-    for index, op in enumerate(joint.forward):
-        layer = joint.layer_of.get(op)
-        if layer is not None:
-            scope = f"{layer.name}.{layer.index}"
-            found[scope] = range(found[scope].start if scope in found else index, index + 1)
-    return found
-
-
 def recomputed_ops(joint: JointGraph, plan: dict[str, Any]) -> set[fx.Node]:
     """Returns the ops that the plan does not keep."""
-    scopes = _ops_of_layers(joint)
+    scopes = joint.spans()
     found: set[fx.Node] = set()
     for region in plan["regions"]:
         ops = joint.forward[scopes[region["first_scope"]].start:scopes[region["last_scope"]].stop]
@@ -78,13 +67,9 @@ def saved_values(joint: JointGraph, recomputed: set[fx.Node], region_of: dict[fx
 
 def regions_of(joint: JointGraph, plan: dict[str, Any]) -> dict[fx.Node, Any]:
     """Maps each op to its region. Ops outside of regions are left out."""
-    layers = list(dict.fromkeys(joint.layer_of.values()))
-    scopes = [f"{layer.name}.{layer.index}" for layer in layers]
-    region_of_layer: dict[Layer, int] = {}
-    for number, region in enumerate(plan["regions"]):
-        for layer in layers[scopes.index(region["first_scope"]):scopes.index(region["last_scope"]) + 1]:
-            region_of_layer[layer] = number
-    return {op: region_of_layer[layer] for op, layer in joint.layer_of.items() if layer in region_of_layer}
+    scopes = joint.spans()
+    return {op: number for number, region in enumerate(plan["regions"])
+            for op in joint.forward[scopes[region["first_scope"]].start:scopes[region["last_scope"]].stop]}
 
 
 def _read_by_other_regions(joint: JointGraph, region_of: dict[fx.Node, Any]) -> set[fx.Node]:
