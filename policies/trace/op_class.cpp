@@ -176,7 +176,7 @@ constexpr ClassRow kRows[] = {
     // its prefix.
     {OpClass::kOptimizer,
      "aten::_fused_adamw aten::_fused_adam aten::_fused_sgd aten::_fused_adagrad "
-     "aten::_amp_foreach_non_finite_check_and_unscale aten::_amp_update_scale"},
+     "rematch::adamw aten::_amp_foreach_non_finite_check_and_unscale aten::_amp_update_scale"},
 };
 
 constexpr std::string_view kForeachPrefix = "aten::_foreach_";

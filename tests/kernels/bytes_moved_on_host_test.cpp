@@ -9,6 +9,7 @@
 #include <ostream>
 #include <vector>
 
+#include "kernels/fused/adamw.h"
 #include "kernels/fused/gated_add.h"
 #include "kernels/fused/layer_norm.h"
 #include "kernels/fused/linear_cross_entropy.h"
@@ -134,6 +135,21 @@ TEST_CASE("add_rms_norm moves each tensor once") {
                            nullptr);
         }) == Moved{5 * kSize * kElementBytes + partials,
                     kSize * kElementBytes + partials + kWidth * kElementBytes, 2});
+}
+
+// 28 bytes for each element: the gradient is read, value and moments are read and written, and the
+// parameter is written. A block also reads its parameter's step.
+TEST_CASE("adamw moves each tensor once, and updates many parameters in one launch") {
+  Buffer<Element16> gradient(kSize), parameter(kSize);
+  Buffer<float> value(kSize), first(kSize), second(kSize);
+  float step = 1;
+  AdamW op{kBf16, 2, 1e-3F, 0.9F, 0.95F, 1e-8F, 0.01F, {}};
+  op.tensors[0] = op.tensors[1] = {kSize,         gradient.data(),  value.data(), first.data(),
+                                   second.data(), parameter.data(), &step};
+  const std::size_t chunks = (kSize + 8191) / 8192;
+  CHECK(moved_by([&] { return cuda::run(op, nullptr); }) ==
+        Moved{2 * (kSize * (kElementBytes + 3 * kSumBytes) + chunks * kSumBytes),
+              2 * kSize * (kElementBytes + 3 * kSumBytes), 1});
 }
 
 // In Wan scale and shift are float32. Forward reads them for each row, backward once for a block of

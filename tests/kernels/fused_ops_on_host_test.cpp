@@ -9,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "kernels/fused/adamw.h"
 #include "kernels/fused/gated_add.h"
 #include "kernels/fused/layer_norm.h"
 #include "kernels/fused/linear_cross_entropy.h"
@@ -262,6 +263,63 @@ TEMPLATE_TEST_CASE("the CUDA kernels of add_rms_norm compute the right values", 
             }
             return total;
           }) <= 1);
+  }
+}
+
+// Three parameters: one of several chunks, one that ends inside an access, and one that is its own
+// value.
+template <typename G>
+void check_adamw(bool shifted) {
+  CAPTURE(shifted);
+  AdamW op{Type<G>::kElement, 0, 1e-2F, 0.9F, 0.95F, 1e-8F, 0.01F, {}};
+  float step = 3;
+  struct Arrays {
+    Elements<G> gradient;
+    Elements<float> value, first, second, value_before, first_before, second_before;
+    Elements<__nv_bfloat16> parameter;
+  };
+  std::vector<Arrays> all;
+  all.reserve(3);
+  for (const std::size_t size : {std::size_t{20'000}, std::size_t{301}, std::size_t{64}}) {
+    const auto value = random_elements<float>(size, shifted);
+    const auto first = random_elements<float>(size);
+    auto second = random_elements<float>(size);
+    for (std::size_t i = 0; i < size; ++i) second.data()[i] = std::abs(second.data()[i]);
+    all.push_back({random_elements<G>(size), value, first, second, value, first, second,
+                   Elements<__nv_bfloat16>(size)});
+    Arrays& each = all.back();
+    op.tensors[op.num++] = {static_cast<std::int64_t>(size),
+                            each.gradient.data(),
+                            each.value.data(),
+                            each.first.data(),
+                            each.second.data(),
+                            size == 64 ? nullptr : each.parameter.data(),
+                            &step};
+  }
+  CHECK(cuda::run(op, nullptr) == 0);
+  for (const Arrays& each : all) {
+    const auto first = [&](std::size_t i) {
+      return 0.9 * each.first_before.at(i) + 0.1 * each.gradient.at(i);
+    };
+    const auto second = [&](std::size_t i) {
+      return 0.95 * each.second_before.at(i) + 0.05 * each.gradient.at(i) * each.gradient.at(i);
+    };
+    const auto value = [&](std::size_t i) {
+      const double size = std::sqrt(second(i) / (1 - std::pow(0.95, 3))) + 1e-8;
+      return each.value_before.at(i) * (1 - 1e-2 * 0.01) -
+             1e-2 * first(i) / (1 - std::pow(0.9, 3)) / size;
+    };
+    CHECK(worst(each.first, first) <= 1);
+    CHECK(worst(each.second, second) <= 1);
+    CHECK(worst(each.value, value) <= 1);
+    if (each.parameter.size() != 64) CHECK(worst(each.parameter, value) <= 1);
+  }
+}
+
+TEST_CASE("the CUDA kernel of adamw updates every parameter of its table") {
+  for (const bool shifted : {false, true}) {
+    check_adamw<float>(shifted);
+    check_adamw<__nv_bfloat16>(shifted);
   }
 }
 

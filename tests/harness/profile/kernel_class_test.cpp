@@ -168,6 +168,7 @@ TEST_CASE("every kernel of this project has a descriptive name and a class") {
                        {"rematch_silu_mul_backward", "elementwise"},
                        {"rematch_cross_entropy_add_logits", "softmax_loss"},
                        {"rematch_cross_entropy_differentiate_logits", "softmax_loss"},
+                       {"rematch_adamw_update", "foreach"},
                        {"rematch_add_partial_sums", "reduction"}});
 }
 
