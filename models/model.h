@@ -38,6 +38,16 @@ class Model {
   // "embed", "blocks.<i>", "head" and "loss" in this order. Policy `root` checkpoints all of them
   // except "loss" as one region.
   virtual at::Tensor loss(const Batch& batch) = 0;
+  // Runs this rank's stage of a pipeline, and returns the stage's output with its autograd graph:
+  // the loss in the last stage, an activation in the others. `input` is the output of the stage
+  // before, and undefined in the first stage. A stage opens only the scopes of its own parts, and
+  // numbers its blocks from 0, so equal stages have equal scopes. loss() is for models of one
+  // stage.
+  virtual at::Tensor run_stage(const Batch& batch, at::Tensor /*input*/) { return loss(batch); }
+  // Returns the sizes of the activation that stages pass on. Empty if the model has no stages.
+  virtual std::vector<std::int64_t> stage_sizes() const { return {}; }
+  // Returns the tensors of `batch` that this rank's stage reads. The others are undefined.
+  virtual Batch part_of_stage(Batch batch) const { return batch; }
   // Returns the trainable parameters, in a fixed order. The tensors stay the same objects for the
   // model's life.
   virtual const std::vector<NamedTensor>& parameters() const = 0;

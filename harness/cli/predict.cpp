@@ -8,11 +8,12 @@
 #include "harness/cli/libtorch/predict_model.h"
 #include "harness/cli/predicted_steps.h"
 #include "policies/catalogue/catalogue.h"
-#include "policies/catalogue/resolve.h"
+#include "policies/catalogue/stages.h"
 #include "policies/catalogue/systems.h"
 #include "policies/catalogue/warnings.h"
 #include "policies/predict/device/device_sheet.h"
 #include "policies/predict/device/roofline.h"
+#include "policies/predict/pipeline/step_time.h"
 #include "reports/record/step_predictor.h"
 
 namespace rematch {
@@ -70,11 +71,11 @@ TracedModel traced_model(const PredictFlags& flags, const std::vector<GivenPlan>
                               flags.round_512 ? Sizes::kAsCudaRounds : Sizes::kExact);
 }
 
-void add_policies(const PredictFlags& flags, const Trace& trace, std::vector<GivenPlan>& plans,
+void add_policies(const PredictFlags& flags, const TracedModel& model,
+                  const StageResolver& resolver, std::vector<GivenPlan>& plans,
                   std::vector<RefusedPolicy>& refused) {
   if (flags.policies.empty()) return;
   const NoEffect no_effect = flags.allow_no_effect ? NoEffect::kAllow : NoEffect::kReject;
-  const Resolver resolver(trace);
   for (const Policy& policy : require(parse_policies(flags.policies, refused))) {
     auto plan = resolver.resolve(policy, no_effect);
     if (const auto* rejected = std::get_if<Rejected>(&plan)) {
@@ -82,25 +83,45 @@ void add_policies(const PredictFlags& flags, const Trace& trace, std::vector<Giv
       continue;
     }
     plans.push_back({std::get<Plan>(std::move(plan)), std::nullopt});
-    print_warnings(plan_warnings(policy, plans.back().plan, trace));
+    print_warnings(plan_warnings(policy, plans.back().plan, model.trace));
   }
 }
 
 // Returns the plans of the policies, then those of `files`.
-std::vector<GivenPlan> plans_for(const PredictFlags& flags, const Trace& trace,
+std::vector<GivenPlan> plans_for(const PredictFlags& flags, const TracedModel& model,
                                  std::vector<GivenPlan> files,
                                  std::vector<RefusedPolicy>& refused) {
   std::vector<GivenPlan> plans;
-  add_policies(flags, trace, plans, refused);
-  const std::string sha256 = trace_sha256(trace);
+  const StageResolver resolver(traces_of_stages(model));
+  add_policies(flags, model, resolver, plans, refused);
   for (std::size_t index = 0; index < files.size(); ++index) {
     GivenPlan& given = files[index];
-    given.plan = plan_of_trace(given.plan, sha256);
-    require_same_trace(given.plan, flags.plan_files[index], trace);
+    if (resolver.num_stages() > 1) {
+      const auto wrong = resolver.wrong_stages(given.plan, "'" + flags.plan_files[index] + "'");
+      if (wrong) throw UsageError(wrong->message);
+    } else {
+      given.plan = plan_of_trace(given.plan, resolver.first().trace_sha256());
+      require_same_trace(given.plan, flags.plan_files[index], model.trace);
+    }
     if (!is_among(plans, given.plan)) plans.push_back(std::move(given));
   }
   if (plans.empty() && !refused.empty()) throw UsageError(refused.front().reason);
   return plans;
+}
+
+// Returns the profiles of a pipeline's later stages. Empty without a pipeline, and without times.
+std::vector<Profile> later_profiles(const PredictFlags& flags, const TracedModel& model) {
+  std::vector<Profile> profiles;
+  if (flags.device.empty() && flags.profile_file.empty()) return profiles;
+  if (!model.later_stages.empty() && !flags.profile_file.empty()) {
+    throw UsageError(
+        "a profile has the times of one trace, but each stage of a pipeline has its own; use the "
+        "data sheet of a card with --device h100");
+  }
+  for (const TracedModel& stage : model.later_stages) {
+    profiles.push_back(profile_of(flags, stage.trace).value());
+  }
+  return profiles;
 }
 
 // Runs each plan under `schedules`. If `schedules` is empty, runs each plan under its own schedule.
@@ -145,10 +166,17 @@ ExitCode predict(const PredictFlags& flags) {
         "out --world, give --model instead of --trace, or predict without times");
   }
   std::vector<RefusedPolicy> refused;
-  const std::vector<GivenPlan> plans = plans_for(flags, traced.trace, std::move(files), refused);
-  StepPredictor predictor(traced, {.optimizer = setting.optimizer,
-                                   .world = setting.world,
-                                   .profile = profile ? &*profile : nullptr});
+  const std::vector<GivenPlan> plans = plans_for(flags, traced, std::move(files), refused);
+  const std::vector<Profile> later = later_profiles(flags, traced);
+  PredictorSettings settings{.optimizer = setting.optimizer,
+                             .world = setting.world,
+                             .profile = profile ? &*profile : nullptr};
+  for (const Profile& of_stage : later) settings.later_profiles.push_back(&of_stage);
+  if (!later.empty()) {
+    settings.passing = passing_time(traced.later_stages.front().trace,
+                                    find_device_sheet(flags.device)->link_bytes_per_second);
+  }
+  StepPredictor predictor(traced, settings);
   std::vector<PredictedStep> steps = predict_steps(predictor, plans, schedules);
   add_notes(flags, setting.optimizer, profile, steps);
   return print_predictions(with_refused(std::move(steps), refused), traced.trace, profile, setting,
@@ -171,6 +199,8 @@ void add_predict(CLI::App& app, Action& action) {
       "      --ceilings ceilings.json\n"
       "  rematch predict --model llama3_8b --dtype bf16 --policy none,full \\\n"
       "      --accumulate 8 --gradient-dtype float32\n"
+      "  rematch predict --model llama3_8b --dtype bf16 --parallel pp=4,micro=8 \\\n"
+      "      --policy none,full --device h100\n"
       "  rematch predict --plan front.json#4\n"
       "  rematch predict --trace model.trace.json --policy none,full,save_mm\n"
       "  rematch predict --model llama3_1b --policy none,full --round-512 --profile "

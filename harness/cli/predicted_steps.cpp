@@ -90,6 +90,23 @@ Json to_json(const PredictedStep& step, const Trace& trace, const std::optional<
       {"predicted_memory", to_value(memory)}};
 }
 
+// Adds what a pipeline has beside other steps.
+Json with_stages(Json json, const PredictedStep& step) {
+  if (step.stages.empty()) return json;
+  Json& stages = json["stages"] = Json::array();
+  for (const PredictedStage& stage : step.stages) {
+    MemoryRecord memory = stage.memory;
+    memory.timeline.reset();
+    stages.push_back(
+        {{"in_flight", stage.in_flight},
+         {"forward_ns", stage.forward ? Json(stage.forward->count()) : Json(nullptr)},
+         {"backward_ns", stage.backward ? Json(stage.backward->count()) : Json(nullptr)},
+         {"predicted_memory", to_value(memory)}});
+  }
+  json["bubble_ratio"] = step.bubble_ratio ? Json(*step.bubble_ratio) : Json(nullptr);
+  return json;
+}
+
 // Returns a text such as "llama3_8b, bfloat16, batch 1, 8192 tokens, adamw; each of 8 ranks:
 // fsdp=8".
 std::string setting_words(const Trace& trace, const FrontSetting& setting) {
@@ -151,13 +168,14 @@ ExitCode print_predictions(std::vector<PredictedStep> steps, const Trace& trace,
   if (as_json) {
     Json predictions = Json::array();
     for (const PredictedStep& step : steps) {
-      predictions.push_back(to_json(step, trace, profile, setting, card));
+      predictions.push_back(with_stages(to_json(step, trace, profile, setting, card), step));
     }
     print_json(predictions);
     return code;
   }
   const std::size_t columns = terminal_columns();
   print(predictions_to_text(setting_words(trace, setting), steps, columns) +
+        stages_to_text(steps, columns) +
         traffic_to_text(steps, profile ? &*profile : nullptr, columns) + fit_words(card, columns));
   return code;
 }

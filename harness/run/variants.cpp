@@ -10,6 +10,7 @@
 #include "models/preset/parallel.h"
 #include "policies/base/hashing.h"
 #include "policies/catalogue/catalogue.h"
+#include "policies/catalogue/stages.h"
 #include "policies/catalogue/systems.h"
 #include "policies/catalogue/warnings.h"
 #include "policies/trace/accumulation.h"
@@ -58,7 +59,7 @@ std::vector<Schedule> schedules_of(const RunRequest& request, const GivenPlan& g
 }
 
 std::variant<NamedPlan, Rejected> resolved(const RunRequest& request, const Policy& policy,
-                                           const Trace& trace, const Resolver& resolver) {
+                                           const Trace& trace, const StageResolver& resolver) {
   std::variant<Plan, Rejected> plan = resolver.resolve(policy, request.no_effect);
   if (auto* rejected = std::get_if<Rejected>(&plan)) return *rejected;
   std::vector<std::string> warnings = plan_warnings(policy, std::get<Plan>(plan), trace);
@@ -67,9 +68,15 @@ std::variant<NamedPlan, Rejected> resolved(const RunRequest& request, const Poli
                    std::move(warnings), std::move(schedules)};
 }
 
+std::optional<Rejected> wrong_model(const Plan& plan, const std::string& name, const Trace& trace,
+                                    const StageResolver& resolver) {
+  if (resolver.num_stages() > 1) return resolver.wrong_stages(plan, name);
+  return wrong_trace(plan, name, trace, resolver.first().trace_sha256());
+}
+
 std::variant<std::vector<NamedPlan>, Rejected> resolve_all(const RunRequest& request,
                                                            const Trace& trace,
-                                                           const Resolver& resolver,
+                                                           const StageResolver& resolver,
                                                            std::vector<RefusedPolicy>* refused) {
   std::vector<NamedPlan> plans;
   for (const Policy& policy : request.policies) {
@@ -84,7 +91,7 @@ std::variant<std::vector<NamedPlan>, Rejected> resolve_all(const RunRequest& req
   for (const GivenPlan& given : request.plans) {
     const Plan& plan = given.plan;
     const std::string name = "policy '" + plan.policy + "'";
-    if (auto problem = wrong_trace(plan, name, trace, resolver.trace_sha256())) return *problem;
+    if (auto problem = wrong_model(plan, name, trace, resolver)) return *problem;
     if (is_among(plans, plan)) continue;
     plans.push_back({plan, /*no_effect_is_intended=*/true, {}, schedules_of(request, given)});
   }
@@ -95,7 +102,7 @@ std::variant<std::vector<NamedPlan>, Rejected> resolve_all(const RunRequest& req
   return plans;
 }
 
-EffectRecord effect_of(const NamedPlan& named, const Resolver& resolver) {
+EffectRecord effect_of(const NamedPlan& named, const StageResolver& resolver) {
   EffectRecord effect;
   const std::string& name = named.plan.policy;
   const bool is_extreme = name == kNonePolicy || name == kFullPolicy;
@@ -106,10 +113,12 @@ EffectRecord effect_of(const NamedPlan& named, const Resolver& resolver) {
 }
 
 // Backward runs two matmuls of the same size for each matmul of forward.
-std::int64_t flops_without_recompute(const Trace& trace) {
+std::int64_t flops_without_recompute(const TracedModel& model) {
   std::int64_t flops = 0;
-  for (const TracedOp& op : trace.ops) flops += 3 * op.flops;
-  return flops * micro_batches(trace);
+  for (const Trace* trace : traces_of_stages(model)) {
+    for (const TracedOp& op : trace->ops) flops += 3 * op.flops;
+  }
+  return flops * micro_batches(model.trace);
 }
 
 }  // namespace
@@ -136,7 +145,12 @@ std::variant<std::vector<Variant>, Rejected> make_variants(const RunSettings& se
                                                            const TracedModel& model,
                                                            std::vector<RefusedPolicy>* refused) {
   const Trace& trace = model.trace;
-  const Resolver resolver(trace);
+  if (!model.later_stages.empty() && settings.request.pretended_rank) {
+    return Rejected{
+        "--pretend-rank runs one rank alone, but a stage of a pipeline needs its neighbours; leave "
+        "it out, or predict the stages with rematch predict"};
+  }
+  const StageResolver resolver(traces_of_stages(model));
   auto plans = resolve_all(settings.request, trace, resolver, refused);
   if (auto* rejected = std::get_if<Rejected>(&plans)) return *rejected;
 
@@ -159,7 +173,7 @@ std::variant<std::vector<Variant>, Rejected> make_variants(const RunSettings& se
       }
       if (variant.of_this_shard) {
         variant.prediction = predictor.predict(named.plan, schedule);
-        variant.step_flops = flops_without_recompute(trace) + variant.prediction.recomputed_flops;
+        variant.step_flops = flops_without_recompute(model) + variant.prediction.recomputed_flops;
       }
       variants.push_back(std::move(variant));
       if (named.plan.regions.empty()) break;

@@ -7,12 +7,14 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <deque>
 #include <string>
+#include <utility>
 
 #include "harness/measure/step_place.h"
 #include "harness/trace/backward_as_with_data.h"
 #include "harness/trace/meta_kernels.h"
-#include "models/preset/parallel.h"
+#include "policies/predict/pipeline/schedule.h"
 #include "policies/trace/accumulation.h"
 
 namespace rematch {
@@ -41,8 +43,21 @@ void prepare_cuda(at::Device device, Determinism determinism) {
 
 }  // namespace
 
+// A micro-batch of a pipeline stage, between its forward and its backward.
+struct Training::InFlight {
+  std::int64_t number = 0;
+  Batch batch;
+  at::Tensor input;                   // undefined in the first stage
+  at::Tensor loss;                    // defined only in the last stage
+  std::optional<StageOutput> output;  // absent in the last stage
+};
+
 Training::Training(const TrainingSettings& settings)
-    : device_(settings.device), begin_step_(settings.begin_step), spec_(settings.model) {
+    : device_(settings.device),
+      begin_step_(settings.begin_step),
+      spec_(settings.model),
+      stage_(stage_blocks(settings.model)),
+      link_(settings.stage_link == nullptr ? &no_link_ : settings.stage_link) {
   if (device_.is_meta()) install_meta_kernels();
   if (device_.is_cuda()) prepare_cuda(device_, settings.determinism);
   at::manual_seed(settings.seed);
@@ -75,35 +90,106 @@ void Training::observe_moves(MoveObserver* observer) const {
 
 Batch Training::batch(std::int64_t index) {
   const c10::impl::ExcludeDispatchKeyGuard unseen(c10::DispatchKey::Fake);
-  return data_->batch(data_index(spec_, index));
+  return model_->part_of_stage(data_->batch(data_index(spec_, index)));
 }
 
-at::Tensor Training::loss(const Batch& batch) {
-  const at::Tensor loss = model_->loss(batch);
+at::Tensor Training::loss(const Batch& batch) { return run_stage(batch, {}); }
+
+at::Tensor Training::receive_input(std::int64_t micro_batch) {
+  if (stage_.is_first()) return {};
+  const auto options = at::TensorOptions().device(device_).dtype(
+      spec_.dtype == "bfloat16" ? at::kBFloat16 : at::kFloat);
+  at::Tensor input =
+      make_stage_input(model_->stage_sizes(), options, [this, micro_batch](const at::Tensor& it) {
+        link_->send(it, StageLink::Way::kBackward, micro_batch);
+      });
+  link_->receive(input, StageLink::Way::kForward, micro_batch);
+  return input;
+}
+
+at::Tensor Training::run_stage(const Batch& batch, at::Tensor input) {
+  at::Tensor output = model_->run_stage(batch, std::move(input));
   const std::int64_t num = micro_batches(spec_);
-  return num == 1 ? loss : at::div(loss, num);
+  return num == 1 || !stage_.is_last() ? output : at::div(output, num);
+}
+
+void Training::backward(StageOutput& output, std::int64_t micro_batch) {
+  at::Tensor gradient = output.make_gradient();
+  link_->receive(gradient, StageLink::Way::kBackward, micro_batch);
+  run_backward([&] { output.backward(gradient); });
 }
 
 at::Tensor Training::step(std::int64_t index, StepListener& listener) {
   if (begin_step_) begin_step_(index);
-  const std::int64_t num = micro_batches(spec_);
-  at::Tensor loss;
   std::optional<Batch> batch;  // the last one lives until the step ends
-  for (std::int64_t micro_batch = 0; micro_batch < num; ++micro_batch) {
-    loss.reset();
-    batch.reset();
-    batch = listener.batch([&] { return this->batch(index * num + micro_batch); });
-    micro_batch == 0 ? listener.before_step() : listener.before_next_micro_batch();
-    loss = forward(*batch, listener);
-    listener.after_forward(loss);
-    backward(loss);
-  }
+  const at::Tensor loss =
+      stage_.is_whole() ? run_micro_batches(index, listener, batch) : run_passes(index, listener);
   finish_gradients();
   listener.after_backward();
   update();
   listener.after_optimizer();
   clear_gradients();
   return loss;
+}
+
+at::Tensor Training::run_micro_batches(std::int64_t index, StepListener& listener,
+                                       std::optional<Batch>& batch) {
+  const std::int64_t num = micro_batches(spec_);
+  at::Tensor loss;
+  for (std::int64_t micro_batch = 0; micro_batch < num; ++micro_batch) {
+    loss.reset();
+    batch.reset();
+    batch = listener.batch([&] { return this->batch(index * num + micro_batch); });
+    micro_batch == 0 ? listener.before_step() : listener.before_next_micro_batch();
+    loss = forward(listener, [&] { return this->loss(*batch); });
+    listener.after_forward(loss);
+    backward(loss);
+  }
+  return loss;
+}
+
+at::Tensor Training::run_passes(std::int64_t index, StepListener& listener) {
+  const std::int64_t first = index * micro_batches(spec_);
+  std::deque<InFlight> in_flight;  // in the order of their forward passes
+  at::Tensor loss;
+  for (const StagePass& pass : stage_passes(pipeline_shape(spec_.dimensions), stage_.stage)) {
+    if (pass.kind == StagePass::Kind::kForward) {
+      loss.reset();
+      in_flight.push_back(pass_forward(first, pass.micro_batch, listener));
+    } else {
+      pass_backward(in_flight.front());
+      loss = std::move(in_flight.front().loss);
+      in_flight.pop_front();
+    }
+  }
+  link_->finish_step();
+  return loss;
+}
+
+Training::InFlight Training::pass_forward(std::int64_t first, std::int64_t micro_batch,
+                                          StepListener& listener) {
+  InFlight passed{micro_batch, {}, {}, {}, {}};
+  passed.batch = listener.batch([&] { return batch(first + micro_batch); });
+  passed.input = receive_input(micro_batch);
+  micro_batch == 0 ? listener.before_step() : listener.before_next_micro_batch();
+  at::Tensor output = forward(listener, [&] { return run_stage(passed.batch, passed.input); });
+  if (stage_.is_last()) {
+    passed.loss = std::move(output);
+  } else {
+    link_->send(output, StageLink::Way::kForward, micro_batch);
+    passed.output.emplace(output);
+    output.reset();
+  }
+  listener.after_forward(passed.loss);
+  return passed;
+}
+
+void Training::pass_backward(InFlight& passed) {
+  if (passed.output) {
+    backward(*passed.output, passed.number);
+  } else {
+    backward(passed.loss);
+  }
 }
 
 std::vector<at::Tensor> Training::parameter_tensors() const {
@@ -122,24 +208,28 @@ void Training::clear_gradients() {
   for (const NamedTensor& parameter : model_->parameters()) parameter.tensor.mutable_grad().reset();
 }
 
-at::Tensor Training::forward(const Batch& batch, StepListener& listener) {
+at::Tensor Training::forward(StepListener& listener, const std::function<at::Tensor()>& loss) {
   std::optional<Recording> recording;
   if (checkpoint_) recording.emplace(*checkpoint_);
-  at::Tensor loss = listener.forward([&] { return this->loss(batch); });
+  at::Tensor result = listener.forward(loss);
   if (recording) recording->finish();
-  return loss;
+  return result;
 }
 
 void Training::backward(const at::Tensor& loss) {
+  run_backward([&] { loss.backward(); });
+}
+
+void Training::run_backward(const std::function<void()>& backward) const {
   // The phase begins here, because the gradient of the loss is allocated before autograd runs.
   const PhaseGuard phase(Phase::kBackward);
   if (!device_.is_meta()) {
-    loss.backward();
+    backward();
     return;
   }
   BackwardAsWithData as_with_data;
   const OpModeGuard guard(&as_with_data);
-  loss.backward();
+  backward();
 }
 
 void Training::finish_gradients() {

@@ -15,7 +15,9 @@
 #include "harness/engine/recording.h"
 #include "harness/training/determinism.h"
 #include "harness/training/optimizer.h"
+#include "harness/training/stage.h"
 #include "models/model.h"
+#include "models/preset/parallel.h"
 #include "policies/plan/plan.h"
 #include "policies/trace/phase.h"
 
@@ -23,7 +25,7 @@ namespace rematch {
 
 // Observes a step. The functions are called in the order of their declaration. With several
 // micro-batches, batch(), before_next_micro_batch(), forward() and after_forward() are called for
-// each later micro-batch, after backward of the one before it.
+// each later micro-batch. Backward of the one before it may not have run yet in a pipeline stage.
 class StepListener {
  public:
   virtual ~StepListener() = default;
@@ -35,7 +37,8 @@ class StepListener {
   // Must return the result of loss(), which runs forward. An override may hold RAII guards while
   // loss() runs.
   virtual at::Tensor forward(const std::function<at::Tensor()>& loss) { return loss(); }
-  virtual void after_forward(const at::Tensor& /*loss*/) {}  // called after recording has ended
+  // Called after recording has ended. `loss` is undefined in a pipeline stage without the loss.
+  virtual void after_forward(const at::Tensor& /*loss*/) {}
   virtual void after_backward() {}
   virtual void after_optimizer() {}  // called before gradients are cleared
 };
@@ -48,6 +51,9 @@ struct TrainingSettings {
   OptimizerChoice optimizer;
   Determinism determinism = Determinism::kRepeatableBits;
   std::function<void(std::int64_t step)> begin_step;  // called before each step; may be empty
+  // Passes tensors between the stages of a pipeline, and must outlive the training. If null, this
+  // rank's stage runs alone.
+  StageLink* stage_link = nullptr;
 };
 
 class Training {
@@ -61,7 +67,9 @@ class Training {
   // Runs forward, loss and backward on each micro-batch of step `index`, and then the optimizer.
   // Gradients are cleared afterwards. With a parallel layout, data-parallel ranks take the batches
   // in turn, and all-reduces of gradients count as part of the optimizer. Returns the loss of the
-  // last micro-batch without detaching it, because detach would add an op to the step.
+  // last micro-batch without detaching it, because detach would add an op to the step. A stage of a
+  // pipeline runs its passes in the order of its schedule. Returns an undefined tensor for a stage
+  // without the loss.
   at::Tensor step(std::int64_t index, StepListener& listener);
 
   // Makes this rank's batch `index`. A step uses as many batches as it has micro-batches. Observers
@@ -71,6 +79,17 @@ class Training {
   // Runs forward once and returns the loss with its graph. The loss is divided by the number of
   // micro-batches, so that gradients that are added up have the scale of their mean.
   at::Tensor loss(const Batch& batch);
+
+  // Whether this rank runs a stage of a pipeline, and which.
+  const StageBlocks& stage() const { return stage_; }
+  // Allocates the input of this stage for one micro-batch, and receives it. Undefined in the first
+  // stage.
+  at::Tensor receive_input(std::int64_t micro_batch);
+  // Runs this stage forward once. Returns its output with its graph: in the last stage, the loss.
+  at::Tensor run_stage(const Batch& batch, at::Tensor input);
+  // Allocates the gradient of a stage's output, receives it and runs backward. `output` must not be
+  // the loss.
+  void backward(StageOutput& output, std::int64_t micro_batch);
 
   const std::vector<NamedTensor>& parameters() const { return model_->parameters(); }
   std::vector<at::Tensor> parameter_tensors() const;
@@ -88,13 +107,24 @@ class Training {
   void observe_moves(MoveObserver* observer) const;
 
  private:
-  at::Tensor forward(const Batch& batch, StepListener& listener);
+  struct InFlight;
+  at::Tensor run_micro_batches(std::int64_t index, StepListener& listener,
+                               std::optional<Batch>& batch);
+  at::Tensor run_passes(std::int64_t index, StepListener& listener);
+  // `first` is the index of the step's first batch.
+  InFlight pass_forward(std::int64_t first, std::int64_t micro_batch, StepListener& listener);
+  void pass_backward(InFlight& micro_batch);
+  at::Tensor forward(StepListener& listener, const std::function<at::Tensor()>& loss);
   void backward(const at::Tensor& loss);
+  void run_backward(const std::function<void()>& backward) const;
   void update();
 
   at::Device device_;
   std::function<void(std::int64_t step)> begin_step_;
   ModelSpec spec_;
+  StageBlocks stage_;
+  StageLink no_link_;
+  StageLink* link_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<DataSource> data_;
   std::unique_ptr<Optimizer> optimizer_;

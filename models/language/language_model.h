@@ -89,6 +89,9 @@ class LanguageModel final : public Model {
   LanguageModel(const ModelSpec& spec, at::Device device)
       : ops_(ops_of(spec)),
         batch_(spec.at("batch")),
+        tokens_(spec.at("tokens")),
+        dim_(spec.at("dim")),
+        stage_(stage_blocks(spec)),
         ulysses_(rank_axis(spec, "ulysses")),
         cp_(rank_axis(spec, "cp")),
         parameters_(spec, device) {
@@ -100,41 +103,50 @@ class LanguageModel final : public Model {
     table_ = {take_own_chunks(table_.cosine, 0, cp_), take_own_chunks(table_.sine, 0, cp_)};
     table_ = rows_of_rank(std::move(table_), ulysses_);
     parameters_.set_frozen(only_adapters_learn || num_frozen > 0);
-    embedding_ =
-        parameters_.add("embed.weight", {spec.at("vocab"), dim}, Parts::embedding_values(dim));
-    for (std::int64_t layer = 0; layer < spec.at("layers"); ++layer) {
+    if (stage_.is_first()) {
+      embedding_ =
+          parameters_.add("embed.weight", {spec.at("vocab"), dim}, Parts::embedding_values(dim));
+    }
+    for (std::int64_t layer = stage_.first; layer < stage_.end; ++layer) {
       parameters_.set_frozen(only_adapters_learn || layer < num_frozen);
       blocks_.emplace_back(parameters_, spec, layer);
       block_weights_.push_back(parameters_.scope("blocks." + std::to_string(layer)));
     }
     parameters_.set_frozen(only_adapters_learn);
-    head_norm_ = parameters_.add("head.norm.weight", {dim}, near_one());
-    if (spec.option("tied") == 1) {
-      head_.weight = embedding_;
-      parameters_.share("head", embedding_);
-    } else {
-      head_ = make_linear(parameters_, "head.output", dim, spec.at("vocab"), Bias::kNo);
-    }
+    if (stage_.is_last()) add_head(spec);
     embed_weights_ = parameters_.scope("embed");
     head_weights_ = parameters_.scope("head");
   }
 
-  at::Tensor loss(const Batch& batch) override {
-    at::Tensor x = embed(batch.tensors.at(0));
+  at::Tensor loss(const Batch& batch) override { return run_stage(batch, {}); }
+
+  at::Tensor run_stage(const Batch& batch, at::Tensor input) override {
+    at::Tensor x = stage_.is_first() ? embed(batch.tensors.at(0)) : std::move(input);
     for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
       const Scope scope(scope_names::kBlocks, static_cast<int>(layer));
       x = run_block(
-          [this, layer](at::Tensor input) {
+          [this, layer](at::Tensor block_input) {
             const GatheredWeights gathered(block_weights_[layer]);
-            return blocks_[layer].forward(std::move(input), table_);
+            return blocks_[layer].forward(std::move(block_input), table_);
           },
           std::move(x));
     }
+    if (!stage_.is_last()) return x;
     if (ops_ == Ops::kFused) return fused_loss(std::move(x), batch.tensors.at(1));
     x = logits(std::move(x));
     const Scope scope(scope_names::kLoss);
     x = x.to(at::kFloat);
     return at::cross_entropy_loss(x, tokens_of_rank(batch.tensors.at(1)));
+  }
+
+  std::vector<std::int64_t> stage_sizes() const override {
+    return {batch_ * tokens_ / ulysses_.size / cp_.size / sequence_.size, dim_};
+  }
+
+  Batch part_of_stage(Batch batch) const override {
+    if (!stage_.is_first()) batch.tensors.at(0).reset();
+    if (!stage_.is_last()) batch.tensors.at(1).reset();
+    return batch;
   }
 
   void finish_gradients() override { parameters_.finish_gradients(); }
@@ -143,6 +155,17 @@ class LanguageModel final : public Model {
   const std::vector<NamedTensor>& frozen() const override { return parameters_.frozen_list(); }
 
  private:
+  void add_head(const ModelSpec& spec) {
+    const std::int64_t dim = spec.at("dim");
+    head_norm_ = parameters_.add("head.norm.weight", {dim}, near_one());
+    if (spec.option("tied") == 1) {
+      head_.weight = embedding_;
+      parameters_.share("head", embedding_);
+    } else {
+      head_ = make_linear(parameters_, "head.output", dim, spec.at("vocab"), Bias::kNo);
+    }
+  }
+
   at::Tensor embed(const at::Tensor& tokens_T) const {
     const Scope scope(scope_names::kEmbed);
     const GatheredWeights gathered(embed_weights_);
@@ -183,7 +206,8 @@ class LanguageModel final : public Model {
   }
 
   Ops ops_;
-  std::int64_t batch_;
+  std::int64_t batch_, tokens_, dim_;
+  StageBlocks stage_;
   // ulysses_ and cp_ split the tokens everywhere; sequence_ splits them only between blocks
   RankAxis ulysses_, cp_, sequence_;
   Parameters parameters_;

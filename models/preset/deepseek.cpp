@@ -65,7 +65,8 @@ const Family& deepseek_family() {
         small}},
       settle_deepseek,
       /*video=*/std::nullopt,
-      {"tp", "sp", "ulysses", "ep", "balanced_routing", "fsdp"}};
+      {"tp", "sp", "ulysses", "ep", "balanced_routing", "fsdp", "pp", "first_layers",
+       "last_layers"}};
   return family;
 }
 

@@ -14,17 +14,20 @@ using preset::Checked;
 using preset::Dimensions;
 
 // The axes, from the fastest-varying to the slowest-varying axis: see Note [Ranks of a layout].
-constexpr std::array<std::string_view, 5> kAxes = {"tp", "ulysses", "cp", "ep", "fsdp"};
+constexpr std::array<std::string_view, 6> kAxes = {"tp", "ulysses", "cp", "ep", "fsdp", "pp"};
 
 // A switch that only a layout's text has: see Note [Experts inside fsdp].
 constexpr std::string_view kProduct = "product";
 
 // Names of layouts in other systems. An error about such a name must not suggest the nearest
-// supported name. Short names such as pp and tp look alike but have different meanings.
-constexpr std::array<std::string_view, 10> kOtherLayouts = {
-    "pp", "dp", "vpp", "etp", "edp", "hsdp", "ddp", "zero", "dp_shard", "dp_replicate"};
+// supported name. Short names such as dp and tp look alike but have different meanings.
+constexpr std::array<std::string_view, 9> kOtherLayouts = {
+    "dp", "vpp", "etp", "edp", "hsdp", "ddp", "zero", "dp_shard", "dp_replicate"};
 
-bool is_switch(const DimensionEntry& entry) { return entry.minimum == 0; }
+// How a layout spells the dimension kAccumulate of a pipeline.
+constexpr std::string_view kMicro = "micro";
+
+bool is_switch(const DimensionEntry& entry) { return entry.maximum == 1; }
 
 std::int64_t size_of(const Dimensions& dimensions, std::string_view axis) {
   const auto found = dimensions.find(std::string(axis));
@@ -80,10 +83,29 @@ const std::vector<DimensionEntry>& written_entries() {
   return entries;
 }
 
+bool counts_layers(std::string_view name) { return name.ends_with("_layers"); }
+
+Checked parse_micro(std::string_view part, Dimensions& layout) {
+  const std::string name(kAccumulate);
+  if (layout.contains(name)) return Rejected{"layout: micro appears twice"};
+  const std::size_t equals = part.find('=');
+  const std::optional<std::int64_t> number =
+      equals == std::string_view::npos ? std::nullopt
+                                       : parse_number<std::int64_t>(part.substr(equals + 1));
+  if (!number || *number < 1 || *number > kMaxMicroBatches) {
+    return Rejected{"layout: '" + std::string(part) +
+                    "' is not a number of micro-batches; write micro=M with M from 1 to " +
+                    std::to_string(kMaxMicroBatches)};
+  }
+  layout[name] = *number;
+  return std::nullopt;
+}
+
 // Parses one part of a layout's text: "tp=2" or "sp".
 Checked parse_part(std::string_view part, Dimensions& layout) {
   const std::size_t equals = part.find('=');
   const std::string name(part.substr(0, equals));
+  if (name == kMicro) return parse_micro(part, layout);
   const DimensionEntry* entry = preset::find_entry(written_entries(), name);
   if (entry == nullptr) {
     const std::vector<std::string_view> known = preset::names_of(written_entries());
@@ -106,8 +128,10 @@ Checked parse_part(std::string_view part, Dimensions& layout) {
       equals == std::string_view::npos ? std::nullopt
                                        : parse_number<std::int64_t>(part.substr(equals + 1));
   if (!size || *size < entry->minimum || *size > entry->maximum) {
-    return Rejected{"layout: '" + std::string(part) + "' is not a number of ranks; write " + name +
-                    "=N with N from 1 to " + std::to_string(entry->maximum)};
+    return Rejected{"layout: '" + std::string(part) + "' is not a number of " +
+                    (counts_layers(name) ? "layers" : "ranks") + "; write " + name +
+                    "=N with N from " + std::to_string(entry->minimum) + " to " +
+                    std::to_string(entry->maximum)};
   }
   layout[name] = *size;
   return std::nullopt;
@@ -196,6 +220,42 @@ Checked require_balanced_rows(const ModelSpec& spec) {
                   " rows (tokens x top_k) that a rank routes"};
 }
 
+Checked check_stages(const ModelSpec& spec) {
+  const std::int64_t num = num_stages(spec.dimensions);
+  const std::int64_t first = spec.option("first_layers");
+  const std::int64_t last = spec.option("last_layers");
+  if (num == 1) {
+    if (first == 0 && last == 0) return std::nullopt;
+    return Rejected{
+        "first_layers and last_layers need pp: they count blocks of a pipeline's stages; write "
+        "pp=4,first_layers=" +
+        std::to_string(std::max<std::int64_t>(1, first))};
+  }
+  // One block for each stage whose number of blocks is not given.
+  const std::int64_t least = (first > 0 ? first : 1) + (last > 0 ? last : 1) + (num - 2);
+  const std::int64_t layers = spec.at("layers");
+  const bool are_given = num == 2 && first > 0 && last > 0;
+  if (least > layers || (are_given && first + last != layers)) {
+    std::string given;
+    if (first > 0) given += ", first_layers " + std::to_string(first);
+    if (last > 0) given += ", last_layers " + std::to_string(last);
+    return Rejected{
+        "layers " + std::to_string(layers) + " cannot be cut into pp " + std::to_string(num) +
+        " stages" + given +
+        (are_given ? ": the two must add up to the layers" : ": every stage needs at least one")};
+  }
+  if (spec.option("tied") == 1) {
+    return Rejected{"pp " + std::to_string(num) +
+                    " needs tied 0: the embedding is in the first stage and the head in the last"};
+  }
+  if (spec.option("frozen_layers") > 0) {
+    return Rejected{"pp " + std::to_string(num) + " and frozen_layers " +
+                    std::to_string(spec.option("frozen_layers")) +
+                    " cannot be combined: every stage passes gradients on"};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 namespace preset {
@@ -220,6 +280,7 @@ Checked settle_layout(ModelSpec& spec, const std::vector<std::string_view>& know
                     std::to_string(world_size(spec)) + " ranks; at most " +
                     std::to_string(kMaxWorld) + " are allowed"};
   }
+  if (Checked rejected = check_stages(spec)) return rejected;
   const bool splits_sequence = spec.option("sp") == 1;
   if (splits_sequence && size_of(spec.dimensions, "tp") == 1) {
     return Rejected{"sp needs tp: it splits the tokens over tp's ranks; write tp=2,sp"};
@@ -254,7 +315,12 @@ const std::vector<DimensionEntry>& layout_entries() {
        0, 1, true},
       {kExpertFsdp,
        "number of ranks of fsdp that shard each expert; 0: the world has ep x fsdp ranks", 0,
-       kMaxWorld, true}};
+       kMaxWorld, true},
+      {"pp", "number of pipeline stages of consecutive blocks", 1, preset::kMaxLayers, true},
+      {"first_layers", "blocks of a pipeline's first stage; 0: as many as the other stages", 0,
+       preset::kMaxLayers, true},
+      {"last_layers", "blocks of a pipeline's last stage; 0: as many as the other stages", 0,
+       preset::kMaxLayers, true}};
   return entries;
 }
 
@@ -273,6 +339,11 @@ std::variant<std::map<std::string, std::int64_t>, Rejected> parse_layout(std::st
     begin = comma + 1;
   }
   if (Checked rejected = read_product(layout)) return *rejected;
+  if (layout.contains(std::string(kAccumulate)) && !layout.contains("pp")) {
+    return Rejected{
+        "layout: micro needs pp: it counts the micro-batches of a pipeline; write pp=2,micro=4, or "
+        "--accumulate without stages"};
+  }
   return layout;
 }
 
@@ -284,6 +355,10 @@ std::string layout_text(const std::map<std::string, std::int64_t>& dimensions) {
     if (!text.empty()) text += ',';
     text += entry.name;
     if (!is_switch(entry)) text.append("=").append(std::to_string(found->second));
+    const auto micro = dimensions.find(std::string(kAccumulate));
+    if (entry.name == "pp" && micro != dimensions.end()) {
+      text.append(",").append(kMicro).append("=").append(std::to_string(micro->second));
+    }
   }
   const bool has_both = size_of(dimensions, "ep") > 1 && size_of(dimensions, "fsdp") > 1;
   if (has_both && !is_ep_inside_fsdp(dimensions)) text.append(",").append(kProduct);
@@ -332,6 +407,38 @@ std::int64_t data_index(const ModelSpec& spec, std::int64_t step) {
   const std::int64_t shard = expert_shards(spec).position / sharing_of(spec);
   const std::int64_t data_rank = shard * ep.size + ep.position;
   return step * data_ranks(spec) + data_rank;
+}
+
+std::int64_t num_stages(const Dimensions& dimensions) { return size_of(dimensions, "pp"); }
+
+StageBlocks stage_blocks(const ModelSpec& spec, std::int64_t stage) {
+  const std::int64_t num = num_stages(spec.dimensions);
+  std::vector<std::int64_t> blocks(static_cast<std::size_t>(num), 0);
+  blocks.front() = spec.option("first_layers");
+  if (num > 1) blocks.back() = spec.option("last_layers");
+  std::int64_t left = spec.at("layers");
+  std::int64_t num_open = 0;  // stages whose number of blocks is not given
+  for (const std::int64_t given : blocks) {
+    left -= given;
+    num_open += given == 0 ? 1 : 0;
+  }
+  std::int64_t num_larger = num_open == 0 ? 0 : left % num_open;
+  const std::int64_t share = num_open == 0 ? 0 : left / num_open;
+  // The first stage holds the most micro-batches, so it is the last to get one block more.
+  for (std::size_t index = 0; index < blocks.size(); ++index) {
+    const std::size_t each = (index + 1) % blocks.size();
+    if (blocks[each] == 0) blocks[each] = share + (num_larger-- > 0 ? 1 : 0);
+  }
+  StageBlocks result{0, 0, stage, num};
+  for (std::int64_t before = 0; before < stage; ++before) {
+    result.first += blocks[static_cast<std::size_t>(before)];
+  }
+  result.end = result.first + blocks[static_cast<std::size_t>(stage)];
+  return result;
+}
+
+StageBlocks stage_blocks(const ModelSpec& spec) {
+  return stage_blocks(spec, rank_axis(spec, "pp").position);
 }
 
 }  // namespace rematch

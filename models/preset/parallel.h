@@ -7,16 +7,20 @@
 //   ep=N       experts are split over N ranks, each with its own data
 //   fsdp=N     parameters are sharded over N ranks, each with its own data
 //   product    ep and fsdp multiply the ranks: see Note [Experts inside fsdp]
+//   pp=N       pipeline: N stages of consecutive blocks, each on its own ranks; see StageBlocks
+//   micro=M    micro-batches of a pipeline's step; the same dimension as --accumulate
+//   first_layers=K, last_layers=K  blocks of the first and of the last stage of a pipeline; the
+//              other stages share the rest
 //   balanced_routing  every expert gets the same number of rows, regardless of the router's scores;
 //              for benchmarks
 //
-// Note [Ranks of a layout] The world has fsdp x ep x ulysses x tp ranks, or fsdp x ulysses x tp if
-// ep is inside fsdp. The position along tp varies fastest, and the position along fsdp slowest.
-// Ranks that differ only in tp, ulysses or cp see the same batch. Other ranks see different
-// batches. With fsdp, its ranks include the ranks of cp: "cp=2,fsdp=8" has eight ranks, which shard
-// all parameters, and four batches. torchtitan's mesh "fsdp" is the same: its data-parallel shards
-// times cp. Without fsdp, the world is cp times as large, and the ranks of cp replicate the
-// parameters.
+// Note [Ranks of a layout] The world has pp x fsdp x ep x ulysses x tp ranks, or pp x fsdp x
+// ulysses x tp if ep is inside fsdp. The position along tp varies fastest, and the position along
+// pp slowest. Ranks that differ only in tp, ulysses, cp or pp see the same batch. Other ranks see
+// different batches. With fsdp, its ranks include the ranks of cp: "cp=2,fsdp=8" has eight ranks,
+// which shard all parameters, and four batches. torchtitan's mesh "fsdp" is the same: its
+// data-parallel shards times cp. Without fsdp, the world is cp times as large, and the ranks of cp
+// replicate the parameters.
 //
 // Note [Chunks of a sequence] cp=N cuts every sequence into 2N chunks. Rank r has chunks r and
 // 2N-1-r. Under the causal mask late tokens attend to more keys than early ones, and this pairing
@@ -85,12 +89,30 @@ struct RankGroup {
   int position = 0;        // position of spec.rank
 };
 // Returns the groups that have more than one rank, in the order tp, ulysses, cp, ep, expert_fsdp,
-// fsdp.
+// fsdp, pp.
 std::vector<RankGroup> rank_groups(const ModelSpec& spec);
 
 // data_ranks() returns the number of different batches in one step. data_index() returns the index
 // of the batch that spec.rank takes from a DataSource at `step`.
 std::int64_t data_ranks(const ModelSpec& spec);
 std::int64_t data_index(const ModelSpec& spec, std::int64_t step);
+
+// The consecutive blocks [first, end) of one stage of a pipeline. The first stage also has the
+// embedding, and the last stage the head and the loss. Without a pipeline one stage has all blocks.
+struct StageBlocks {
+  std::int64_t first = 0;
+  std::int64_t end = 0;
+  std::int64_t stage = 0;
+  std::int64_t num_stages = 1;
+
+  bool is_first() const { return stage == 0; }
+  bool is_last() const { return stage + 1 == num_stages; }
+  bool is_whole() const { return num_stages == 1; }
+};
+// Returns the blocks of one stage, or of the stage of spec.rank. Stages have equally many blocks.
+// If they do not divide, the stages after the first have one block more.
+StageBlocks stage_blocks(const ModelSpec& spec, std::int64_t stage);
+StageBlocks stage_blocks(const ModelSpec& spec);
+std::int64_t num_stages(const std::map<std::string, std::int64_t>& dimensions);
 
 }  // namespace rematch

@@ -50,6 +50,12 @@ Trace accumulating(Trace trace, std::int64_t num) {
   if (num == 1) return trace;
   trace.micro_batch_sha256 = trace_sha256(trace);
   trace.dimensions[std::string(kAccumulate)] = num;
+  if (trace.stage) {
+    for (const BackwardEvent& event : trace.backward) {
+      trace.stage->first_other_bytes.push_back(event.other_bytes);
+      trace.stage->first_gradient_bytes.push_back(event.gradient_bytes);
+    }
+  }
   BackwardEvent* last_op = nullptr;
   Bytes stored;
   // A gradient counts from the event after the op that stored it.

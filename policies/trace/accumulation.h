@@ -21,6 +21,9 @@ namespace rematch {
 // The dimension that holds the number of micro-batches. Absent: 1.
 inline constexpr std::string_view kAccumulate = "accumulate";
 
+// The dimension that holds the number of pipeline stages. Absent: 1.
+inline constexpr std::string_view kPipeline = "pp";
+
 inline constexpr std::int64_t kMaxMicroBatches = 65'536;
 
 // The op with which a later micro-batch adds to a gradient. Source: pytorch/pytorch,

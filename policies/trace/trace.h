@@ -148,6 +148,23 @@ struct TracedParameters {
   bool operator==(const TracedParameters&) const = default;
 };
 
+// One stage of a pipeline. Its trace has the passes of one micro-batch. The activation from the
+// stage before is a tensor from outside, and its gradient belongs to backward. The activation that
+// the stage passes on is freed at the end of forward. Backward begins with the gradient of that
+// activation, which lives until backward ends.
+struct TracedStage {
+  std::int64_t index = 0;  // stage 0 is the first
+  // Bytes that each micro-batch holds from the beginning of its forward to the end of its backward,
+  // apart from what forward makes: its batch, and the activation from the stage before.
+  // Trace::constant_bytes has them once.
+  Bytes held_bytes;
+  // With several micro-batches: the bytes of each backward event in the first micro-batch, like
+  // BackwardEvent::other_bytes and BackwardEvent::gradient_bytes.
+  std::vector<Bytes> first_other_bytes;
+  std::vector<Bytes> first_gradient_bytes;
+  bool operator==(const TracedStage&) const = default;
+};
+
 struct Trace {
   std::string model;                               // name of the model's preset
   std::map<std::string, std::int64_t> dimensions;  // all sizes that determine the model
@@ -171,7 +188,8 @@ struct Trace {
   std::map<std::string, std::int64_t> gradient_stores;
   // With gradient accumulation: the hash of the trace with one micro-batch. Empty otherwise.
   std::string micro_batch_sha256;
-  HiddenEffects hidden;  // hidden effects of the functions and ops that the step ran
+  std::optional<TracedStage> stage;  // absent: the trace is not a stage of a pipeline
+  HiddenEffects hidden;              // hidden effects of the functions and ops that the step ran
   bool operator==(const Trace&) const = default;
 };
 

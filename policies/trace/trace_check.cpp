@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "policies/base/json.h"
+#include "policies/trace/accumulation.h"
 
 namespace rematch {
 namespace {
@@ -237,6 +238,31 @@ Problem check_backward(const Trace& trace) {
 
 }  // namespace
 
+namespace {
+
+Problem check_stage(const Trace& trace) {
+  if (!trace.stage) return std::nullopt;
+  const TracedStage& stage = *trace.stage;
+  const auto found = trace.dimensions.find(std::string(kPipeline));
+  const std::int64_t num = found == trace.dimensions.end() ? 1 : found->second;
+  if (stage.index < 0 || stage.index >= num) {
+    return "stage " + std::to_string(stage.index) + " does not exist: the dimension pp is " +
+           std::to_string(num);
+  }
+  if (!is_count(stage.held_bytes.count)) {
+    return "the stage holds " + std::to_string(stage.held_bytes.count) + " bytes";
+  }
+  const std::size_t events = micro_batches(trace) > 1 ? trace.backward.size() : 0;
+  for (const auto* bytes : {&stage.first_other_bytes, &stage.first_gradient_bytes}) {
+    if (bytes->size() == events) continue;
+    return "the stage has bytes of " + std::to_string(bytes->size()) + " events in backward of " +
+           std::to_string(events);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<std::string> data_dependence(const Trace& trace) {
   for (const OpId id : trace.ops.ids()) {
     const std::string& name = trace.ops[id].name;
@@ -251,7 +277,7 @@ std::optional<std::string> data_dependence(const Trace& trace) {
 
 std::optional<std::string> trace_problem(const Trace& trace) {
   for (const auto& check : {check_storages, check_values, check_ops, check_lifetimes, check_scopes,
-                            check_packs, check_backward}) {
+                            check_packs, check_backward, check_stage}) {
     if (auto problem = check(trace)) return problem;
   }
   for (const auto& [what, bytes] : {std::pair("parameters", trace.parameter_bytes),

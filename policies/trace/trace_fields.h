@@ -129,6 +129,14 @@ void visit_fields(Collective& collective, Visit visit) {
   visit("collective_bytes", collective.bytes);
 }
 
+template <RecordOf<TracedStage> Stage, class Visit>
+void visit_fields(Stage& stage, Visit visit) {
+  visit("index", stage.index);
+  visit("held_bytes", stage.held_bytes);
+  visit({"first_other_bytes", kLater | kOmitIfEmpty}, stage.first_other_bytes);
+  visit({"first_gradient_bytes", kLater | kOmitIfEmpty}, stage.first_gradient_bytes);
+}
+
 // Lists all fields except those that a file stores in spans.
 template <RecordOf<Trace> ATrace, class Visit>
 void visit_fields(ATrace& trace, Visit visit) {
@@ -142,6 +150,7 @@ void visit_fields(ATrace& trace, Visit visit) {
   visit("blocks", trace.blocks);
   visit({"gradient_stores", kLater | kOmitIfEmpty}, trace.gradient_stores);
   visit({"micro_batch_sha256", kLater | kOmitIfEmpty}, trace.micro_batch_sha256);
+  visit({"stage", kLater | kOmitIfEmpty}, trace.stage);
   visit({"gradient_sums", kLater | kOmitIfEmpty}, trace.gradient_sums);
   visit_fields(trace.hidden, visit);
 }

@@ -159,6 +159,7 @@ Trace trace_from_json(const Json& json) {
 std::string trace_sha256(const Trace& trace) {
   if (!trace.micro_batch_sha256.empty()) return trace.micro_batch_sha256;
   Json json = trace_to_json(trace);
+  if (trace.stage) json["stage"].erase("index");  // equal stages have one hash
   json["schema"] = "rematch.trace/1.0";
   json["segments"] = std::move(json["spans"]);
   json.erase("spans");

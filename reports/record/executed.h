@@ -96,6 +96,9 @@ struct RankRecord {
   int rank = 0;
   std::optional<Bytes> peak_allocated;
   std::optional<Bytes> after_forward;
+  // The peak that the plan of this rank's stage predicts. Absent without a pipeline: all ranks then
+  // have the point's predicted peak.
+  std::optional<Bytes> predicted_peak;
   bool operator==(const RankRecord&) const = default;
 };
 
@@ -104,6 +107,7 @@ void visit_fields(Rank& rank, Visit visit) {
   visit("rank", rank.rank);
   visit("peak_allocated_bytes", rank.peak_allocated);
   visit("after_forward_bytes", rank.after_forward);
+  visit({"predicted_peak_allocated_bytes", kLater | kOmitIfEmpty}, rank.predicted_peak);
 }
 
 // The ranks of a point that ran on several ranks, or that simulates one of several ranks. The

@@ -1,8 +1,11 @@
 #include "reports/record/step_predictor.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
+#include "policies/predict/pipeline/schedule.h"
+#include "policies/predict/pipeline/step_time.h"
 #include "policies/trace/accumulation.h"
 #include "reports/record/simulated_memory.h"
 
@@ -22,10 +25,39 @@ void name_frozen(Bytes frozen, MemoryRecord& memory) {
   for (auto& [phase, held] : memory.holders_by_phase) name_frozen(frozen, held);
 }
 
+// Adds the counts of one more stage, and takes its memory if its peak is higher.
+void add_stage(const PredictedStep& stage, PredictedStep& whole) {
+  for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
+    for (const auto& [name, executed] : stage.counts.by_op[phase]) {
+      whole.counts.by_op[phase][name] += executed;
+    }
+    for (const auto& [op_class, executed] : stage.counts.by_class[phase]) {
+      whole.counts.by_class[phase][op_class] += executed;
+    }
+    for (const auto& [kind, issued] : stage.traffic[phase]) {
+      whole.traffic[phase][kind].count += issued.count;
+      whole.traffic[phase][kind].sent += issued.sent;
+    }
+  }
+  whole.has_regions |= stage.has_regions;
+  whole.recomputed_flops += stage.recomputed_flops;
+  if (stage.memory.peak_allocated > whole.memory.peak_allocated) whole.memory = stage.memory;
+  if (whole.range && stage.range) {
+    whole.range->communication = std::max(whole.range->communication, stage.range->communication);
+  }
+}
+
 }  // namespace
+
+std::vector<const Trace*> traces_of_stages(const TracedModel& model) {
+  std::vector<const Trace*> traces = {&model.trace};
+  for (const TracedModel& stage : model.later_stages) traces.push_back(&stage.trace);
+  return traces;
+}
 
 StepPredictor::StepPredictor(const TracedModel& model, PredictorSettings settings)
     : model_(model),
+      settings_(settings),
       sharded_(shard_step(model.trace, settings.world)),
       simulator_(sharded_.trace, settings.optimizer) {
   simulator_.use_gathered(sharded_.gathered);
@@ -33,9 +65,58 @@ StepPredictor::StepPredictor(const TracedModel& model, PredictorSettings setting
   if (model.rounded) {
     rounded_.emplace(model.rounded->trace, settings.optimizer, model.rounded->round);
   }
+  for (std::size_t later = 0; later < model.later_stages.size(); ++later) {
+    PredictorSettings of_stage = settings;
+    of_stage.later_profiles.clear();
+    if (settings.profile != nullptr) of_stage.profile = settings.later_profiles.at(later);
+    later_stages_.push_back(std::make_unique<StepPredictor>(model.later_stages[later], of_stage));
+  }
 }
 
 PredictedStep StepPredictor::predict(const Plan& plan, Schedule schedule) {
+  if (later_stages_.empty()) return predict_own(plan, schedule);
+  const std::vector<Plan> plans = plans_of_shapes(plan);
+  if (plans.size() != later_stages_.size() + 1) {
+    throw std::invalid_argument("the plan has " + std::to_string(plans.size()) +
+                                " stages, but the model has " +
+                                std::to_string(later_stages_.size() + 1));
+  }
+  std::vector<PredictedStep> steps = {predict_own(plans.front(), schedule)};
+  for (std::size_t later = 0; later < later_stages_.size(); ++later) {
+    steps.push_back(later_stages_[later]->predict_own(plans[later + 1], schedule));
+  }
+  PredictedStep whole = steps.front();
+  whole.policy = plan.policy;
+  whole.plan_sha256 = plan_sha256(plan);
+  whole.stages.clear();
+  for (std::size_t stage = 0; stage < steps.size(); ++stage) {
+    const PredictedStep& step = steps[stage];
+    whole.stages.push_back(step.stages.front());
+    whole.stages.back().memory = step.memory;
+    if (stage == 0) continue;
+    add_stage(step, whole);
+  }
+  if (settings_.profile != nullptr) add_time(whole);
+  return whole;
+}
+
+// Computes the time of the whole pipeline. Communication between stages belongs to the bubble.
+void StepPredictor::add_time(PredictedStep& whole) const {
+  std::vector<StageTime> times;
+  for (std::size_t stage = 0; stage < whole.stages.size(); ++stage) {
+    const Profile& profile =
+        stage == 0 ? *settings_.profile : *settings_.later_profiles.at(stage - 1);
+    times.push_back(
+        {*whole.stages[stage].forward, *whole.stages[stage].backward, profile.optimizer});
+  }
+  const PipelineTime time =
+      pipeline_time(pipeline_shape(model_.trace.dimensions), times, settings_.passing);
+  whole.bubble_ratio = time.bubble_ratio;
+  const Profile::Duration communication = whole.range->communication;
+  whole.range = StepRange{time.step - communication, communication};
+}
+
+PredictedStep StepPredictor::predict_own(const Plan& plan, Schedule schedule) {
   StepDetails details;
   const StepPrediction step = simulator_.simulate(plan, schedule, &details);
   PredictedStep predicted;
@@ -61,7 +142,21 @@ PredictedStep StepPredictor::predict(const Plan& plan, Schedule schedule) {
   }
   predicted.memory.peak_requested = step.peak_bytes();
   predicted.memory.baseline_requested = step.before;
+  if (model_.trace.stage) predicted.stages.push_back(own_stage(step));
   return predicted;
+}
+
+// The memory is that of the step, and is added later.
+PredictedStage StepPredictor::own_stage(const StepPrediction& step) const {
+  const Trace& trace = model_.trace;
+  const InFlight most = in_flight(pipeline_shape(trace.dimensions), trace.stage->index);
+  PredictedStage stage;
+  stage.in_flight = 1 + std::max(most.first_forward.value_or(0), most.later_forward.value_or(0));
+  if (settings_.profile == nullptr) return stage;
+  const StageTime time = stage_time(*settings_.profile, step.time->recompute, micro_batches(trace));
+  stage.forward = time.forward;
+  stage.backward = time.backward;
+  return stage;
 }
 
 CountsRecord StepPredictor::counts(const std::vector<OpId>& recomputed) const {

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "policies/plan/plan.h"
 #include "policies/predict/device/sharding.h"
@@ -17,6 +19,15 @@
 #include "reports/record/point.h"
 
 namespace rematch {
+
+// The figures of one stage of a pipeline.
+struct PredictedStage {
+  MemoryRecord memory;
+  std::int64_t in_flight = 1;  // most micro-batches in flight, including the running one
+  // Times of one micro-batch. Backward includes recompute. Absent without a profile.
+  std::optional<Profile::Duration> forward;
+  std::optional<Profile::Duration> backward;
+};
 
 struct PredictedStep {
   std::string policy;
@@ -30,6 +41,11 @@ struct PredictedStep {
   std::optional<StepRange> range;     // present if times are known
   std::string refused;       // why the policy does not apply to the model; empty if it applies
   std::optional<bool> fits;  // present if the card's memory size is known
+  // The stages of a pipeline, in order; empty for other models. `memory` is that of the stage with
+  // the highest peak, `counts` and `traffic` are sums over one rank of each stage, and `range` is
+  // the time of the whole pipeline.
+  std::vector<PredictedStage> stages;
+  std::optional<double> bubble_ratio;  // share of the step in which the average stage waits
 };
 
 // A trace whose sizes are rounded up to the allocator's granularity: see rounded_trace() in
@@ -50,13 +66,20 @@ struct TracedModel {
   std::map<std::string, std::int64_t> optimizer_ops = {};
   // Bytes of weights that are not trained. A trace counts them as constants.
   Bytes frozen = {};
+  // The later stages of a pipeline. This object itself is the first stage.
+  std::vector<TracedModel> later_stages = {};
 };
+
+// Returns the traces of all stages, in order. Only one without a pipeline.
+std::vector<const Trace*> traces_of_stages(const TracedModel& model);
 
 struct PredictorSettings {
   OptimizerKind optimizer = OptimizerKind::kAdamW;
   // The number of ranks among which shard_step() divides the parameters.
   int world = 1;
-  const Profile* profile = nullptr;  // null: times are not predicted
+  const Profile* profile = nullptr;                 // null: times are not predicted
+  std::vector<const Profile*> later_profiles = {};  // profiles of a pipeline's later stages
+  Profile::Duration passing{};  // time in which an activation passes from stage to stage
 };
 
 class StepPredictor {
@@ -68,9 +91,14 @@ class StepPredictor {
   PredictedStep predict(const Plan& plan, Schedule schedule);
 
  private:
+  PredictedStep predict_own(const Plan& plan, Schedule schedule);
+  PredictedStage own_stage(const StepPrediction& step) const;
+  void add_time(PredictedStep& whole) const;
   CountsRecord counts(const std::vector<OpId>& recomputed) const;
 
   const TracedModel& model_;
+  PredictorSettings settings_;
+  std::vector<std::unique_ptr<StepPredictor>> later_stages_;
   ShardedStep sharded_;
   StepSimulator simulator_;
   std::optional<StepSimulator> rounded_;

@@ -1,5 +1,6 @@
 #include "harness/cli/libtorch/parts.h"
 
+#include "harness/cli/exit_code.h"
 #include "harness/cli/flags/model_flags.h"
 #include "harness/cli/libtorch/run_setup.h"
 #include "harness/measure/cuda_device.h"
@@ -7,6 +8,7 @@
 #include "harness/run/children/child_point.h"
 #include "harness/run/prediction/memory_fit.h"
 #include "harness/run/prediction/prediction.h"
+#include "models/preset/parallel.h"
 
 namespace rematch {
 
@@ -29,6 +31,11 @@ std::vector<std::string> cards_here() {
 }
 
 Trace record_trace(const ModelSpec& spec) {
+  if (num_stages(spec.dimensions) > 1) {
+    throw UsageError("this needs one trace, but each stage of pp=" +
+                     std::to_string(num_stages(spec.dimensions)) +
+                     " has its own; run, predict and search work on stages");
+  }
   install_counting_allocators();
   return MetaModel(spec, OptimizerKind::kNothing, "", 0).trace();
 }

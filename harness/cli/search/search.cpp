@@ -13,6 +13,7 @@
 #include "harness/cli/flags/shared_flags.h"
 #include "harness/cli/libtorch/measure_front.h"
 #include "harness/cli/libtorch/parts.h"
+#include "harness/cli/libtorch/predict_model.h"
 #include "harness/cli/libtorch/profile_here.h"
 #include "harness/cli/search/search_advice.h"
 #include "harness/cli/search/search_answers.h"
@@ -29,13 +30,16 @@
 #include "policies/base/text.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
+#include "policies/catalogue/stages.h"
 #include "policies/planners/planners.h"
 #include "policies/predict/device/roofline.h"
+#include "policies/predict/pipeline/step_time.h"
 #include "policies/predict/step/optimizer_bytes.h"
 #include "policies/search/driver/driver.h"
 #include "policies/search/front/front.h"
 #include "policies/search/front/front_json.h"
 #include "policies/search/front/measured_front.h"
+#include "policies/search/pipeline/pipeline_front.h"
 #include "policies/search/region/spans.h"
 #include "policies/search/simple/simple_point.h"
 #include "policies/trace/trace_check.h"
@@ -325,6 +329,87 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
   return searched;
 }
 
+// Rejects flags that need the trace of a whole model.
+void require_pipeline_flags(const SearchFlags& flags) {
+  const std::pair<bool, const char*> refused[] = {
+      {!flags.target.empty(), "--for"},
+      {flags.simple, "--simple"},
+      {flags.offload, "--offload"},
+      {flags.num_measured != 0, "--measure"},
+      {!flags.profile_file.empty(), "--profile"},
+      {!flags.free.empty(), "--free"},
+      {!flags.activation_budget.empty(), "--activation-budget"},
+      {is_measured_device(flags.device), "--device cpu or cuda"}};
+  for (const auto& [is_given, flag] : refused) {
+    if (!is_given) continue;
+    throw UsageError(std::string(flag) +
+                     " needs one trace, but each stage of a pipeline has its own; leave it out. A "
+                     "search for stages takes --device h100, --budget and --max-slowdown");
+  }
+}
+
+// Returns the policies that the front is compared with, resolved for every stage.
+std::vector<Plan> pipeline_baselines(const SearchFlags& flags, const StageResolver& resolver,
+                                     bool& is_any_refused) {
+  const bool is_named = !flags.baselines.empty();
+  std::vector<RefusedPolicy> refused;
+  std::vector<Plan> plans;
+  for (const Policy& policy : require(
+           parse_policies(is_named ? flags.baselines : std::string(usual_policies()), refused))) {
+    auto plan = resolver.resolve(policy, NoEffect::kAllow);
+    if (auto* const resolved = std::get_if<Plan>(&plan)) {
+      plans.push_back(std::move(*resolved));
+    } else if (is_named) {
+      refused.push_back({policy.name, std::get<Rejected>(plan).message});
+    }
+  }
+  for (const RefusedPolicy& policy : refused) {
+    print_warnings({"baseline " + policy.name + " is left out: " + policy.reason});
+  }
+  is_any_refused = !refused.empty();
+  return plans;
+}
+
+Searched search_pipeline(const SearchFlags& flags, const SearchSpace& space,
+                         const FrontRecord& asked, const OutputFile& output) {
+  require_pipeline_flags(flags);
+  const TracedModel model =
+      trace_for_prediction(flags.model.spec(), space.optimizer, Sizes::kExact);
+  output.require_model(model.trace.model);
+  const std::vector<const Trace*> traces = traces_of_stages(model);
+  std::vector<Profile> profiles;
+  for (const Trace* trace : traces) profiles.push_back(sheet_times(flags, *trace));
+  std::vector<SearchedStage> stages;
+  for (std::size_t stage = 0; stage < traces.size(); ++stage) {
+    stages.push_back({*traces[stage], profiles[stage], resolve_none(*traces[stage])});
+  }
+  bool is_baseline_refused = false;
+  const std::vector<Plan> baselines =
+      pipeline_baselines(flags, StageResolver(traces), is_baseline_refused);
+  FrontRecord record = make_front_record(model.trace, profiles.front(), space.optimizer);
+  record.world = static_cast<int>(world_size(model.trace.dimensions));
+  record.layout = layout_text(model.trace.dimensions);
+  note_source_state(record);
+  record.date = day_in_utc();
+  record.reproduce = shell_line(flags.command);
+  const DeviceSheet& sheet = *find_device_sheet(flags.device);
+  record.device_memory = asked.device_memory ? asked.device_memory : sheet.memory;
+  record.budget = asked.budget;
+  take_reserve(flags, model.trace, record);
+  record.max_slowdown_ratio = asked.max_slowdown_ratio;
+  PipelineSearch found(std::move(stages), space,
+                       passing_time(*traces.at(1), sheet.link_bytes_per_second));
+  const std::optional<Bytes> lowest = answer_pipeline(
+      {static_cast<std::size_t>(flags.num_points), baselines, /*simple=*/false}, found, record);
+  Searched searched{std::move(record), "", {}, {}, is_baseline_refused};
+  if (lowest && !space.is_stopped()) {
+    searched.fits_nothing = "no plan fits " + format_bytes(*limit_of(searched.record)) +
+                            ": some stage needs " + format_bytes(*lowest) +
+                            "; give more stages, or a smaller --batch";
+  }
+  return searched;
+}
+
 // Prints the answer for a trainer. Returns kGateFailed if no mode fits.
 ExitCode show_modes(const SearchFlags& flags, const TrainingSystem& trainer,
                     const Searched& searched) {
@@ -382,7 +467,10 @@ ExitCode search(const SearchFlags& flags) {
   require_one_budget(flags);
   if (!flags.maximize.empty()) return maximize(flags, space, asked.device_memory);
   add_question(flags, asked);
-  Searched searched = search_trace(flags, space, asked, output, progress);
+  const bool is_pipeline =
+      flags.trace_file.empty() && num_stages(flags.model.spec().dimensions) > 1;
+  Searched searched = is_pipeline ? search_pipeline(flags, space, asked, output)
+                                  : search_trace(flags, space, asked, output, progress);
   FrontRecord& record = searched.record;
   const std::string& fits_nothing = searched.fits_nothing;
   progress.clear();
@@ -399,7 +487,7 @@ ExitCode search(const SearchFlags& flags) {
   const ExitCode measured = is_measured ? measure(flags, record) : ExitCode::kOk;
   write_front(flags, record);
   print_front(flags, record);
-  print_hints(search_hints(flags, record));
+  if (!is_pipeline) print_hints(search_hints(flags, record));
   if (measured != ExitCode::kOk) return measured;
   const ExitCode verdict = verdict_of(flags, record.front);
   const bool is_incomplete = verdict == ExitCode::kOk && searched.is_baseline_refused;

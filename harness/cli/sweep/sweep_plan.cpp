@@ -11,9 +11,11 @@
 #include "harness/cli/flags/require.h"
 #include "harness/cli/flags/run_request.h"
 #include "harness/cli/libtorch/parts.h"
+#include "harness/cli/libtorch/predict_model.h"
 #include "harness/cli/sweep/sweep_verbs.h"
 #include "harness/sweep/predict_comparison.h"
 #include "harness/sweep/sweep_file.h"
+#include "models/preset/parallel.h"
 #include "policies/base/file.h"
 #include "policies/base/format.h"
 #include "policies/base/json.h"
@@ -67,6 +69,12 @@ std::string key_of(const PlannedComparison& comparison) {
   return joined(words, "\n");
 }
 
+// Returns the trace of the first stage of a pipeline, which has the most micro-batches in flight.
+Trace trace_of(const ModelSpec& spec) {
+  if (num_stages(spec.dimensions) == 1) return record_trace(spec);
+  return trace_for_prediction(spec, OptimizerKind::kNothing, Sizes::kExact).trace;
+}
+
 void predict(const SweepPlanFlags& flags, ComparisonPlan& plan) {
   const DeviceSheet* sheet = find_device_sheet(flags.card);
   if (sheet == nullptr) throw UsageError(unknown_device(flags.card).message);
@@ -81,7 +89,7 @@ void predict(const SweepPlanFlags& flags, ComparisonPlan& plan) {
   for (PlannedComparison& comparison : plan.comparisons) {
     const auto [same, is_new] = known.try_emplace(key_of(comparison));
     if (is_new) {
-      if (!trace || shape(traced) != shape(comparison.spec)) trace = record_trace(comparison.spec);
+      if (!trace || shape(traced) != shape(comparison.spec)) trace = trace_of(comparison.spec);
       traced = comparison.spec;
       const RunRequest request = require_request(flags.file, comparison);
       auto predicted = predict_comparison(request, *trace, sheet);

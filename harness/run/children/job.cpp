@@ -8,6 +8,7 @@
 #include "harness/ranks/collective_log.h"
 #include "harness/ranks/place.h"
 #include "harness/ranks/ranks.h"
+#include "harness/run/children/stage_link.h"
 #include "harness/training/device.h"
 #include "models/preset/parallel.h"
 #include "reports/record/point.h"
@@ -71,6 +72,12 @@ Job::Job(const PointRequest& request)
   ranks_ = join_ranks(place, spec_, device_);
   ranks_->agree("plan", request.identity.plan_sha256);
   ranks_->agree("program", own_executable_sha256());
+  if (num_stages(spec_.dimensions) == 1) return;
+  if (!device_.is_cpu()) {
+    throw std::invalid_argument("the stages of a pipeline run on --device cpu only, not on " +
+                                request.device);
+  }
+  stage_link_ = std::make_unique<RankStageLink>(spec_);
 }
 
 Job::~Job() = default;
@@ -80,7 +87,8 @@ void Job::begin_step(std::int64_t step) {
 }
 
 void Job::compare(CollectiveLog& log) {
-  if (ranks_) log.compare(*ranks_);
+  // Stages issue different collectives.
+  if (ranks_ && stage_link_ == nullptr) log.compare(*ranks_);
 }
 
 std::vector<double> Job::sum(const std::vector<double>& values) {

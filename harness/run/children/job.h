@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "harness/run/children/request.h"
+#include "harness/training/stage.h"
 
 namespace rematch {
 
@@ -41,6 +42,8 @@ class Job {
   int rank() const { return rank_; }
   // The request's model, with this rank filled in.
   ModelSpec spec() const { return spec_; }
+  // Passes tensors between stages. Null unless the ranks run the stages of a pipeline.
+  StageLink* stage_link() const { return stage_link_.get(); }
   // The request's device or, if the machine has several GPUs, this rank's GPU.
   c10::Device device() const { return device_; }
 
@@ -60,6 +63,7 @@ class Job {
   c10::Device device_;
   std::unique_ptr<Ranks> ranks_;
   std::unique_ptr<PretendedRanks> pretended_;
+  std::unique_ptr<StageLink> stage_link_;
 };
 
 }  // namespace rematch

@@ -58,13 +58,17 @@ void add_steps(std::size_t rank, const std::vector<StepRecord>& steps, PointReco
 void average_losses(const std::vector<PointRecord>& ranks, PointRecord& merged) {
   ModelSpec spec;
   spec.dimensions = merged.identity.dimensions;
-  // Ranks of tp are consecutive: see Note [Ranks of a layout].
+  // Ranks of tp are consecutive: see Note [Ranks of a layout]. The last stage of a pipeline has the
+  // loss.
   const auto sharing = static_cast<std::size_t>(rank_axis(spec, "tp").size);
-  const std::size_t num_losses = static_cast<std::size_t>(world_size(spec)) / sharing;
-  if (num_losses <= 1) return;
+  const auto world = static_cast<std::size_t>(world_size(spec));
+  const std::size_t of_stage = world / static_cast<std::size_t>(num_stages(spec.dimensions));
+  const std::size_t num_losses = of_stage / sharing;
+  const std::size_t first = world - of_stage;
+  if (num_losses <= 1 && first == 0) return;
   for (std::size_t step = 0; step < merged.steps.size(); ++step) {
     double sum = 0;
-    for (std::size_t rank = 0; rank < ranks.size(); rank += sharing) {
+    for (std::size_t rank = first; rank < ranks.size(); rank += sharing) {
       if (step >= ranks[rank].steps.size()) return;
       sum += number_of_bits(ranks[rank].steps[step].loss_bits).value();
     }
@@ -74,6 +78,24 @@ void average_losses(const std::vector<PointRecord>& ranks, PointRecord& merged) 
     whole.loss_bits = bits_of(mean);
     whole.loss = std::isfinite(mean) ? std::optional(mean) : std::nullopt;
   }
+}
+
+template <class Counts>
+void add_to(const Counts& counts, Counts& sum) {
+  for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
+    for (const auto& [name, number] : counts[phase]) sum[phase][name] += number;
+  }
+}
+
+// Adds what one rank of another stage executed.
+void add_counts(const CountsRecord& stage, CountsRecord& sum) {
+  add_to(stage.by_op, sum.by_op);
+  add_to(stage.by_class, sum.by_class);
+}
+
+void add_collectives(const RanksRecord& stage, RanksRecord& sum) {
+  add_to(stage.collectives, sum.collectives);
+  add_to(stage.collective_bytes, sum.collective_bytes);
 }
 
 }  // namespace
@@ -120,16 +142,28 @@ PointRecord merge_ranks(std::vector<PointRecord> ranks) {
   const int worst_rank = static_cast<int>(highest - ranks.begin());
   PointRecord merged = ranks.front();
   merged.memory = memory;
+  ModelSpec spec;
+  spec.dimensions = merged.identity.dimensions;
+  const std::size_t of_stage = ranks.size() / static_cast<std::size_t>(num_stages(spec.dimensions));
   for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
     add_steps(rank, ranks[rank].steps, merged);
     if (!merged.counts || !ranks[rank].counts) continue;
-    const auto differs = first_difference(merged.counts->by_op, ranks[rank].counts->by_op);
+    // The ranks of a stage run the same ops.
+    const std::size_t first_of_stage = rank / of_stage * of_stage;
+    if (rank == first_of_stage) {
+      add_counts(*ranks[rank].counts, *merged.counts);
+      if (merged.ranks && ranks[rank].ranks) add_collectives(*ranks[rank].ranks, *merged.ranks);
+      continue;
+    }
+    const OpCounts& of_stage_counts = ranks[first_of_stage].counts->by_op;
+    const auto differs = first_difference(of_stage_counts, ranks[rank].counts->by_op);
     if (!differs) continue;
     merged.status = PointStatus::kInvalid;
     merged.reason = "rank " + std::to_string(rank) +
                     " executed different ops: " + std::to_string(differs->other) + " " +
-                    differs->op + " in " + std::string(to_string(differs->phase)) + ", rank 0 " +
-                    std::to_string(differs->one);
+                    differs->op + " in " + std::string(to_string(differs->phase)) + ", rank " +
+                    std::to_string(first_of_stage) + " " + std::to_string(differs->one);
+    break;
   }
   average_losses(ranks, merged);
   if (!merged.ranks) return merged;

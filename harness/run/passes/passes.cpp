@@ -20,6 +20,7 @@
 #include "harness/training/device.h"
 #include "kernels/attention/backend.h"
 #include "policies/base/file.h"
+#include "policies/plan/stage_plans.h"
 
 namespace rematch {
 namespace {
@@ -81,7 +82,10 @@ void measure(const PointRequest& request, PassPosition& position, PointRecord& r
   // does not fit.
   if (!request.snapshot_file.empty()) record_allocations();
   Training training(training_settings(request, job));
-  training.use_plan(request.plan, request.identity.schedule);
+  const auto stage = static_cast<std::size_t>(training.stage().stage);
+  const bool is_whole = training.stage().is_whole();
+  training.use_plan(is_whole ? request.plan : plan_of_stage(request.plan, stage),
+                    request.identity.schedule);
   if (request.pass == Pass::kExact) {
     exact_passes(request, job, training, position, record);
   } else if (request.pass == Pass::kParity) {

@@ -15,6 +15,7 @@ TrainingSettings training_settings(const PointRequest& request, Job& job) {
   settings.seed = request.identity.seed;
   settings.device = job.device();
   settings.optimizer = optimizer_from_string(request.identity.optimizer).value();
+  settings.stage_link = job.stage_link();
   settings.begin_step = [&job](std::int64_t step) { job.begin_step(step); };
   if (request.pass == Pass::kTime) settings.determinism = request.timed_as;
   return settings;

@@ -129,7 +129,7 @@ std::int64_t time_steps(Training& training, const Job& job, const StepsToTime& s
     loss = training.step(first + step, listener);
   }
   const std::int64_t next = first + steps.count;
-  if (!job.is_pretended()) require_finite(loss.item<double>(), next - 1);
+  if (!job.is_pretended() && loss.defined()) require_finite(loss.item<double>(), next - 1);
   record.warm_up_steps = warm_up_steps;
   record.time.emplace();
   if (device.is_cuda()) {

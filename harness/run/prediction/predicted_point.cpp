@@ -72,6 +72,13 @@ void add_prediction(const Variant& variant, int num_steps, PointRecord& point) {
   if (point.ranks) {
     point.ranks->predicted_collectives =
         times(collectives_in(variant.prediction.counts.by_op), num_steps);
+    const std::vector<PredictedStage>& stages = variant.prediction.stages;
+    for (RankRecord& rank : point.ranks->ranks) {
+      if (stages.empty()) break;
+      const std::size_t of_stage = point.ranks->ranks.size() / stages.size();
+      rank.predicted_peak =
+          stages.at(static_cast<std::size_t>(rank.rank) / of_stage).memory.peak_allocated;
+    }
   }
   if (!point.memory) return;
   point.memory->predicted_peak_allocated = variant.prediction.memory.peak_allocated;

@@ -82,10 +82,15 @@ MetaModel::MetaModel(const ModelSpec& spec, const OptimizerChoice& optimizer,
 }
 
 Trace MetaModel::trace() {
+  const Bytes before = current_meta_memory().total;
   // Allocates the batch before forward, because it exists throughout the step.
   const Batch batch = training_.batch(0);
+  const at::Tensor input = training_.receive_input(0);
   const Bytes alive = current_meta_memory().total;
-  Trace trace = record_trace([&] { return training_.loss(batch); });
+  const StageBlocks& stage = training_.stage();
+  Trace trace = stage.is_last() ? record_trace([&] { return training_.run_stage(batch, input); })
+                                : trace_stage(batch, input);
+  if (!stage.is_whole()) trace.stage = TracedStage{stage.stage, alive - before, {}, {}};
   finish_step(trace);
   trace.model = spec_.preset;
   trace.dimensions = spec_.dimensions;
@@ -97,6 +102,18 @@ Trace MetaModel::trace() {
   trace.constant_bytes = alive - trace.parameter_bytes - optimizer_bytes(trace, optimizer_).state;
   trace.dimensions.erase(std::string(kAccumulate));
   return accumulating(std::move(trace), micro_batches(spec_));
+}
+
+// The output is freed before forward ends, because the next stage has it.
+Trace MetaModel::trace_stage(const Batch& batch, const at::Tensor& input) {
+  TraceSession session;
+  at::Tensor output = training_.run_stage(batch, input);
+  const c10::Device device = output.device();
+  StageOutput sent(output);
+  output.reset();
+  session.end_forward(device);
+  training_.backward(sent, /*micro_batch=*/0);
+  return session.finish();
 }
 
 void MetaModel::finish_step(Trace& trace) {
@@ -132,8 +149,11 @@ RoundedTrace MetaModel::rounded_trace(std::int64_t round) {
 
 Bytes MetaModel::frozen_bytes() const { return bytes_of_storages(training_.frozen_tensors(), 1); }
 
-TracedModel trace_model(const ModelSpec& spec, const OptimizerChoice& optimizer,
-                        const std::string& data_file, std::uint64_t seed, std::int64_t round) {
+namespace {
+
+// Traces the model on one rank.
+TracedModel trace_rank(const ModelSpec& spec, const OptimizerChoice& optimizer,
+                       const std::string& data_file, std::uint64_t seed, std::int64_t round) {
   install_counting_allocators();
   TracedModel traced;
   {
@@ -146,6 +166,23 @@ TracedModel trace_model(const ModelSpec& spec, const OptimizerChoice& optimizer,
   install_counting_allocators(round);
   traced.rounded = MetaModel(spec, optimizer, data_file, seed).rounded_trace(round);
   return traced;
+}
+
+}  // namespace
+
+TracedModel trace_model(const ModelSpec& spec, const OptimizerChoice& optimizer,
+                        const std::string& data_file, std::uint64_t seed, std::int64_t round) {
+  const std::int64_t num = num_stages(spec.dimensions);
+  if (num == 1) return trace_rank(spec, optimizer, data_file, seed, round);
+  const auto ranks_of_stage = static_cast<int>(world_size(spec) / num);
+  ModelSpec of_stage = spec;
+  of_stage.rank %= ranks_of_stage;
+  TracedModel first = trace_rank(of_stage, optimizer, data_file, seed, round);
+  for (std::int64_t stage = 1; stage < num; ++stage) {
+    of_stage.rank += ranks_of_stage;
+    first.later_stages.push_back(trace_rank(of_stage, optimizer, data_file, seed, round));
+  }
+  return first;
 }
 
 }  // namespace rematch

@@ -33,6 +33,8 @@ class MetaModel {
   Training& training() { return training_; }
 
  private:
+  // Traces a pipeline stage without the loss.
+  Trace trace_stage(const Batch& batch, const at::Tensor& input);
   // Runs the part of a step after backward. Adds the collectives of this part to the trace.
   void finish_step(Trace& trace);
 
@@ -42,8 +44,9 @@ class MetaModel {
   std::map<std::string, std::int64_t> optimizer_ops_;
 };
 
-// Traces a model for predictions. With `round` above 1, also traces it with rounded sizes. Installs
-// the counting allocators with `round`. Throws what MetaModel throws.
+// Traces a model for predictions: the first stage and its later_stages, for a pipeline. With
+// `round` above 1, also traces it with rounded sizes. Installs the counting allocators with
+// `round`. Throws what MetaModel throws.
 TracedModel trace_model(const ModelSpec& spec, const OptimizerChoice& optimizer,
                         const std::string& data_file, std::uint64_t seed, std::int64_t round);
 

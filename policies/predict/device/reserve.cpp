@@ -24,7 +24,8 @@ int num_communicators(const Trace& trace) {
   for (const BackwardEvent& event : trace.backward) groups.insert(event.group);
   for (const TracedCollective& sum : trace.gradient_sums) groups.insert(sum.group);
   groups.erase("");
-  return static_cast<int>(groups.size());
+  // Neighbouring stages of a pipeline have a communicator of their own.
+  return static_cast<int>(groups.size()) + (trace.stage ? 1 : 0);
 }
 
 }  // namespace rematch

@@ -16,13 +16,25 @@
 
 namespace rematch {
 
-// One simulation of a step. Its byte counts exclude facts_.baseline, which is added to the results.
+// One micro-batch of a step, and the bytes that a pipeline stage's other micro-batches hold while
+// it runs. An absent number: the step has no such pass, so its bytes do not count.
+struct StepSimulator::MicroBatch {
+  std::optional<Bytes> others_in_forward = Bytes{};
+  std::optional<Bytes> others_in_backward = Bytes{};
+  bool is_first = false;  // finds no gradients, although the step has several micro-batches
+  bool is_last = true;    // the optimizer follows
+};
+
+// One simulation of a step. Its byte counts exclude baseline_, which is added to the results.
 class StepSimulator::Run {
  public:
   Run(Facts& facts, const std::vector<LocatedRegion>& regions, Schedule schedule,
-      StepDetails* details)
+      StepDetails* details, const MicroBatch& micro_batch = {})
       : facts_(facts),
         trace_(facts.trace),
+        micro_batch_(micro_batch),
+        events_(micro_batch.is_first ? facts.first_backward : facts.trace.backward),
+        baseline_(facts.baseline - (micro_batch.is_first ? gradients_before(trace_) : Bytes{})),
         schedule_(schedule),
         recomputed_ops_(details == nullptr ? nullptr : &details->recomputed),
         boundaries_(details == nullptr ? nullptr : &details->boundaries),
@@ -32,6 +44,13 @@ class StepSimulator::Run {
     for (const LocatedRegion& region : regions) add_region(region);
     // Backward starts with the last region, so moving its values to a store would gain nothing.
     if (!regions_.empty()) regions_.back().stash = {};
+  }
+
+  // Returns the bytes that forward leaves for backward.
+  Bytes held_after_forward() {
+    forward();
+    end_forward();
+    return alive();
   }
 
   StepPrediction run() {
@@ -115,7 +134,7 @@ class StepSimulator::Run {
     hold_packs_before(end);
     for (const StorageId storage : facts_.freed.at(end)) release(storage);
     drop_packs(end);
-    result_.after_forward = facts_.baseline + alive();
+    result_.after_forward = baseline_ + alive() + others_in_forward();
     if (boundaries_ != nullptr || peak_op_) {
       held_after_forward_ = holders_;
       copied_after_forward_ = held_copies();
@@ -291,7 +310,8 @@ class StepSimulator::Run {
   }
 
   void note_forward(OpId op) {
-    const Bytes total = facts_.baseline + alive() + facts_.gathered_at(op);
+    if (!micro_batch_.others_in_forward) return;
+    const Bytes total = baseline_ + alive() + others_in_forward() + facts_.gathered_at(op);
     // Only the end of forward shows who holds which bytes. Until then, `other` contains all live
     // bytes.
     if (boundaries_ != nullptr) {
@@ -322,6 +342,7 @@ class StepSimulator::Run {
       if (made_at <= op) holders[Holder::kSavedActivations] += bytes;
     }
     holders[Holder::kOther] += alive - holders[Holder::kSavedActivations] + facts_.gathered_at(op);
+    holders[Holder::kSavedActivations] += others_in_forward();
     return holders;
   }
 
@@ -329,7 +350,7 @@ class StepSimulator::Run {
     HolderBytes holders;
     holders[Holder::kParameters] = trace_.parameter_bytes;
     holders[Holder::kOptimizer] = facts_.optimizer_bytes.state;
-    holders[Holder::kGradients] = gradients_before(trace_);
+    if (!micro_batch_.is_first) holders[Holder::kGradients] = gradients_before(trace_);
     holders[Holder::kOther] = trace_.constant_bytes;
     return holders;
   }
@@ -343,7 +364,8 @@ class StepSimulator::Run {
   }
 
   void backward() {
-    for (const BackwardPart& part : facts_.backward_parts) {
+    for (const BackwardPart& part :
+         micro_batch_.is_first ? facts_.first_parts : facts_.backward_parts) {
       if (part.kind == BackwardEvent::Kind::kOp) {
         note_ops(part);
         continue;
@@ -365,7 +387,7 @@ class StepSimulator::Run {
       return;
     }
     for (std::int32_t event = ops.first; event < ops.end; ++event) {
-      const Bytes other_bytes = trace_.backward[event].other_bytes;
+      const Bytes other_bytes = events_[event].other_bytes;
       note_backward({Phase::kBackward, event, other_bytes, recomputed_});
     }
   }
@@ -410,13 +432,15 @@ class StepSimulator::Run {
   }
 
   void note_backward(const Moment& moment) {
-    const Bytes total = facts_.baseline + alive() + moment.recomputed + moment.other_bytes;
+    if (!micro_batch_.others_in_backward) return;
+    const Bytes others = *micro_batch_.others_in_backward;
+    const Bytes total = baseline_ + alive() + others + moment.recomputed + moment.other_bytes;
     const bool is_peak = raises_peak(moment.phase, total);
     if (!is_peak && boundaries_ == nullptr) return;
-    const BackwardEvent& event = trace_.backward[moment.event];
+    const BackwardEvent& event = events_[moment.event];
     HolderBytes holders = standing_holders();
     holders[Holder::kGradients] += event.gradient_bytes;
-    holders[Holder::kSavedActivations] = alive();
+    holders[Holder::kSavedActivations] = alive() + others;
     holders[Holder::kRecomputeTransient] = moment.recomputed;
     holders[Holder::kOther] += moment.other_bytes - event.gradient_bytes;
     const StepBoundary boundary{moment.phase, facts_.top_scope(event.scope), holders};
@@ -425,10 +449,11 @@ class StepSimulator::Run {
   }
 
   void optimizer() {
-    if (facts_.optimizer_bytes.state.count == 0) return;
+    if (facts_.optimizer_bytes.state.count == 0 || !micro_batch_.is_last) return;
     HolderBytes holders = standing_holders();
     holders[Holder::kGradients] = trace_.gradient_bytes;
     holders[Holder::kOptimizer] += facts_.optimizer_bytes.temporary;
+    if (trace_.stage) holders[Holder::kOther] -= trace_.stage->held_bytes;
     holders[Holder::kSavedActivations] = alive();
     holders[Holder::kRecomputeTransient] = recomputed_;
     const StepBoundary boundary{Phase::kOptimizer, std::nullopt, holders};
@@ -438,6 +463,8 @@ class StepSimulator::Run {
 
   // live bytes that forward allocated, plus the device memory that stores use
   Bytes alive() const { return alive_ + stores_.device_bytes(); }
+
+  Bytes others_in_forward() const { return micro_batch_.others_in_forward.value_or(Bytes{}); }
 
   void set_peak(const StepBoundary& boundary) {
     result_.peak = boundary;
@@ -461,6 +488,9 @@ class StepSimulator::Run {
 
   Facts& facts_;
   const Trace& trace_;
+  MicroBatch micro_batch_;
+  const std::vector<BackwardEvent>& events_;  // backward of the simulated micro-batch
+  Bytes baseline_;
   Schedule schedule_;
   std::vector<OpId>* recomputed_ops_;
   std::vector<StepBoundary>* boundaries_;
@@ -515,13 +545,51 @@ void StepSimulator::use_gathered(IdTable<OpId, Bytes> gathered) {
 }
 
 StepPrediction StepSimulator::simulate(const Plan& plan, Schedule schedule, StepDetails* details) {
-  const std::vector<LocatedRegion> regions = place(plan);
-  return Run(*facts_, regions, schedule, details).run();
+  return simulate_step(place(plan), schedule, details);
 }
 
 StepPrediction StepSimulator::simulate(const std::vector<LocatedRegion>& regions,
                                        Schedule schedule) {
-  return Run(*facts_, regions, schedule, nullptr).run();
+  return simulate_step(regions, schedule, nullptr);
+}
+
+StepPrediction StepSimulator::simulate_step(const std::vector<LocatedRegion>& regions,
+                                            Schedule schedule, StepDetails* details) {
+  if (!facts_->in_flight) return Run(*facts_, regions, schedule, details).run();
+  const InFlight& most = *facts_->in_flight;
+  const Bytes held = held_in_flight(regions, schedule);
+  const auto bytes_of = [&](std::optional<std::int64_t> number) {
+    return number ? std::optional(held * *number) : std::nullopt;
+  };
+  MicroBatch first{bytes_of(most.first_forward), bytes_of(most.first_backward)};
+  // A step of one micro-batch has no later one.
+  if (facts_->first_backward.empty()) return Run(*facts_, regions, schedule, details, first).run();
+  first.is_first = true;
+  first.is_last = false;
+  StepPrediction of_first = Run(*facts_, regions, schedule, details, first).run();
+  StepDetails later_details;
+  const MicroBatch later{bytes_of(most.later_forward), bytes_of(most.later_backward)};
+  StepPrediction step =
+      Run(*facts_, regions, schedule, details == nullptr ? nullptr : &later_details, later).run();
+  if (details != nullptr) {
+    details->boundaries.insert(details->boundaries.end(), later_details.boundaries.begin(),
+                               later_details.boundaries.end());
+  }
+  if (of_first.peak_bytes() >= step.peak_bytes()) step.peak = of_first.peak;
+  for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
+    step.peak_by_phase[phase] = std::max(step.peak_by_phase[phase], of_first.peak_by_phase[phase]);
+  }
+  if (!most.later_forward) step.after_forward = of_first.after_forward;
+  return step;
+}
+
+Bytes StepSimulator::held_in_flight(const Plan& plan, Schedule schedule) {
+  return held_in_flight(place(plan), schedule);
+}
+
+Bytes StepSimulator::held_in_flight(const std::vector<LocatedRegion>& regions, Schedule schedule) {
+  return Run(*facts_, regions, schedule, nullptr).held_after_forward() +
+         facts_->trace.stage->held_bytes;
 }
 
 std::vector<LocatedRegion> StepSimulator::place(const Plan& plan) const {

@@ -6,6 +6,13 @@
 // the program, autograd, and regions that keep or read it. Recompute makes a second instance, which
 // only its region holds. The simulator therefore counts the holders of a forward storage, but
 // simply adds the bytes of recompute.
+//
+// Note [A stage's micro-batches] While a stage of a pipeline runs one pass, its other micro-batches
+// in flight hold what their forward left for backward, and TracedStage::held_bytes. So the bytes of
+// a pass are those of a step of one micro-batch, plus a constant. Only the number of other
+// micro-batches matters, and whether gradients exist. Two simulated micro-batches therefore have
+// the peak of any number: the first one, and the later ones. Each counts as many others as there
+// are at most in the schedule.
 #pragma once
 
 #include <array>
@@ -110,9 +117,18 @@ class StepSimulator {
   // `regions` must be disjoint and in forward order.
   StepPrediction simulate(const std::vector<LocatedRegion>& regions, Schedule schedule);
 
+  // Returns the bytes that a micro-batch in flight holds between its forward and its backward. The
+  // trace must be of a stage of a pipeline.
+  Bytes held_in_flight(const std::vector<LocatedRegion>& regions, Schedule schedule);
+  Bytes held_in_flight(const Plan& plan, Schedule schedule);
+
  private:
   class Facts;
   class Run;
+  struct MicroBatch;
+
+  StepPrediction simulate_step(const std::vector<LocatedRegion>& regions, Schedule schedule,
+                               StepDetails* details);
 
   std::vector<LocatedRegion> place(const Plan& plan) const;
 

@@ -71,6 +71,18 @@ std::vector<BackwardPart> parts_of(const std::vector<BackwardEvent>& events) {
   return parts;
 }
 
+// Returns backward of a stage's first micro-batch. Empty for a step of one micro-batch.
+std::vector<BackwardEvent> backward_of_first(const Trace& trace) {
+  const TracedStage& stage = *trace.stage;
+  if (stage.first_other_bytes.empty()) return {};
+  std::vector<BackwardEvent> events = trace.backward;
+  for (std::size_t index = 0; index < events.size(); ++index) {
+    events[index].other_bytes = stage.first_other_bytes.at(index);
+    events[index].gradient_bytes = stage.first_gradient_bytes.at(index);
+  }
+  return events;
+}
+
 }  // namespace
 
 StoragesByOp::StoragesByOp(const IdTable<StorageId, std::optional<OpId>>& op_of_storage,
@@ -100,6 +112,11 @@ StepSimulator::Facts::Facts(const Trace& traced, OptimizerKind optimizer, std::i
       index(traced),
       late_copies(traced),
       top_scopes_(top_scopes(traced)) {
+  if (trace.stage) {
+    in_flight = rematch::in_flight(pipeline_shape(trace.dimensions), trace.stage->index);
+    first_backward = backward_of_first(trace);
+    first_parts = parts_of(first_backward);
+  }
   for (const TracedPack& pack : trace.packs) {
     const StorageId storage = trace.values[pack.value].storage;
     pack_storage.push_back(is_born(storage) ? OptionalIndex(storage.index) : std::nullopt);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "policies/predict/device/sharding.h"
+#include "policies/predict/pipeline/schedule.h"
 #include "policies/predict/region/late_copies.h"
 #include "policies/predict/region/trace_index.h"
 #include "policies/predict/step/step.h"
@@ -82,6 +83,11 @@ class StepSimulator::Facts {
   IdTable<PackId, OptionalIndex> pack_storage;
   std::vector<DroppedPack> dropped;  // sorted by op
   std::vector<BackwardPart> backward_parts;
+  // Backward of a pipeline stage's first micro-batch, with the bytes of that micro-batch. Empty for
+  // other traces, and for a step of one micro-batch.
+  std::vector<BackwardEvent> first_backward;
+  std::vector<BackwardPart> first_parts;
+  std::optional<InFlight> in_flight;  // present for a stage of a pipeline
   TraceIndex index;
   LateCopies late_copies;
   std::optional<Profile> profile;

@@ -21,7 +21,8 @@ constexpr std::string_view kUsualPolicies =
 
 // Returns the best plan within the user's budget or slowdown. Returns nullopt if no plan is within
 // this limit, or if the user gave neither.
-std::optional<FrontPoint> answer_of(FrontSearch& search, const FrontRecord& record) {
+template <class Search>
+std::optional<FrontPoint> answer_of(Search& search, const FrontRecord& record) {
   if (record.budget) return search.fastest_within(*record.budget);
   if (record.max_slowdown_ratio) return search.lowest_within_slowdown(*record.max_slowdown_ratio);
   return std::nullopt;
@@ -30,7 +31,8 @@ std::optional<FrontPoint> answer_of(FrontSearch& search, const FrontRecord& reco
 // Returns the plan that the front must include so that other commands can refer to it by number.
 // This is the answer to the user's limit or, without a limit, the fastest plan within the device's
 // memory.
-std::vector<FrontPoint> worth_showing(FrontSearch& search, const FrontRecord& record) {
+template <class Search>
+std::vector<FrontPoint> worth_showing(Search& search, const FrontRecord& record) {
   std::optional<FrontPoint> point = answer_of(search, record);
   const bool is_asked = record.budget || record.max_slowdown_ratio;
   const std::optional<Bytes> memory = record.memory_for_tensors();
@@ -46,6 +48,8 @@ bool is_new(const FrontPoint& simple, FrontSearch& search) {
 }
 
 }  // namespace
+
+std::string_view usual_policies() { return kUsualPolicies; }
 
 SearchSpace usual_space(Schedule schedule, OptimizerKind optimizer) {
   SearchSpace space;
@@ -92,6 +96,16 @@ std::optional<Bytes> answer_question(const Trace& trace, const Profile& profile,
       fill();
     }
   }
+  const std::optional<Bytes> limit = limit_of(record);
+  const Bytes lowest = search.lowest().figures.peak;
+  if (limit && lowest > *limit) return lowest;
+  return std::nullopt;
+}
+
+std::optional<Bytes> answer_pipeline(const Shown& shown, PipelineSearch& search,
+                                     FrontRecord& record) {
+  record.front = search.front(shown.num_points, shown.baselines, worth_showing(search, record));
+  record.answer = answer_of(search, record);
   const std::optional<Bytes> limit = limit_of(record);
   const Bytes lowest = search.lowest().figures.peak;
   if (limit && lowest > *limit) return lowest;

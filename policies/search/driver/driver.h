@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "policies/base/bytes.h"
@@ -13,6 +14,7 @@
 #include "policies/predict/step/optimizer_bytes.h"
 #include "policies/search/front/front.h"
 #include "policies/search/front/front_json.h"
+#include "policies/search/pipeline/pipeline_front.h"
 #include "policies/search/region/spans.h"
 #include "policies/trace/profile.h"
 #include "policies/trace/trace.h"
@@ -27,6 +29,9 @@ SearchSpace usual_space(Schedule schedule, OptimizerKind optimizer);
 // true, returns the baselines that have been resolved so far.
 std::vector<Plan> usual_baselines(const Trace& trace, const Profile& profile,
                                   const std::function<bool()>& stop);
+
+// Returns the policies of usual_baselines(), separated by commas.
+std::string_view usual_policies();
 
 // Selects what is computed and shown besides the answer.
 struct Shown {
@@ -45,5 +50,9 @@ struct Shown {
 std::optional<Bytes> answer_question(const Trace& trace, const Profile& profile,
                                      const SearchSpace& space, const Shown& shown,
                                      FrontSearch& search, FrontRecord& record);
+
+// The same for a pipeline. Ignores `shown.simple`.
+std::optional<Bytes> answer_pipeline(const Shown& shown, PipelineSearch& search,
+                                     FrontRecord& record);
 
 }  // namespace rematch

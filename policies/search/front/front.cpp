@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "policies/predict/pipeline/schedule.h"
 #include "policies/search/front/hypervolume.h"
 #include "policies/search/front/plan_builder.h"
 #include "policies/search/front/point_judge.h"
@@ -20,12 +21,31 @@ namespace {
 // The catalogue's name of the plan that recomputes nothing and keeps gathered parameters.
 constexpr const char* kNameOfHolding = "no_reshard(none)";
 
-bool is_no_worse(const FrontPoint& a, const FrontPoint& b) {
-  return a.figures.peak <= b.figures.peak && a.step_time <= b.step_time;
-}
-
-PlanePoint on_plane(const FrontPoint& point) {
-  return {point.figures.peak.count, point.step_time.count()};
+// Adds what a pipeline stage's other micro-batches hold while one micro-batch runs.
+//
+// Note [Micro-batches in a mix] With k others in flight the peak of a mix is k times the held bytes
+// of all layers higher. A mix counts the held bytes of the layers before a layer, so each layer
+// gets k + 1 times its held bytes. That leaves out what the others hold of later layers, while an
+// earlier layer runs. So the peak of a mix may be too low, but never too high: bounds stay valid.
+// It is right if the last layers or the head have the peak, and the order of options that is best
+// for a mix does not change. Plans are judged by the step simulator, which counts everything.
+MixProblem with_others_in_flight(MixProblem problem, const Trace& trace) {
+  if (!trace.stage) return problem;
+  const InFlight most = in_flight(pipeline_shape(trace.dimensions), trace.stage->index);
+  const std::int64_t others = most.later_backward.value_or(most.first_backward.value_or(0));
+  const Bytes standing = trace.stage->held_bytes * others;
+  for (std::vector<LayerOption>& list : problem.lists) {
+    for (LayerOption& option : list) {
+      const Bytes more = option.held * others + standing;
+      option.held += option.held * others;
+      option.transient += more;
+      option.transient_beside += more;
+      option.forward_transient += more;
+    }
+  }
+  problem.head += problem.head * others + standing;
+  problem.floor += standing;
+  return problem;
 }
 
 }  // namespace
@@ -43,9 +63,9 @@ struct FrontSearch::Plans {
                        space.whole_modules ? Repeats::kNoBlocks : Repeats::kAreBlocks,
                        space.offload ? Offloading::kAllowed : Offloading::kNever)),
         options(make_options({trace, map, profile.forward, space})),
-        problem(mix_problem(map, options)),
+        problem(with_others_in_flight(mix_problem(map, options), trace)),
         mixed(mix_layers(problem, kMaxMixLabels, {space.stop, space.on_layer})),
-        bound(mix_lower_bound(relaxed_mix_problem(map, options))),
+        bound(mix_lower_bound(with_others_in_flight(relaxed_mix_problem(map, options), trace))),
         builder(whole_trace, profile.trace_sha256, map, options, space),
         none(std::move(plan_of_none)) {}
 
@@ -226,7 +246,9 @@ PlanePoint reference_of(const Front& front, const std::vector<PlanePoint>& own,
   return {reference.peak_bytes + 1, reference.time_ns + 1};
 }
 
-void weigh(Front& front) {
+}  // namespace
+
+void summarize(Front& front) {
   std::vector<PlanePoint> own;
   std::vector<PlanePoint> others;
   for (const FrontPoint& point : front.points) own.push_back(on_plane(point));
@@ -238,7 +260,15 @@ void weigh(Front& front) {
   front.verdict = verdict_of(front);
 }
 
-}  // namespace
+std::vector<FrontSearch::Estimate> FrontSearch::estimates() const {
+  std::vector<Estimate> plans;
+  for (const LayerMix& mix : plans_->mixed.points) {
+    plans.push_back({mix.peak + plans_->judge.before(), mix.time});
+  }
+  return plans;
+}
+
+FrontPoint FrontSearch::found(std::size_t index) { return plans_->point(index); }
 
 Front FrontSearch::front(std::size_t max_points, const std::vector<Plan>& baselines,
                          const std::vector<FrontPoint>& answers) {
@@ -265,7 +295,7 @@ Front FrontSearch::front(std::size_t max_points, const std::vector<Plan>& baseli
   for (Baseline& baseline : front.baselines) plans_->judge.add_words(baseline.point);
   plans_->judge.add_words(front.nothing_recomputed);
   if (front.none) plans_->judge.add_words(*front.none);
-  weigh(front);
+  summarize(front);
   front.is_complete = !plans_->space.is_stopped();
   return front;
 }

@@ -14,6 +14,7 @@
 #include "policies/plan/plan.h"
 #include "policies/predict/step/step.h"
 #include "policies/predict/step/step_range.h"
+#include "policies/search/front/hypervolume.h"
 #include "policies/search/region/span_options.h"
 #include "policies/search/words/saves_text.h"
 #include "policies/trace/profile.h"
@@ -124,6 +125,15 @@ struct FrontPoint {
   std::optional<MeasuredFigures> measured;
 };
 
+// Whether `a` is at least as good as `b` in peak and in step time.
+inline bool is_no_worse(const FrontPoint& a, const FrontPoint& b) {
+  return a.figures.peak <= b.figures.peak && a.step_time <= b.step_time;
+}
+
+inline PlanePoint on_plane(const FrontPoint& point) {
+  return {point.figures.peak.count, point.step_time.count()};
+}
+
 // A plan that people use without a search, such as one of the usual policies.
 struct Baseline {
   FrontPoint point;
@@ -167,8 +177,18 @@ inline std::chrono::nanoseconds predicted_step(const Front& front, const FrontPo
 // Returns one line that summarizes what checkpointing can do for this model, with predicted times.
 std::string verdict_of(const Front& front);
 
+// Fills in the knee, the hypervolumes and the verdict of a front whose points are complete.
+void summarize(Front& front);
+
 class FrontSearch {
  public:
+  // A plan that the search found, before it is simulated. The estimated peak may be too low,
+  // because it omits temporaries of forward.
+  struct Estimate {
+    Bytes peak;
+    std::chrono::nanoseconds recompute{};
+  };
+
   // Finds all useful plans. `none` is the plan of the catalogue's policy `none`. It is needed only
   // if blocks gather their parameters. The references must outlive the search. Throws
   // std::invalid_argument if the profile belongs to another trace, or if `none` is missing but
@@ -183,6 +203,11 @@ class FrontSearch {
   // point for each baseline, and points from `answers`.
   Front front(std::size_t max_points, const std::vector<Plan>& baselines,
               const std::vector<FrontPoint>& answers = {});
+
+  // Returns all plans found, by ascending peak. Times descend.
+  std::vector<Estimate> estimates() const;
+  // Returns the simulated point of one of these plans.
+  FrontPoint found(std::size_t index);
 
   // Returns the figures of any plan for the trace, under the schedule of the search.
   FrontPoint judge(const Plan& plan) const;

@@ -74,9 +74,12 @@ std::string next_words(const FrontRecord& record, const FrontFiles& files) {
   if (record.front.points[number].figures.num_recomputed == 0) number = record.front.knee;
   const std::string point =
       (files.front.empty() ? "front.json" : files.front) + "#" + std::to_string(number);
+  // The plan of a pipeline has several stages, which one description cannot show.
+  const bool has_stages = !record.front.points[number].plan.other_shapes.empty();
   return (files.front.empty() ? "Next: add -o front.json to store every point as a plan: "
                               : "Next: ") +
-         describe_command(point, files) + " shows the plan op by op, " +
+         (has_stages ? "rematch predict --plan " + point + " shows its stages, "
+                     : describe_command(point, files) + " shows the plan op by op, ") +
          run_command(record, point, files) + " runs it.";
 }
 

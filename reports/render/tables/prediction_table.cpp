@@ -85,6 +85,42 @@ std::string predictions_to_text(const std::string& words, const std::vector<Pred
                             TableFormat::kText, width);
 }
 
+std::string stages_to_text(const std::vector<PredictedStep>& steps, std::size_t width) {
+  Grid grid{{{"plan", Alignment::kLeft},
+             {"stage"},
+             {"in flight"},
+             {"predicted peak"},
+             {"in", Alignment::kLeft},
+             {"held by", Alignment::kLeft, 3},
+             {"forward"},
+             {"backward"},
+             {"bubble"}}};
+  for (const PredictedStep& step : steps) {
+    for (std::size_t index = 0; index < step.stages.size(); ++index) {
+      const PredictedStage& stage = step.stages[index];
+      const auto duration = [](const std::optional<Profile::Duration>& time) {
+        return time ? format_duration(*time) : std::string(kNotMeasured);
+      };
+      const bool shows_bubble = index == 0 && step.bubble_ratio;
+      grid.rows.push_back(
+          {{step.policy, std::to_string(index), std::to_string(stage.in_flight),
+            bytes_cell(stage.memory.peak_allocated), describe_place(stage.memory),
+            describe_holders(stage.memory), duration(stage.forward), duration(stage.backward),
+            shows_bubble ? format_fixed(*step.bubble_ratio * 100, 1) + " %"
+                         : std::string(kNotMeasured)},
+           ""});
+    }
+  }
+  if (grid.rows.empty()) return "";
+  return "\n" + table::format_grid(grid, TableFormat::kText, width) +
+         table::format_line(
+             "in flight: most micro-batches that a stage holds at once; forward, backward: times "
+             "of "
+             "one micro-batch, backward with recompute; bubble: share of the step in which the "
+             "average stage waits",
+             TableFormat::kText, width);
+}
+
 namespace {
 
 std::set<CollectiveKind> kinds_in(const std::vector<PredictedStep>& steps) {

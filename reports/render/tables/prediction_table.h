@@ -17,6 +17,10 @@ namespace rematch {
 std::string predictions_to_text(const std::string& words, const std::vector<PredictedStep>& steps,
                                 std::size_t width);
 
+// Returns a table of the stages of pipelines, one row for each plan and stage. Empty if no step has
+// stages.
+std::string stages_to_text(const std::vector<PredictedStep>& steps, std::size_t width);
+
 // Returns a table of the collectives and step times of predicted steps, with a line that explains
 // the columns. `profile` is the source of the step times; null if the steps have no times. Empty if
 // there are neither collectives nor times.

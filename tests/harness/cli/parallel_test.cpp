@@ -362,8 +362,8 @@ TEST_CASE("links that cannot be measured or used are refused") {
 TEST_CASE("the error for a layout that does not fit gives the numbers") {
   check_usage_error("run " + kTinyLlama + "--parallel tp=3 --policy full", "3");
   check_usage_error("run " + kTinyLlama + "--parallel tensor=2 --policy full", "tensor");
-  check_usage_error("run " + kTinyLlama + "--parallel pp=2 --policy full",
-                    "layout part 'pp' is not supported; supported are tp, ");
+  check_usage_error("run " + kTinyLlama + "--parallel dp=2 --policy full",
+                    "layout part 'dp' is not supported; supported are tp, ");
   check_usage_error(
       "run " + kSplitLlama + "--parallel cp=3 --policy full",
       "cp 3 cuts each sequence into 2 x cp = 6 chunks, which does not divide tokens 16");
@@ -393,6 +393,83 @@ TEST_CASE("the error for a layout that does not fit gives the numbers") {
                     "fsdp=2 is a prediction for 2; leave out --measure or the layout");
   check_usage_error("profile " + split, "sharded over 2 ranks");
   check_usage_error("run " + kTinyLlama + "--pretend-rank 2 --policy full", "--parallel");
+}
+
+const std::string kStages =
+    "--model llama_small --layers 4 --dim 32 --heads 4 --kv-heads 2 --ffn 64 --tokens 16 --batch 1 "
+    "--parallel pp=2,micro=4 ";
+
+void check_stages(const Json& report) {
+  for (const Json& point : report["points"]) {
+    CAPTURE(point["policy"], point["reason"], point["effect"]);
+    CHECK(point["status"] == "ok");
+    CHECK(point["identity"]["world"] == 2);
+    CHECK(point["effect"]["counts_equal_prediction"] == true);
+    CHECK(point["parity"]["loss_bits_equal"] == true);
+    CHECK(point["parity"]["gradient_bits_equal"] == true);
+    CHECK(point["parity"]["every_parameter_has_gradient"] == true);
+    CHECK(point["memory"]["peak_allocated_bytes"] ==
+          point["memory"]["predicted_peak_allocated_bytes"]);
+    REQUIRE(point["ranks"]["ranks"].size() == 2);
+    for (const Json& rank : point["ranks"]["ranks"]) {
+      CHECK(rank["peak_allocated_bytes"] == rank["predicted_peak_allocated_bytes"]);
+    }
+    CHECK(point["steps"].front()["loss"].get<double>() > 0);
+  }
+}
+
+TEST_CASE("the stages of a pipeline execute the predicted ops with the predicted peaks") {
+  check_stages(report_of(kStages + "--policy none,full,attn_only"));
+}
+
+TEST_CASE("a search gives each stage of a pipeline its own plan, which run executes") {
+  const ScratchFolder scratch;
+  const std::string front = scratch.file("front.json");
+  const Outcome searched =
+      rematch("search " + kStages + "--device h100 --points 3 --baselines full -o " + front);
+  CAPTURE(searched.out, searched.err);
+  REQUIRE(searched.code == 0);
+  CHECK(rematch("validate " + front).code == 0);
+  const Json plan = read_json_file(front)["points"][0]["plan"];
+  CHECK(plan["other_shapes"].size() == 1);
+  const std::string report = scratch.file("report.json");
+  const Outcome ran =
+      rematch("run --plan " + front +
+              "#0 --policy none --steps 1 --rounds 0 --optimizer adamw -o " + report);
+  CAPTURE(ran.out, ran.err);
+  REQUIRE(ran.code == 0);
+  check_stages(read_json_file(report));
+}
+
+TEST_CASE("a prediction shows the stages of a pipeline") {
+  const Outcome outcome = rematch("predict " + kStages + "--policy none,full --device h100 --json");
+  CAPTURE(outcome.out, outcome.err);
+  REQUIRE(outcome.code == 0);
+  const Json predictions = parse_json(outcome.out, "predictions");
+  for (const Json& step : predictions) {
+    REQUIRE(step["stages"].size() == 2);
+    CHECK(step["layout"] == "pp=2,micro=4");
+    CHECK(step["stages"][0]["in_flight"] == 2);
+    CHECK(step["stages"][1]["in_flight"] == 1);
+    CHECK(step["bubble_ratio"].get<double>() > 0);
+  }
+  const Outcome table = rematch("predict " + kStages + "--policy none,full --device h100");
+  CHECK(table.out.find("in flight") != std::string::npos);
+}
+
+TEST_CASE("commands that need one trace reject a pipeline with one line") {
+  const Outcome outcome = rematch("describe llama_small full --parallel pp=2");
+  CHECK(outcome.code == 2);
+  const Outcome pretended =
+      rematch("run " + kStages + "--policy none,full --pretend-rank 1 --rounds 0");
+  CAPTURE(pretended.err);
+  CHECK(pretended.code == 2);
+  CHECK(pretended.err.find("a stage of a pipeline needs its neighbours") != std::string::npos);
+  const Outcome moved = rematch("predict " + kStages + "--policy 'offload_inputs(full)'");
+  CAPTURE(moved.err);
+  CHECK(moved.code == 2);
+  CHECK(moved.err.find("moves values to the host, which the stages of a pipeline cannot do") !=
+        std::string::npos);
 }
 
 }  // namespace

@@ -189,7 +189,8 @@ TEST_CASE("a layout whose experts do not fit into fsdp is rejected with the numb
         "fsdp=4,ep=2,product");
   CHECK(parse_refusal("fsdp=8,ep=4,expert_fsdp=2").starts_with("layout has an unknown part"));
   CHECK(refusal("llama_small", "fsdp=8,ep=8") ==
-        "model 'llama_small' cannot be sharded by ep; known: tp, sp, ulysses, cp, fsdp");
+        "model 'llama_small' cannot be sharded by ep; known: tp, sp, ulysses, cp, fsdp, pp, "
+        "first_layers, last_layers");
 }
 
 // cp=2 inside fsdp=6: rank 7 is 1 x 6 + 0 x 2 + 1, so it is position 1 of cp and 3 of fsdp.
@@ -247,11 +248,83 @@ TEST_CASE("the error for an indivisible size gives the numbers") {
         "routes");
 }
 
+TEST_CASE("a pipeline's layout contains its micro-batches") {
+  const Dimensions layout = parsed("pp=4,micro=8,tp=2");
+  CHECK(layout == Dimensions{{"tp", 2}, {"pp", 4}, {"accumulate", 8}});
+  CHECK(layout_text(layout) == "tp=2,pp=4,micro=8");
+  CHECK(parsed(layout_text(layout)) == layout);
+  CHECK(layout_text({{"accumulate", 8}}).empty());
+  CHECK(parse_refusal("tp=2,micro=8") ==
+        "layout: micro needs pp: it counts the micro-batches of a pipeline; write pp=2,micro=4, or "
+        "--accumulate without stages");
+  CHECK(parse_refusal("pp=2,micro=0") ==
+        "layout: 'micro=0' is not a number of micro-batches; write micro=M with M from 1 to 65536");
+  CHECK(parse_refusal("pp=2,micro=2,micro=2") == "layout: micro appears twice");
+  CHECK(parse_refusal("pp=2,first_layers=x") ==
+        "layout: 'first_layers=x' is not a number of layers; write first_layers=N with N from 0 to "
+        "10000");
+}
+
+std::vector<std::int64_t> blocks_of_stages(const ModelSpec& spec) {
+  std::vector<std::int64_t> blocks;
+  std::int64_t end = 0;
+  for (std::int64_t stage = 0; stage < num_stages(spec.dimensions); ++stage) {
+    const StageBlocks of_stage = stage_blocks(spec, stage);
+    CHECK(of_stage.first == end);
+    end = of_stage.end;
+    blocks.push_back(of_stage.end - of_stage.first);
+  }
+  CHECK(end == spec.at("layers"));
+  return blocks;
+}
+
+TEST_CASE("stages have equally many blocks, or those that are given") {
+  using Blocks = std::vector<std::int64_t>;
+  CHECK(blocks_of_stages(spec_of("llama_small", "pp=4")) == Blocks{2, 2, 2, 2});
+  CHECK(blocks_of_stages(spec_of("llama_small", "pp=3")) == Blocks{2, 3, 3});
+  CHECK(blocks_of_stages(spec_of("llama_small", "pp=5")) == Blocks{1, 2, 2, 2, 1});
+  CHECK(blocks_of_stages(spec_of("llama_small", "pp=4,first_layers=1,last_layers=1")) ==
+        Blocks{1, 3, 3, 1});
+  CHECK(blocks_of_stages(spec_of("llama_small", "pp=2,first_layers=5")) == Blocks{5, 3});
+  CHECK(blocks_of_stages(spec_of("llama_small", "pp=1")) == Blocks{8});
+}
+
+TEST_CASE("the stage of a rank varies slowest") {
+  ModelSpec spec = spec_of("llama_small", "tp=2,fsdp=2,pp=2");
+  CHECK(world_size(spec) == 8);
+  for (spec.rank = 0; spec.rank < 8; ++spec.rank) {
+    CAPTURE(spec.rank);
+    CHECK(stage_blocks(spec).stage == spec.rank / 4);
+    CHECK(data_ranks(spec) == 2);
+    CHECK(data_index(spec, 0) == spec.rank / 2 % 2);
+  }
+}
+
+TEST_CASE("a pipeline that a model cannot have is rejected with the numbers") {
+  CHECK(refusal("llama_small", "pp=9") ==
+        "layers 8 cannot be cut into pp 9 stages: every stage needs at least one");
+  CHECK(refusal("llama_small", "pp=4,first_layers=6") ==
+        "layers 8 cannot be cut into pp 4 stages, first_layers 6: every stage needs at least one");
+  CHECK(
+      refusal("llama_small", "pp=2,first_layers=3,last_layers=4") ==
+      "layers 8 cannot be cut into pp 2 stages, first_layers 3, last_layers 4: the two must add up "
+      "to the layers");
+  CHECK(refusal("llama_small", "first_layers=3") ==
+        "first_layers and last_layers need pp: they count blocks of a pipeline's stages; write "
+        "pp=4,first_layers=3");
+  CHECK(refusal("llama_small", "pp=2", {{"tied", 1}}) ==
+        "pp 2 needs tied 0: the embedding is in the first stage and the head in the last");
+  CHECK(refusal("llama_small", "pp=2", {{"frozen_layers", 1}}) ==
+        "pp 2 and frozen_layers 1 cannot be combined: every stage passes gradients on");
+  CHECK(refusal("wan_small", "pp=2").starts_with("model 'wan_small' cannot be sharded by pp"));
+}
+
 TEST_CASE("a layout that a model does not support is rejected") {
   CHECK(refusal("llama_small", "sp") ==
         "sp needs tp: it splits the tokens over tp's ranks; write tp=2,sp");
   CHECK(refusal("llama_small", "ep=2") ==
-        "model 'llama_small' cannot be sharded by ep; known: tp, sp, ulysses, cp, fsdp");
+        "model 'llama_small' cannot be sharded by ep; known: tp, sp, ulysses, cp, fsdp, pp, "
+        "first_layers, last_layers");
   for (const char* preset : {"wan_small", "ltx_small", "moe_small", "deepseek_small"}) {
     CHECK(refusal(preset, "cp=2")
               .starts_with("model '" + std::string(preset) +

@@ -9,6 +9,7 @@
 
 #include "policies/base/file.h"
 #include "policies/base/json.h"
+#include "policies/trace/accumulation.h"
 #include "policies/trace/spans.h"
 #include "policies/trace/trace_op.h"
 #include "tests/support/ids.h"
@@ -85,6 +86,21 @@ TEST_CASE("collectives of backward and gradient sums read back unchanged") {
   CHECK(through_text(trace) == trace);
   CHECK(testing::schema_error(trace_to_json(trace), "trace") == std::nullopt);
   CHECK(trace_sha256(trace) != hash);
+}
+
+TEST_CASE("a stage of a pipeline reads back unchanged, and equal stages have one hash") {
+  const auto stage_of = [](std::int64_t index) {
+    Trace trace = toy_llama();
+    trace.dimensions["pp"] = 4;
+    trace.stage = TracedStage{index, Bytes{4096}, {}, {}};
+    return accumulating(std::move(trace), 8);
+  };
+  const Trace trace = stage_of(1);
+  CHECK(trace.stage->first_other_bytes.size() == trace.backward.size());
+  CHECK(through_text(trace) == trace);
+  CHECK(testing::schema_error(trace_to_json(trace), "trace") == std::nullopt);
+  CHECK(trace_sha256(trace) == trace_sha256(stage_of(2)));
+  CHECK(trace_sha256(trace) != trace_sha256(toy_llama()));
 }
 
 // Programs outside this project can write traces without knowing classes and flops.
