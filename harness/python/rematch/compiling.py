@@ -133,7 +133,7 @@ def partitioner(plan: str | int | dict[str, Any] | pathlib.Path, *, device: str 
                 backend: str = "inductor") -> Partitioner:
     """Returns a partitioner for torch.compile's option "custom_partitioner_fn", without running a step.
 
-        torch.compile(model, options={"custom_partitioner_fn": rematch.partitioner("attn_only")})
+        torch.compile(model, options=rematch.partitioner("attn_only").inductor_options())
 
     `plan` is one of these:
       - a policy: "full", "attn_only", "save_mm" or "nth_first(2)".
@@ -236,7 +236,7 @@ def _compile_with(modules: list[torch.nn.Module], made: Partitioner, backend: st
                   keywords: dict[str, Any]) -> None:
     from rematch.compiled.backends import aot_eager
 
-    chosen: dict[str, Any] = {"backend": backend, "options": {**options, "custom_partitioner_fn": made}}
+    chosen: dict[str, Any] = {"backend": backend, "options": {**made.inductor_options(), **options}}
     if backend == "aot_eager":
         chosen = {"backend": aot_eager(made)}
     for module in modules:
@@ -286,8 +286,14 @@ def _searched(model: torch.nn.Module, modules: list[torch.nn.Module], step: Call
         else:
             _warn_once(told, "a graph was compiled that step() did not run; that graph gets the plan with the lowest peak")
         return min(searched, key=lambda option: (option.peaks.step(), option.added_ns))
+
+    def note_excess(excess: int) -> None:
+        if peak + excess > limit:
+            _warn_once(told, f"Inductor's kernels need {size_text(excess)} more than planned, so the peak of the step may reach "
+                             f"{size_text(peak + excess)} instead of the budget of {size_text(limit)}; use a smaller budget")
     key = hashlib.sha256(repr(sorted((name, option.saved, option.by_layer) for name, option in chosen.items())).encode())
     made = Partitioner(choose, f"{key.hexdigest()} {limit} {optimizer} {rates} {fuses}", may_refuse=False)
+    made.kernel_order.on_excess = note_excess
     return made, _plan_so_far(made, [(chosen[name], calls.count(name)) for name in dict.fromkeys(calls)], budget_bytes=limit,
                               predicted_peak_allocated_bytes=peak, fastest_peak_bytes=plain)
 

@@ -28,7 +28,7 @@ class InductorTest(unittest.TestCase):
         torch._dynamo.reset()
         compiled = copy.deepcopy(model)
         partitioner = rematch.partitioner("full")
-        compiled.compile(options={"custom_partitioner_fn": partitioner})
+        compiled.compile(options=partitioner.inductor_options())
         with functorch_config.patch(enable_autograd_cache=False):  # a graph from the cache is not partitioned again
             loss, *gradients = results_of(compiled)
         self.assertLess(abs(float(loss - expected[0])), LOSS_TOLERANCE)

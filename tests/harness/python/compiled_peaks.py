@@ -4,6 +4,7 @@ process, because torch's profiler sees only allocations of torch's own allocator
     compiled_peaks.py MODEL BACKEND BUDGET...
 
 A budget is a fraction of the peak of the eager step. "torch=0.5" means 0.5 as PyTorch's own activation_memory_budget.
+"own=0.5" means budget 0.5, but Inductor orders the kernels itself.
 Inductor's CPU kernels are not compiled, because compiling takes minutes and the kernels allocate nothing. Bits are
 therefore compared only under aot_eager."""
 
@@ -17,6 +18,8 @@ import warnings
 
 import rematch
 import torch
+import zoo
+from rematch.compiled.partitioner import Partitioner
 from stack import Layer, Stack, batch
 
 WIDTH, LENGTH = 64, 64
@@ -61,6 +64,14 @@ def head(**keywords):
 MODELS = {"stack": stack, "blocks": lambda: stack(per_block=True), "llama": llama, "head": head}
 
 
+def model_of(name):
+    """Returns a model, its step, and keywords for rematch.compile. "zoo.bert" is a model of zoo.py."""
+    if name in MODELS:
+        return MODELS[name]()
+    model, step = getattr(zoo, name.removeprefix("zoo."))()
+    return model.train(), step, {}
+
+
 def peak_of(model, step):
     """Returns the bytes that forward and backward add at their peak, without parameters and the batch."""
     model.zero_grad(set_to_none=True)
@@ -100,12 +111,18 @@ def main(name, backend, ratios):
         from torch._inductor import config as inductor_config
         functorch_config.enable_autograd_cache = inductor_config.fx_graph_cache = False
         leave_out_kernels()
-    make = MODELS[name]
 
     def made():
         torch._dynamo.reset()
         torch.manual_seed(0)
-        return make()
+        return model_of(name)
+    used = []  # the partitioners
+    make_options = Partitioner.inductor_options
+
+    def noted_options(partitioner):
+        used.append(partitioner)
+        return {"custom_partitioner_fn": partitioner} if ratio.startswith("own=") else make_options(partitioner)
+    Partitioner.inductor_options = noted_options
     model, step, _ = made()
     step().backward()  # fills the model's caches
     before = sum(parameter.nbytes for parameter in model.parameters())
@@ -121,7 +138,7 @@ def main(name, backend, ratios):
                 results_of(model, step)
             print(json.dumps({"ratio": ratio, "measured_peak_bytes": before + peak_of(model, step)}), flush=True)
             continue
-        budget = int(eager * float(ratio))
+        budget = int(eager * float(ratio.removeprefix("own=")))
         model, step, keywords = made()
         said = io.StringIO()
         try:
@@ -135,7 +152,8 @@ def main(name, backend, ratios):
             "ratio": ratio, "budget_bytes": budget, "measured_peak_bytes": before + peak_of(model, step),
             "predicted_peak_mib": float(re.search(r"predicted peak ([0-9.]+) MiB instead", said.getvalue())[1]),
             "bits": all(map(torch.equal, results, expected)), "difference": largest_difference(results, expected),
-            "loss_difference": float((results[0] - expected[0]).abs())}), flush=True)
+            "loss_difference": float((results[0] - expected[0]).abs()),
+            "kernels_peak_bytes": before + max(used[-1].kernel_order.peaks, default=0) if backend == "inductor" else None}), flush=True)
 
 
 if __name__ == "__main__":

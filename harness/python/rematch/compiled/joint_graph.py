@@ -5,6 +5,7 @@ depend on tangents, and nodes that are read only by such nodes."""
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import operator
 import re
@@ -57,6 +58,7 @@ class JointGraph:
         self._roots: dict[fx.Node, fx.Node] = {}
         self._bytes: dict[fx.Node, int] = {}
         self._results: dict[fx.Node, list[fx.Node]] = {}
+        self._read_roots: dict[fx.Node, tuple[fx.Node, ...]] = {}
         self.forward = [node for node in self.nodes if node in self._is_forward and is_op(node)]
         self.backward_seeds = [node for node in self.nodes if node in after_tangents and node.op == "call_function"]
         wanted = set(self.backward_seeds)
@@ -125,6 +127,13 @@ class JointGraph:
             elif node.target is operator.getitem and is_view(_source(node)):
                 found = self.root(_source(node))
             self._roots[node] = found
+        return found
+
+    def read_roots(self, node: fx.Node) -> tuple[fx.Node, ...]:
+        """Returns the nodes that allocate what this node reads."""
+        found = self._read_roots.get(node)
+        if found is None:
+            found = self._read_roots[node] = tuple(dict.fromkeys(map(self.root, node.all_input_nodes)))
         return found
 
     def results(self, op: fx.Node) -> list[fx.Node]:
@@ -200,9 +209,11 @@ def op_of(node: fx.Node) -> fx.Node:
 
 def is_view(node: fx.Node) -> bool:
     """Returns whether the op's results share the memory of its first input."""
-    target = node.target
-    if not isinstance(target, torch._ops.OpOverload):
-        return False
+    return isinstance(node.target, torch._ops.OpOverload) and _returns_views(node.target)
+
+
+@functools.cache
+def _returns_views(target: torch._ops.OpOverload) -> bool:
     if target is torch.ops.aten._unsafe_view.default:
         return True
     return any(result.alias_info is not None and not result.alias_info.is_write for result in target._schema.returns)

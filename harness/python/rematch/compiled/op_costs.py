@@ -61,6 +61,9 @@ if hasattr(torch.ops.aten, "_unsafe_masked_index_put_accumulate"):
     _WRITES_FIRST_INPUT.add(torch.ops.aten._unsafe_masked_index_put_accumulate)
 
 
+_IS_ELEMENTWISE: dict[torch._ops.OpOverload, bool] = {}  # a cache, because the search asks often
+
+
 class OpCosts:
     """Times of ops in nanoseconds. `fuses` says whether the backend fuses elementwise ops."""
 
@@ -69,9 +72,22 @@ class OpCosts:
         self._joint = joint
         self._rates = rates
         self._fuses = fuses
+        self._time_ns: dict[fx.Node, int] = {}
+        self._saving_ns: dict[fx.Node, int] = {}
 
     def time_ns(self, op: fx.Node) -> int:
         """Returns the time of recomputing the op."""
+        if op not in self._time_ns:
+            self._time_ns[op] = self._compute_time_ns(op)
+        return self._time_ns[op]
+
+    def saving_ns(self, node: fx.Node) -> int:
+        """Returns the time that saving the value adds: 0 if forward writes the value to memory anyway."""
+        if node not in self._saving_ns:
+            self._saving_ns[node] = self._compute_saving_ns(node)
+        return self._saving_ns[node]
+
+    def _compute_time_ns(self, op: fx.Node) -> int:
         if is_view(op) or not self._joint.results(op):
             return 0
         moved = sum(self._joint.bytes_of(node) for node in self._joint.reads(op) if not self._is_inside_kernel(node))
@@ -79,8 +95,7 @@ class OpCosts:
         seconds = max(flops_of(op) / self._rate(op), moved / self._rates.bytes_per_second)
         return max(MIN_TIME_NS, round(seconds * 1e9))
 
-    def saving_ns(self, node: fx.Node) -> int:
-        """Returns the time that saving the value adds: 0 if forward writes the value to memory anyway."""
+    def _compute_saving_ns(self, node: fx.Node) -> int:
         root = self._joint.root(node)
         if not self._fuses or not is_tensor(root) or not is_inside_kernel(root, self._joint.readers_in_forward(root)):
             return 0
@@ -97,8 +112,13 @@ class OpCosts:
 def is_elementwise(node: fx.Node) -> bool:
     """Returns whether Inductor treats the op as elementwise."""
     target = node.target
-    return isinstance(target, torch._ops.OpOverload) and not is_reduction(node) and (
-        torch.Tag.pointwise in target.tags or _op_list().is_fusible(node))
+    if not isinstance(target, torch._ops.OpOverload):
+        return False
+    found = _IS_ELEMENTWISE.get(target)
+    if found is None:
+        found = not is_reduction(node) and (torch.Tag.pointwise in target.tags or bool(_op_list().is_fusible(node)))
+        _IS_ELEMENTWISE[target] = found
+    return found
 
 
 @functools.cache
@@ -114,9 +134,12 @@ def can_overwrite(node: fx.Node) -> bool:
 
 
 def is_reduction(node: fx.Node) -> bool:
-    target = node.target
-    return isinstance(target, torch._ops.OpOverload) and (
-        torch.Tag.reduction in target.tags or target.overloadpacket in _REDUCTIONS)
+    return isinstance(node.target, torch._ops.OpOverload) and _reduces(node.target)
+
+
+@functools.cache
+def _reduces(target: torch._ops.OpOverload) -> bool:
+    return torch.Tag.reduction in target.tags or target.overloadpacket in _REDUCTIONS
 
 
 def is_inside_kernel(node: fx.Node, users: list[fx.Node] | None = None) -> bool:

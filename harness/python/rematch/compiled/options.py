@@ -25,8 +25,8 @@ POLICIES = ("none", "full", "attn_only", "save_mm")
 
 @dataclasses.dataclass(frozen=True)
 class Option:
-    """A plan for a joint graph. `saved` contains indices of the graph's nodes. `by_layer` is the order of
-    recomputation: see schedule_of(). `added_ns` is the time of recomputation, plus the time that saving adds
+    """A plan for a joint graph. `saved` contains indices of the graph's nodes. `by_layer` and `fuses` decide the order
+    of recomputation: see schedule_of(). `added_ns` is the time of recomputation, plus the time that saving adds
     (OpCosts.saving_ns). `num_recomputed` does not count views."""
 
     name: str
@@ -35,6 +35,7 @@ class Option:
     peaks: PhasePeaks
     added_ns: int
     num_recomputed: int
+    fuses: bool = False
 
 
 class Planner:
@@ -78,18 +79,21 @@ class Planner:
             choices = [inputs_and_sizes(saved) + self._fewest.values(recomputed, shift) for shift in SHIFTS]
         found: dict[tuple[int, ...], Option] = {}
         for choice in choices:
-            schedules = [schedule_of(joint, choice, by_layer=by_layer) for by_layer in (False, True)]
+            schedules = [schedule_of(joint, choice, by_layer=by_layer, fuses=self._fuses) for by_layer in (False, True)]
             key = tuple(joint.order[node] for node in schedules[0].saved)
             if key not in found:
-                found[key] = min(map(self._option, (name, name), schedules, (False, True)),
-                                 key=lambda option: option.peaks.step())
+                by_first_use, by_layer = schedules
+                options = [self._option(name, by_first_use, False)]
+                if by_layer.backward != by_first_use.backward:
+                    options.append(self._option(name, by_layer, True))
+                found[key] = min(options, key=lambda option: option.peaks.step())
         return list(found.values())
 
     def _option(self, name: str, schedule: Schedule, by_layer: bool) -> Option:
         added_ns = sum(map(self._costs.time_ns, schedule.recomputed)) + sum(map(self._costs.saving_ns, schedule.saved))
         return Option(name, tuple(self._joint.order[node] for node in schedule.saved), by_layer,
                       peaks_of(self._joint, schedule, fuses=self._fuses), added_ns,
-                      sum(not is_view(op) for op in schedule.recomputed))
+                      sum(not is_view(op) for op in schedule.recomputed), self._fuses)
 
     def profile(self, trace: dict[str, Any]) -> dict[str, Any]:
         """Returns the graph's op times as a profile of `trace`. `trace` must be a trace of this graph, but may have a

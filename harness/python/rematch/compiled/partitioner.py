@@ -18,6 +18,7 @@ from torch._inductor.custom_graph_pass import CustomPartitionerFn
 
 from rematch._library import Refused, RematchError
 from rematch.compiled.joint_graph import JointGraph, needed_for
+from rematch.compiled.kernel_order import KernelOrder, set_limit
 from rematch.compiled.options import Option, nodes_of
 from rematch.compiled.schedule import schedule_of
 
@@ -39,6 +40,7 @@ class Partitioner(CustomPartitionerFn):
         self._identity = identity
         self._may_refuse = may_refuse
         self.chosen: list[Option] = []  # one entry for each planned graph. Has no entry for a graph from Inductor's cache
+        self.kernel_order = KernelOrder(self.uuid())
 
     def __getstate__(self) -> dict[str, Any]:
         """Makes partitioners picklable, because Inductor's caches pickle all compile settings for their keys."""
@@ -49,11 +51,19 @@ class Partitioner(CustomPartitionerFn):
         caches."""
         return hashlib.sha256("\n".join((sources_sha256(), torch.__version__, self._identity)).encode()).hexdigest()
 
+    def inductor_options(self) -> dict[str, Any]:
+        """Returns the options of torch.compile under which Inductor partitions the graphs and executes their kernels
+        as planned. Inductor must not assign freed memory to later buffers, because it then keeps this memory until the
+        later buffer is needed. The allocator reuses the memory anyway."""
+        return {"custom_partitioner_fn": self, "_post_fusion_custom_pass": self.kernel_order, "reorder_for_peak_memory": False,
+                "allow_buffer_reuse": False}
+
     def __call__(self, gm: fx.GraphModule, joint_inputs: Sequence[object],
                  **kwargs: Any) -> tuple[fx.GraphModule, fx.GraphModule]:
         num_forward_outputs: int = kwargs["num_fwd_outputs"]
         is_checkpointed = has_checkpoint(gm)  # before PyTorch's partitioner removes the marks
         ordered_names: list[str] = []
+        chosen: list[Option] = []
         original = partitioners.choose_saved_values_set
 
         def choose_saved(graph: fx.Graph, info: Any, memory_budget: float = 1) -> list[fx.Node]:
@@ -72,24 +82,29 @@ class Partitioner(CustomPartitionerFn):
                 warnings.warn(f"rematch: PyTorch chooses what this compiled graph saves, because {what}", stacklevel=2)
             if planned is None:
                 return list(original(graph, info, memory_budget=memory_budget))
-            saved, names = planned
+            saved, names, option = planned
+            chosen.append(option)
             ordered_names.extend(names)
             return saved
 
         with _decisions_replaced(choose_saved, ordered_names):
-            return partitioners.min_cut_rematerialization_partition(gm, joint_inputs, **kwargs)
+            forward, backward = partitioners.min_cut_rematerialization_partition(gm, joint_inputs, **kwargs)
+        for option in chosen:
+            set_limit(forward, option.peaks.forward)
+            set_limit(backward, option.peaks.backward - option.peaks.outside)
+        return forward, backward
 
-    def _planned(self, joint: JointGraph) -> tuple[list[fx.Node], list[str]] | None:
-        """Returns the values to save, and the names of backward's nodes in order. Returns None if PyTorch should
-        choose."""
+    def _planned(self, joint: JointGraph) -> tuple[list[fx.Node], list[str], Option] | None:
+        """Returns the values to save, the names of backward's nodes in order, and the plan. Returns None if PyTorch
+        should choose."""
         option = self._choose(joint)
         if option is None:
             return None
         saved = nodes_of(joint, option)
-        order = schedule_of(joint, saved, by_layer=option.by_layer).backward
+        order = schedule_of(joint, saved, by_layer=option.by_layer, fuses=option.fuses).backward
         self.chosen.append(option)
         self._may_refuse = False
-        return saved, [node.name for node in order]
+        return saved, [node.name for node in order], option
 
 
 @contextlib.contextmanager

@@ -5,7 +5,6 @@ inside a kernel takes no memory, and a kernel may reuse the memory of an input t
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections import defaultdict
 from collections.abc import Collection
 
@@ -13,13 +12,8 @@ from torch import fx
 
 from rematch._private import gradients_die_in_graphs
 from rematch.compiled.joint_graph import JointGraph, is_op, is_tensor
-from rematch.compiled.op_costs import can_overwrite, is_inside_kernel, is_reduction
+from rematch.compiled.op_costs import can_overwrite, is_elementwise, is_inside_kernel
 from rematch.compiled.schedule import Schedule
-
-# Inductor delays sums that compute gradients of weights, so that it can fuse their kernels with others. So backward
-# holds activations longer than its order implies. On transformers of two to four layers, this raised the peak of
-# backward by 6 to 27 %.
-DELAYED_RATIO = 0.2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,13 +22,14 @@ class PhasePeaks:
 
     `forward` and `backward` are the peaks of the two graphs. `held` bytes are alive from forward to backward;
     `returned` bytes of these stay alive to the end of the step. `gradients` are the bytes of the parameters'
-    gradients."""
+    gradients. `outside` is the part of `returned` that backward does not read."""
 
     forward: int
     held: int
     backward: int
     returned: int
     gradients: int
+    outside: int = 0
 
     def step(self) -> int:
         """Returns the peak of a step that calls the graph once."""
@@ -53,9 +48,8 @@ def peaks_of(joint: JointGraph, schedule: Schedule, *, fuses: bool) -> PhasePeak
     outlasting = set() if gradients_die_in_graphs() else tangents
     backward = _Run(joint, schedule.backward, constants, gradients | returned | outlasting, fuses=fuses)
     for_parameters = {joint.root(node) for node in joint.parameter_gradients} - constants
-    backward_peak = backward.peak(saved | tangents | returned, delayed=for_parameters)
-    return PhasePeaks(forward.peak(activations), _total(joint, returned | saved), backward_peak, _total(joint, returned),
-                      _total(joint, for_parameters))
+    return PhasePeaks(forward.peak(activations), _total(joint, returned | saved), backward.peak(saved | tangents | returned),
+                      _total(joint, returned), _total(joint, for_parameters), _total(joint, returned - saved))
 
 
 def _total(joint: JointGraph, roots: set[fx.Node]) -> int:
@@ -78,16 +72,12 @@ class _Run:
         self._in_kernel = self._inside_kernels() if fuses else set()
 
     def _inside_kernels(self) -> set[fx.Node]:
-        users = defaultdict(list)
-        for node in self._order:
-            for each in node.all_input_nodes:
-                users[each].append(node)
-        return {node for node in self._order if node not in self._kept and is_inside_kernel(node, users[node])}
+        order = set(self._order)
+        return {node for node in self._order if node not in self._kept and is_elementwise(node)
+                and is_inside_kernel(node, [user for user in node.users if user in order])}
 
-    def peak(self, alive: set[fx.Node], delayed: Collection[fx.Node] = ()) -> int:
-        """Returns the peak in bytes. `alive` are the nodes whose memory is allocated at the beginning. With fusion,
-        Inductor may delay the sums in `delayed`, so all bytes after the first of these sums are multiplied by
-        1 + DELAYED_RATIO."""
+    def peak(self, alive: set[fx.Node]) -> int:
+        """Returns the peak in bytes. `alive` are the nodes whose memory is allocated at the beginning."""
         size_of, last_use = self._joint.bytes_of, self._last_uses()
         ends = defaultdict(list)
         for root in {*last_use, *alive}:
@@ -95,16 +85,15 @@ class _Run:
                 ends[last_use.get(root, 0)].append(root)
         live = peak = sum(map(size_of, alive))
         made = set(alive)
-        factor = 1.0
         for index, node in enumerate(self._order):
             fresh = self._allocated_by(node, made)
+            if not fresh and index not in ends:
+                continue
             unread = self._joint.unread_bytes(node) if fresh else 0
             size = sum(map(size_of, fresh))
             dying = [root for root in ends[index] if root in made]
-            peak = max(peak, math.ceil(factor * (live + size + unread - self._overwritten(node, fresh, dying))))
+            peak = max(peak, live + size + unread - self._overwritten(node, fresh, dying))
             made.update(fresh)
-            if self._fuses and is_reduction(node) and any(map(delayed.__contains__, fresh)):
-                factor = 1 + DELAYED_RATIO
             live += size - sum(size_of(root) for root in ends[index] if root in made)
         return peak
 
@@ -130,12 +119,12 @@ class _Run:
                                                    # inputs
         last: dict[fx.Node, int] = {}
         for index, node in enumerate(self._order):
-            roots = {root_of(each) for each in node.all_input_nodes}
-            if self._in_kernel:
-                inside = [root for root in roots if root in read_by]
-                roots = roots.union(*(read_by[root] for root in inside)).difference(inside)
+            roots: Collection[fx.Node] = self._joint.read_roots(node)
+            inside = [root for root in roots if root in read_by] if read_by else ()
+            if inside:
+                roots = set(roots).union(*(read_by[root] for root in inside)).difference(inside)
             if node in self._in_kernel:
-                read_by[node] = roots
+                read_by[node] = set(roots)
             for root in roots:
                 last[root] = index
             if is_op(node):

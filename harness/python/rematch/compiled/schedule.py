@@ -14,6 +14,11 @@ from torch import fx
 from rematch._library import PlanError
 from rematch.compiled.joint_graph import (JointGraph, Layer, is_op, is_symbolic_size, is_tensor, is_view, must_be_kept,
                                           needed_for, op_name, op_of)
+from rematch.compiled.op_costs import is_elementwise
+
+
+# Inductor also fuses elementwise ops that are farther apart, but such kernels are split if they raise the peak.
+MAX_CALLS_BETWEEN = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,20 +92,74 @@ def _read_by_other_regions(joint: JointGraph, region_of: dict[fx.Node, Any]) -> 
     return found
 
 
-def schedule_of(joint: JointGraph, saved: Iterable[fx.Node], *, by_layer: bool) -> Schedule:
+def schedule_of(joint: JointGraph, saved: Iterable[fx.Node], *, by_layer: bool, fuses: bool) -> Schedule:
     """Returns the order of nodes in both graphs. With `by_layer`, backward recomputes a whole layer at the first use of
-    a recomputed value. Otherwise it recomputes each value at its first use."""
+    a recomputed value. Otherwise it recomputes each value at its first use. `fuses` says whether the backend fuses
+    elementwise ops."""
     offered = list(saved)
     available = {node for node in joint.nodes if node.op == "placeholder"} | set(offered)
     backward = joint.demand_order(available)
     if by_layer:
         backward = _grouped_by_layer(joint, backward)
+    if fuses:
+        backward = _with_neighbours(joint, backward)
     used = {node for op in backward for node in op.all_input_nodes} | set(joint.backward_outputs)
     kept = [node for node in offered if node in used]
     needed = needed_for({*kept, *joint.forward_outputs})
     forward = [node for node in joint.nodes if node.op == "call_function" and node in needed]
     recomputed = [node for node in backward if joint.is_forward(node) and is_op(node)]
     return Schedule(forward, backward, kept, recomputed)
+
+
+def _with_neighbours(joint: JointGraph, order: list[fx.Node]) -> list[fx.Node]:
+    """Moves elementwise ops to the position of an earlier elementwise op that reads the same value, if they can run
+    there. Inductor computes such ops in one kernel."""
+    position_of = {node: position for position, node in enumerate(order)}
+    num_calls = 0  # ops so far that are not elementwise
+    calls_before: list[int] = []
+    read: dict[fx.Node, set[fx.Node]] = {}  # which values from other kernels each elementwise op reads
+    first_reader: dict[fx.Node, int] = {}  # where an elementwise op reads each value first
+    moved_to: dict[int, list[fx.Node]] = {}
+    moved: set[fx.Node] = set()
+    for position, node in enumerate(order):
+        calls_before.append(num_calls)
+        if not is_op(node) or not (is_view(node) or is_elementwise(node)):
+            num_calls += is_op(node)
+            continue
+        if is_view(node):
+            source = node.all_input_nodes[0] if node.all_input_nodes else node
+            read[node] = read.get(source, {joint.root(source)})
+            continue
+        found = read[node] = set()
+        for each in node.all_input_nodes:
+            found |= read.get(each, {joint.root(each)} if is_tensor(each) else set())
+        ready_after = max((position_of.get(root, -1) for root in found), default=-1)
+        places = [first_reader[root] for root in found if first_reader.get(root, -1) > ready_after]
+        target = min((place for place in places if num_calls - calls_before[place] <= MAX_CALLS_BETWEEN), default=position)
+        if target < position:
+            chain = [each for each in _chain(node, position_of, target) if each not in moved]
+            moved_to.setdefault(target, []).extend(chain)
+            moved.update(chain)
+        for root in found:
+            first_reader.setdefault(root, target)
+    result = []
+    for position, node in enumerate(order):
+        if node not in moved:
+            result.append(node)
+        result += moved_to.get(position, ())
+    return result
+
+
+def _chain(node: fx.Node, position_of: dict[fx.Node, int], target: int) -> list[fx.Node]:
+    """Returns the node, and the nodes after position `target` that it depends on, in their order."""
+    found = {node}
+    stack = [node]
+    while stack:
+        for each in stack.pop().all_input_nodes:
+            if position_of.get(each, -1) > target and each not in found:
+                found.add(each)
+                stack.append(each)
+    return sorted(found, key=position_of.__getitem__)
 
 
 def _grouped_by_layer(joint: JointGraph, backward: list[fx.Node]) -> list[fx.Node]:
