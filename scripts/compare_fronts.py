@@ -16,7 +16,8 @@ Takes about three minutes per model. The table goes to stdout, points and progre
 
 With --compiled, torch.compile compiles the models for the CPU, and steps are timed as well. All plans run alternately;
 a plan's step time is the median of its rounds, in processor time of one thread. Needs no torch_remat. Losses and
-gradients of all plans must be close.
+gradients of all plans must be close. --folder keeps a file for each finished model and Inductor's kernels, so that a
+killed run can be resumed.
 Exit codes: 0 written; 1 our front covers less than PyTorch's on some model, or a plan did not run as predicted; 2
 usage, or something is missing (the message is one line)."""
 
@@ -28,6 +29,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 from benchmarks import builds
 from benchmarks.builds import ROOT
@@ -47,9 +49,10 @@ def parse_arguments():
     compiled.add_argument("--compiled", action="store_true", help="compare compiled models by measured peaks and step times")
     compiled.add_argument("--backend", choices=measured.BACKENDS, help="backend of torch.compile (default: inductor)")
     compiled.add_argument("--rounds", type=int, metavar="N", help="number of timed steps of each plan (default: 9)")
+    compiled.add_argument("--folder", type=pathlib.Path, help="keeps results here; skips models that it has results of")
     arguments = parser.parse_args()
-    if not arguments.compiled and (arguments.backend or arguments.rounds):
-        refuse("--backend and --rounds require --compiled")
+    if not arguments.compiled and (arguments.backend or arguments.rounds or arguments.folder):
+        refuse("--backend, --rounds and --folder require --compiled")
     return arguments
 
 
@@ -82,26 +85,31 @@ def refuse_unknown(models, known):
         refuse(f"unknown model '{unknown[0]}'; known: {', '.join(known)}")
 
 
-def compare_compiled(models, backend, num_rounds):
-    """Returns the comparison of each model. Each model runs in a process of its own."""
+def compare_compiled(models, backend, num_rounds, folder):
+    """Yields the comparison of each model. Each model runs in a process of its own."""
+    folder.mkdir(parents=True, exist_ok=True)
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join(sys.path[:3]), "OMP_NUM_THREADS": "1",
         # runs Inductor's C++ compiler in child processes, so that its time is not measured
-        "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+        "TORCHINDUCTOR_COMPILE_THREADS": "1", "TORCHINDUCTOR_CACHE_DIR": str(folder.resolve() / "kernels")}
     for model in models:
-        done = subprocess.run([sys.executable, "-m", "fronts.compiled", model, backend, str(num_rounds)], stdout=subprocess.PIPE,
-                              text=True, env=environment)
-        if done.returncode != 0:
-            sys.exit(done.returncode)
-        yield measured.comparison_of(json.loads(done.stdout.splitlines()[-1]))
+        path = folder / f"{model}_{backend}.json"
+        if not path.exists():
+            done = subprocess.run([sys.executable, "-m", "fronts.compiled", model, backend, str(num_rounds), path.resolve()],
+                                  env=environment)
+            if done.returncode != 0:
+                sys.exit(done.returncode)
+        yield measured.comparison_of(json.loads(path.read_text()))
 
 
 def run_compiled(arguments):
     refuse_unknown(arguments.models, measured.MODELS)
     found = []
-    for comparison in compare_compiled(arguments.models or measured.MODELS, arguments.backend or "inductor", arguments.rounds or 9):
-        print(measured.listing(comparison), file=sys.stderr, flush=True)
-        found.append(comparison)
+    with tempfile.TemporaryDirectory() as temporary:
+        for comparison in compare_compiled(arguments.models or measured.MODELS, arguments.backend or "inductor",
+                                           arguments.rounds or 9, arguments.folder or pathlib.Path(temporary)):
+            print(measured.listing(comparison), file=sys.stderr, flush=True)
+            found.append(comparison)
     print(measured.markdown(found))
     return 0 if all(each.ratio() >= 1 for each in found) else 1
 

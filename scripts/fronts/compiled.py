@@ -1,13 +1,14 @@
-"""Runs the plans of rematch and PyTorch for one compiled model. Prints their peaks, step times and compile times as
-JSON. Runs in a separate process, because torch's profiler sees only allocations of torch's own allocator.
+"""Runs the plans of rematch and PyTorch for one compiled model. Writes their peaks, step times and compile times to a
+JSON file. Runs in a separate process, because torch's profiler sees only allocations of torch's own allocator.
 
-    python -m fronts.compiled MODEL BACKEND NUM_ROUNDS"""
+    python -m fronts.compiled MODEL BACKEND NUM_ROUNDS FILE"""
 
 import contextlib
 import dataclasses
 import functools
 import io
 import json
+import pathlib
 import re
 import resource
 import statistics
@@ -25,8 +26,10 @@ from fronts import pytorch
 from fronts.measured import MIB, OURS, Measured, spread_of
 
 SCALE = 4  # multiplies the widths of the zoo's models; a step then consists mostly of matmuls, not of kernel launches
-BUDGETS = (0, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
-NUM_BUDGETS_OF_OURS = 8
+MAX_LAYERS = 2  # of each list of layers; Inductor compiles each layer separately, so more layers take longer to compile
+BUDGETS = (0, 0.1, 0.3, 0.5, 0.7, 0.9)
+LISTS = ("attention", "both", "every second matmul")
+NUM_BUDGETS_OF_OURS = 6
 LOSS_TOLERANCE, GRADIENT_TOLERANCE = 1e-6, 1e-4
 # a limit far above the number of plans; by default, torch recompiles a function at most 8 times
 MAX_COMPILED = 1000
@@ -68,6 +71,7 @@ class ModelRun:
         self._name = name
         self._backend = backend
         self._plans_of_ours = set()
+        self._fastest_peak = 0  # the predicted peak of our fastest plan
         self._expected = None  # loss and gradients without checkpointing
         self._checkpoints = contextlib.ExitStack()
         self.compiled = []
@@ -75,13 +79,13 @@ class ModelRun:
 
     def add_all(self):
         plain, _ = self._make()
+        say(f"{self._name}: compiling up to {len(BUDGETS) + len(offers_for(plain)) + NUM_BUDGETS_OF_OURS + 1} plans")
         self._add("plain", "no checkpointing", self._within(1))
-        for budget in self._budgets_of_ours():
-            self._add(OURS, f"budget {size_text(budget)}", functools.partial(self._planned, budget))
         for budget in BUDGETS:
             self._add("budget", f"memory budget {budget}", self._within(budget))
         for family, name, _ in offers_for(plain):
             self._add(family, name, functools.partial(self._checkpointed, name))
+        self._add_ours()
 
     def time_in_turns(self, num_rounds):
         for _ in range(num_rounds):
@@ -96,6 +100,8 @@ class ModelRun:
         torch.manual_seed(0)
         model, step = getattr(zoo, self._name)(scale=SCALE)
         model.train()
+        for layers in rematch.find_blocks(model).values():
+            remove_first_layers(model, layers)
 
         def seeded():
             torch.manual_seed(1)
@@ -154,35 +160,43 @@ class ModelRun:
         said = io.StringIO()
         with contextlib.redirect_stderr(said):
             rematch.compile(model, step, budget=budget, backend=self._backend, optimizer="none")
-        plan, predicted = re.search(r"compiled plan for .*?: (.*); predicted peak (.*) instead of", said.getvalue()).groups()
+        plan, predicted, fastest = re.search(r"compiled plan for .*?: (.*); predicted peak (.*) instead of ([0-9.]+ .iB)",
+                                             said.getvalue()).groups()
+        self._fastest_peak = bytes_of(fastest)
         if plan in self._plans_of_ours:
             raise SamePlan
         self._plans_of_ours.add(plan)
         return bytes_of(predicted)
 
-    def _budgets_of_ours(self):
-        """Returns budgets from the lowest peak of all plans up to the peak of the fastest plan."""
-        model, step = self._make()
+    def _add_ours(self):
+        """Adds plans under budgets from the lowest peak of all plans up to the peak of the fastest plan."""
         try:
-            rematch.compile(model, step, budget=1, backend=self._backend, optimizer="none")
+            self._planned(1, *self._make())
         except rematch.PlanError as error:
             lowest = bytes_of(re.search("the lowest peak is ([0-9.]+ .iB)", str(error))[1]) + MIB // 64
-        said = io.StringIO()
-        with contextlib.redirect_stderr(said):
-            rematch.compile(model, step, budget=lowest, backend=self._backend, optimizer="none")
-        fastest = re.search(r"instead of ([0-9.]+ .iB)", said.getvalue())[1]
-        highest = bytes_of(fastest) + MIB // 64
-        last = NUM_BUDGETS_OF_OURS - 1
-        return [round(lowest * (highest / lowest) ** (number / last)) for number in range(NUM_BUDGETS_OF_OURS)]
+        for number in range(NUM_BUDGETS_OF_OURS):
+            highest = lowest if number == 0 else self._fastest_peak + MIB // 64
+            budget = round(lowest * (highest / lowest) ** (number / (NUM_BUDGETS_OF_OURS - 1)))
+            self._add(OURS, f"budget {size_text(budget)}", functools.partial(self._planned, budget))
 
 
 class SamePlan(Exception):
     """Raised if a budget leads to the same plan as an earlier budget."""
 
 
+def remove_first_layers(model, layers):
+    """Removes layers until MAX_LAYERS are left. Keeps the last ones, because some models have a special last layer."""
+    for module in model.modules():
+        if isinstance(module, torch.nn.ModuleList) and len(module) > MAX_LAYERS and module[0] is layers[0]:
+            del module[:-MAX_LAYERS]
+            if hasattr(getattr(model, "config", None), "num_hidden_layers"):
+                model.config.num_hidden_layers = MAX_LAYERS
+
+
 def offers_for(model):
     draws = any(isinstance(module, torch.nn.Dropout) and module.p > 0 for module in model.modules())
-    return list(pytorch.checkpointed_offers(rematch.find_blocks(model), draws))
+    offers = pytorch.checkpointed_offers(rematch.find_blocks(model), draws)
+    return [offer for offer in offers if offer[0] != "lists" or offer[1].removeprefix("list: ") in LISTS]
 
 
 def own_backend(backend, memory_budget):
@@ -197,7 +211,7 @@ def own_backend(backend, memory_budget):
     return compile_within
 
 
-def main(name, backend, num_rounds):
+def main(name, backend, num_rounds, path):
     from torch._functorch import config as functorch_config
     from torch._inductor import config as inductor_config
 
@@ -207,10 +221,11 @@ def main(name, backend, num_rounds):
     run = ModelRun(name, backend)
     run.add_all()
     run.time_in_turns(num_rounds)
-    print(json.dumps({"model": name, "points": [dataclasses.asdict(each.measured()) for each in run.compiled],
-                      "failed": run.failed}))
+    document = {"model": name, "points": [dataclasses.asdict(each.measured()) for each in run.compiled], "failed": run.failed}
+    path.with_suffix(".part").write_text(json.dumps(document))
+    path.with_suffix(".part").rename(path)
 
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), pathlib.Path(sys.argv[4]))
