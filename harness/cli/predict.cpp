@@ -193,6 +193,8 @@ void add_predict(CLI::App& app, Action& action) {
       "  rematch predict --model llama3_8b --policy none,full,attn_only --schedule both\n"
       "  rematch predict --model llama3_8b --dtype bfloat16 --policy none,full --world 8 "
       "--device h100\n"
+      "  rematch predict --model deepseek_v3_16b --parallel fsdp=8,ep=8 --routing-skew 1.3 "
+      "--policy full\n"
       "  rematch predict --model llama3_8b --dtype bf16 --parallel fsdp=8 --policy none,full \\\n"
       "      --device h100 --links node.links.json\n"
       "  rematch predict --model llama3_1b --dtype bf16 --policy none,full --device h200 \\\n"

@@ -13,6 +13,7 @@
 #include "policies/trace/accumulation.h"
 #include "policies/trace/by_phase.h"
 #include "policies/trace/compiled_graph.h"
+#include "policies/trace/routing_skew.h"
 #include "reports/render/tables/front_table.h"
 
 namespace rematch {
@@ -118,6 +119,7 @@ std::string setting_words(const Trace& trace, const FrontSetting& setting) {
   }
   words += accumulation_words(trace.dimensions);
   words += compiled_graph_words(trace.dimensions);
+  words += routing_skew_words(trace.dimensions);
   words.append(", optimizer ").append(to_string(setting.optimizer));
   if (const std::string layout = layout_text(trace.dimensions); !layout.empty()) {
     words += "; each of " + std::to_string(world_size(trace.dimensions)) + " ranks: " + layout;

@@ -10,6 +10,7 @@
 #include <ATen/ops/sort.h>
 #include <ATen/ops/sum.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -21,6 +22,14 @@ namespace {
 
 // Uses a stable sort, so that the rows of one expert stay in the order of the ranks that sent them.
 constexpr std::optional<bool> kKeepRankOrder = true;
+
+constexpr std::int64_t kBalanced = 100;  // a routing skew, in percent
+
+// Returns how many rows this rank's experts are assumed to get: the same number as skewed_rows() in
+// policies/trace, which this folder may not include.
+std::int64_t assumed_rows(std::int64_t balanced_rows, std::int64_t skew_percent) {
+  return (balanced_rows * skew_percent + kBalanced - 1) / kBalanced;
+}
 
 std::vector<std::int64_t> equal_parts(std::int64_t total, std::int64_t size) {
   std::vector<std::int64_t> parts(size, total / size);
@@ -44,10 +53,15 @@ at::Tensor expert_of_rows(const at::Tensor& counts_nL, std::int64_t num_rows) {
 
 }  // namespace
 
+ExpertExchange::ExpertExchange(const ModelSpec& spec)
+    : axis_(rank_axis(spec, "ep")),
+      num_local_(spec.at("experts") / axis_.size),
+      skew_percent_(std::max(kBalanced, spec.option("routing_skew_percent"))) {}
+
 std::vector<std::int64_t> ExpertExchange::rows_by_rank(const at::Tensor& counts_E,
-                                                       std::int64_t total) const {
+                                                       std::int64_t assumed_total) const {
   at::Tensor rows_n = at::sum(counts_E.view({axis_.size, num_local_}), /*dim=*/1);
-  if (rows_n.is_meta()) return equal_parts(total, axis_.size);
+  if (rows_n.is_meta()) return equal_parts(assumed_total, axis_.size);
   rows_n = rows_n.to(at::kCPU);
   const auto* rows = rows_n.const_data_ptr<std::int64_t>();
   return {rows, rows + axis_.size};
@@ -59,7 +73,7 @@ ExpertExchange::Rows ExpertExchange::to_experts(const at::Tensor& x_RD,
   const at::Tensor received_E = collectives::all_to_all(counts_E, even, even, axis_.name);
   Rows rows;
   rows.sent = rows_by_rank(counts_E, x_RD.size(0));
-  rows.received = rows_by_rank(received_E, x_RD.size(0));
+  rows.received = rows_by_rank(received_E, assumed_rows(x_RD.size(0), skew_percent_));
   rows.x_MD = exchange(x_RD, rows.received, rows.sent, axis_);
   const at::Tensor counts_nL = received_E.view({axis_.size, num_local_});
   at::Tensor order_M = expert_of_rows(counts_nL, rows.x_MD.size(0));

@@ -1,12 +1,12 @@
 // Expert parallelism: every rank sends each of its rows to the rank of the row's expert, and
-// receives the results. On meta the routing is unknown, so every rank is assumed to get the same
-// number of rows.
+// receives the results. On meta the routing is unknown: this rank is assumed to send the same
+// number of rows to every rank, and to receive as many as it sends, multiplied by the spec's
+// routing skew.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "models/preset/parallel.h"
@@ -15,9 +15,8 @@ namespace rematch {
 
 class ExpertExchange {
  public:
-  // Rank r of the axis holds experts r * L to (r + 1) * L - 1, where L = num_experts / ranks.
-  ExpertExchange(RankAxis axis, std::int64_t num_experts)
-      : axis_(std::move(axis)), num_local_(num_experts / axis_.size) {}
+  // Rank r of ep holds experts r * L to (r + 1) * L - 1, where L = experts / ranks.
+  explicit ExpertExchange(const ModelSpec& spec);
 
   bool is_split() const { return axis_.is_split(); }
 
@@ -39,11 +38,13 @@ class ExpertExchange {
 
  private:
   // Returns the number of rows for each rank, which is the sum of counts_E over that rank's
-  // experts.
-  std::vector<std::int64_t> rows_by_rank(const at::Tensor& counts_E, std::int64_t total) const;
+  // experts. On meta, returns equal parts of `assumed_total`.
+  std::vector<std::int64_t> rows_by_rank(const at::Tensor& counts_E,
+                                         std::int64_t assumed_total) const;
 
   RankAxis axis_;
   std::int64_t num_local_;
+  std::int64_t skew_percent_;
 };
 
 }  // namespace rematch

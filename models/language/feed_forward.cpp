@@ -109,7 +109,7 @@ Mixture::Mixture(Parameters& parameters, const std::string& name, const ModelSpe
                       spec.at("dim"))),
       shared_(parameters, name + ".shared_experts", spec.at("dim"), spec.at("shared_ffn"),
               ops_of(spec)),
-      exchange_(rank_axis(spec, "ep"), spec.at("experts")) {
+      exchange_(spec) {
   const auto options = at::TensorOptions().dtype(at::kInt).device(parameters.device());
   const std::int64_t num_rows = tokens_of_rank(spec) * top_k_;
   ones_R_ = at::ones({num_rows}, options);

@@ -50,6 +50,7 @@ const Family& deepseek_family() {
        kTopK,
        kExpertFfn,
        kSharedFfn,
+       kSkew,
        kVocab,
        kSequences,
        kMicroBatches,

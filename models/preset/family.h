@@ -11,6 +11,7 @@
 #include "models/preset/preset.h"
 #include "policies/base/rejected.h"
 #include "policies/trace/accumulation.h"
+#include "policies/trace/routing_skew.h"
 
 namespace rematch::preset {
 
@@ -37,6 +38,7 @@ inline constexpr std::int64_t kMaxLayers = 10'000;
 inline constexpr std::int64_t kMaxWidth = 1'048'576;
 inline constexpr std::int64_t kMaxCount = 65'536;
 inline constexpr std::int64_t kMaxTokens = 16'777'216;
+inline constexpr std::int64_t kMaxSkewPercent = 409'600;  // all rows of 4096 ranks
 
 // Dimensions that several families share.
 inline constexpr DimensionEntry kLayers = {"layers", "transformer blocks", 1, kMaxLayers};
@@ -64,6 +66,10 @@ inline constexpr DimensionEntry kExpertFfn = {
     "expert_ffn", "hidden width of a routed expert; a multiple of 8", 8, kMaxWidth};
 inline constexpr DimensionEntry kSharedFfn = {
     "shared_ffn", "hidden width of the shared expert, which every token uses", 1, kMaxWidth};
+inline constexpr DimensionEntry kSkew = {
+    kRoutingSkew,
+    "rows of the rank whose experts get most, in percent of its rows with balanced routing",
+    kBalancedPercent, kMaxSkewPercent, /*is_option=*/true};
 inline constexpr DimensionEntry kDropout = {
     "dropout_percent", "share of each branch's output that is dropped in training; 0: none", 0, 90,
     /*is_option=*/true};

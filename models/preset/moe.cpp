@@ -32,6 +32,7 @@ const Family& moe_family() {
        kTopK,
        kExpertFfn,
        kSharedFfn,
+       kSkew,
        kVocab,
        kSequences,
        kMicroBatches,

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "models/preset/family.h"
 #include "policies/base/text.h"
+#include "policies/trace/routing_skew.h"
 
 namespace rematch {
 namespace {
@@ -256,6 +258,34 @@ Checked check_stages(const ModelSpec& spec) {
   return std::nullopt;
 }
 
+// The ranks of ep together send ep times the balanced rows of one rank. A token sends at most one
+// row to each expert, so a rank with fewer experts than top_k cannot get all of them.
+Checked require_possible_skew(const ModelSpec& spec) {
+  const std::int64_t percent = spec.option(std::string(kRoutingSkew));
+  if (percent == 0) return std::nullopt;
+  const std::string skew = "routing skew " + routing_skew_text(percent);
+  const std::int64_t ep = size_of(spec.dimensions, "ep");
+  if (ep == 1) {
+    return Rejected{skew + " needs ep: on one rank the experts always get all rows; write ep=N"};
+  }
+  if (spec.option("balanced_routing") == 1) {
+    return Rejected{skew + " contradicts balanced_routing; leave one of them out"};
+  }
+  const std::int64_t top_k = spec.at("top_k");
+  const std::int64_t experts_of_rank = spec.at("experts") / ep;
+  const std::int64_t most = kBalancedPercent * ep * std::min(top_k, experts_of_rank) / top_k;
+  if (percent <= most) return std::nullopt;
+  std::string message = skew + " is more than " + routing_skew_text(most);
+  if (experts_of_rank >= top_k) {
+    message += ", the number of ranks of ep: a rank gets at most the rows of all ranks";
+  } else {
+    message += ": the " + std::to_string(experts_of_rank) + " experts of a rank get at most " +
+               std::to_string(experts_of_rank) + " of the " + std::to_string(top_k) +
+               " rows (top_k) of each token of the " + std::to_string(ep) + " ranks of ep";
+  }
+  return Rejected{std::move(message)};
+}
+
 }  // namespace
 
 namespace preset {
@@ -295,6 +325,7 @@ Checked settle_layout(ModelSpec& spec, const std::vector<std::string_view>& know
   if (splits_sequence) token_axes.insert(token_axes.begin(), "tp");
   if (Checked rejected = require_splits(spec, token_axes, "tokens")) return rejected;
   if (Checked rejected = require_splits(spec, {"ep"}, "experts")) return rejected;
+  if (Checked rejected = require_possible_skew(spec)) return rejected;
   return require_balanced_rows(spec);
 }
 

@@ -4,6 +4,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/div.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 #include "harness/trace/tracer.h"
 #include "kernels/collectives/collectives.h"
 #include "models/model.h"
+#include "policies/trace/routing_skew.h"
 #include "tests/models/layouts.h"
 #include "tests/support/catch.h"
 #include "tests/support/model_step.h"
@@ -240,6 +242,63 @@ void check_rank(const LayoutCase& which) {
   }
 }
 
+// Notes how many rows this rank's experts get in the first block with experts.
+class ReceivedRows final : public OpObserver {
+ public:
+  ReceivedRows() : guard_(this) {}
+
+  void executed(const c10::OperatorHandle& op, Phase, const torch::jit::Stack& stack) override {
+    if (rows > 0 || !facts_of(op).name.starts_with("_c10d_functional::all_to_all_single")) return;
+    const at::Tensor& received = stack.back().toTensor();
+    const bool are_counts = received.dim() == 1;
+    if (!are_counts) rows = received.size(0);
+  }
+
+  std::int64_t rows = 0;
+
+ private:
+  OpObserverGuard guard_;
+};
+
+// Runs on two ranks of ep. The data decides how many rows each rank's experts get. The rank with
+// the most rows must hold the bytes that are predicted for its routing skew.
+void check_worst_rank(const LayoutCase& which) {
+  install_counting_allocators();
+  install_meta_kernels();
+  const ModelSpec spec = spec_of(which, testing::this_place().rank);
+  const Ranks ranks = testing::this_rank(rank_groups(spec));
+  const auto model = make_model(spec, at::kCPU);
+  const Batch batch = make_data(spec, "", 1, at::kCPU)->batch(data_index(spec, 0));
+  std::int64_t rows = 0;
+  {
+    ReceivedRows received;
+    take_gradients(*model, model->loss(batch));
+    rows = received.rows;
+  }
+  const std::int64_t balanced = spec.at("batch") * spec.at("tokens") * spec.at("top_k");
+  const bool is_worst = rows > balanced;
+  CHECK(collectives::all_reduce(at::full({}, is_worst ? 1 : 0), "ep").item<int>() == 1);
+
+  ModelSpec skewed = spec;
+  if (is_worst) skewed.dimensions["routing_skew_percent"] = 100 * rows / balanced;
+  CHECK((!is_worst || skewed_rows(balanced, 100 * rows / balanced) == rows));
+  const auto meta = make_model(skewed, at::kMeta);
+  const auto balanced_meta = make_model(spec, at::kMeta);
+  const Batch meta_batch = make_data(spec, "", 1, at::kMeta)->batch(0);
+  const Trace trace = record_trace([&] { return meta->loss(meta_batch); });
+  take_gradients(*meta, at::zeros({}));
+  for (const Plan& plan : plans_of(trace)) {
+    CAPTURE(plan.policy, rows);
+    const Checkpoint checkpoint = testing::strict(plan, Schedule::kOnDemand);
+    const Step step = run_step(*model, batch, &checkpoint, current_cpu_memory);
+    const Step predicted = run_step(*meta, meta_batch, &checkpoint, current_meta_memory);
+    const Step without = run_step(*balanced_meta, meta_batch, &checkpoint, current_meta_memory);
+    CHECK(step.collectives == predicted.collectives);
+    if (is_worst) CHECK(step.peak_bytes == predicted.peak_bytes);
+    if (is_worst) CHECK(step.peak_bytes > without.peak_bytes);
+  }
+}
+
 const std::map<std::string, std::int64_t> kLlama = {{"layers", 2},   {"dim", 32}, {"heads", 4},
                                                     {"kv_heads", 4}, {"ffn", 48}, {"batch", 2},
                                                     {"tokens", 16}};
@@ -280,6 +339,15 @@ TEST_CASE("layouts of two ranks give the results of one rank under all plans") {
 
 TEST_CASE("layouts of four ranks give the results of one rank under all plans") {
   CHECK(rematch::testing::failure_of_ranks(4, kFour, 4 * rematch::testing::kLongForRanks) == "");
+}
+
+// The rows of experts are wide, so that the peak depends on their number.
+TEST_CASE("rank: the worst rank of ep holds the bytes predicted for its routing skew", kTwo) {
+  check_worst_rank({"moe_small", "ep=2", with(kMoe, "expert_ffn", 256)});
+}
+
+TEST_CASE("rank: the worst rank of fsdp and ep holds the bytes predicted for its skew", kTwo) {
+  check_worst_rank({"moe_small", "fsdp=2,ep=2", with(kMoe, "expert_ffn", 256)});
 }
 
 REMATCH_LAYOUT_TEST("tp of two", kTwo, {"llama_small", "tp=2", kLlama});

@@ -1,5 +1,6 @@
 #include "harness/cli/flags/model_flags.h"
 
+#include <cmath>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -11,7 +12,9 @@
 #include "policies/base/file.h"
 #include "policies/base/json.h"
 #include "policies/base/rejected.h"
+#include "policies/base/text.h"
 #include "policies/trace/accumulation.h"
+#include "policies/trace/routing_skew.h"
 #include "policies/trace/trace_json.h"
 
 namespace rematch {
@@ -42,6 +45,32 @@ std::optional<std::int64_t> number_of(std::string_view text) {
   const auto number = parse_number<std::int64_t>(text);
   if (!number || !is_short) return number;
   return *number > 0 && *number < kMost ? std::optional(*number * kThousand) : std::nullopt;
+}
+
+// Parses a skew such as 1.3 into percent. Throws CLI11's error if the skew is invalid.
+std::int64_t skew_percent_of(const std::string& text) {
+  const auto skew = parse_number<double>(text);
+  const double percent = skew.value_or(0) * static_cast<double>(kBalancedPercent);
+  const double whole = std::round(percent);
+  constexpr double kRounding = 1e-6;  // 1.3 has no exact binary form
+  if (!skew || !std::isfinite(percent) || std::abs(percent - whole) > kRounding) {
+    throw CLI::ValidationError("--routing-skew",
+                               in_quotes(text) +
+                                   " is not a number with at most two decimals; write it "
+                                   "like 1.3");
+  }
+  if (*skew < 1) {
+    throw CLI::ValidationError("--routing-skew",
+                               text +
+                                   " is below 1, which is balanced routing; the rank with the most "
+                                   "rows gets at least its balanced rows");
+  }
+  if (*skew > kMaxWorld) {
+    throw CLI::ValidationError(
+        "--routing-skew",
+        text + " is more than " + std::to_string(kMaxWorld) + ", the largest number of ranks");
+  }
+  return static_cast<std::int64_t>(whole);
 }
 
 // Returns which fsdp makes a layout without fsdp use all ranks of the world, if there is one.
@@ -116,10 +145,18 @@ ModelFlags::ModelFlags(CLI::App& app, Name name) {
       },
       "Layout over ranks: tp=N, sp, ulysses=N, cp=N, fsdp=N, ep=N, balanced_routing, separated by "
       "commas: tp=2,sp,fsdp=4. fsdp=8,ep=4 has 8 ranks, fsdp=8,ep=4,product has 32");
+  app.add_option_function<std::string>(
+      "--routing-skew",
+      [this](const std::string& text) {
+        dimensions_[std::string(kRoutingSkew)] = skew_percent_of(text);
+      },
+      "For predictions under ep: the rank with the most rows gets 1.3 times its balanced rows "
+      "(default: 1)");
   std::set<std::string_view> added;
   for (const ModelFamily family : model_families()) {
     for (const DimensionEntry& entry : dimension_entries(family)) {
-      const bool has_own_flag = entry.name == kFusedOpsOption || entry.name == kFloat32Gradients;
+      const bool has_own_flag = entry.name == kFusedOpsOption || entry.name == kFloat32Gradients ||
+                                entry.name == kRoutingSkew;
       if (has_own_flag || !added.insert(entry.name).second) continue;
       add_dimension(app, entry);
     }
@@ -300,7 +337,12 @@ void ModelFlags::say_grid(const ModelSpec& spec) const {
       "choose another");
 }
 
-void ModelFlags::require_no_gradient_dtype() const {
+void ModelFlags::require_flags_of_trace() const {
+  if (dimensions_.contains(std::string(kRoutingSkew))) {
+    throw UsageError(
+        "--routing-skew needs --model: a stored trace contains the rows that experts got when it "
+        "was recorded");
+  }
   if (gradient_dtype_.empty()) return;
   throw UsageError(
       "--gradient-dtype needs --model: a stored trace contains the gradients of the step that was "
@@ -318,7 +360,7 @@ std::optional<std::int64_t> ModelFlags::micro_batches_of_trace() const {
 
 Trace obtain_trace(const ModelFlags& flags, const std::string& trace_file) {
   if (!trace_file.empty()) {
-    flags.require_no_gradient_dtype();
+    flags.require_flags_of_trace();
     Trace trace = require_json_file(trace_file, trace_from_json);
     require_one_sharding(flags.ranks_of_trace(trace_file).value_or(1), trace.dimensions);
     return with_micro_batches(std::move(trace), flags.micro_batches_of_trace());

@@ -47,8 +47,8 @@ class ModelFlags {
   // Returns the number of ranks (--world) for which the sharding of a trace file is estimated.
   // Absent without a trace file.
   std::optional<int> ranks_of_trace(const std::string& trace_file) const;
-  // Throws UsageError if --gradient-dtype was given.
-  void require_no_gradient_dtype() const;
+  // Throws UsageError if a flag was given that would change the step of a stored trace.
+  void require_flags_of_trace() const;
   // Returns the value of --accumulate, which also applies to a stored trace. Throws UsageError if
   // it is out of range.
   std::optional<std::int64_t> micro_batches_of_trace() const;

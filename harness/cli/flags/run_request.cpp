@@ -9,6 +9,7 @@
 #include "harness/cli/flags/require.h"
 #include "models/preset/parallel.h"
 #include "policies/base/text.h"
+#include "policies/trace/routing_skew.h"
 
 namespace rematch {
 namespace {
@@ -73,8 +74,13 @@ std::optional<int> pretended_rank_of(const RunFlags& flags, int world) {
   return flags.pretend_rank;
 }
 
-// Rejects flags that cannot be combined with --times-only or --in-process.
+// Rejects a routing skew, and flags that cannot be combined with --times-only or --in-process.
 void require_consistent(const RunRequest& request) {
+  if (const std::int64_t skew = request.model.option(std::string(kRoutingSkew)); skew > 0) {
+    throw UsageError("routing skew " + routing_skew_text(skew) +
+                     " is for predictions: in a run the data decides the routing, or "
+                     "balanced_routing; give --routing-skew 1, or use rematch predict");
+  }
   if (request.in_process && !request.pretended_rank && world_size(request.model) > 1) {
     throw UsageError(
         "--in-process can time the points of a single rank only; leave it out, or measure one rank "

@@ -8,6 +8,7 @@
 #include "policies/base/text.h"
 #include "policies/trace/accumulation.h"
 #include "policies/trace/compiled_graph.h"
+#include "policies/trace/routing_skew.h"
 
 namespace rematch {
 namespace {
@@ -127,6 +128,7 @@ std::string setting_words(const FrontRecord& record) {
   }
   words += accumulation_words(record.dimensions);
   words += compiled_graph_words(record.dimensions);
+  words += routing_skew_words(record.dimensions);
   words += ", " + optimizer_words(record.optimizer);
   words += ", on " + record.device;
   if (record.device_memory) words += " (" + device_memory_words(record) + ")";

@@ -233,6 +233,44 @@ TEST_CASE("search finds plans for ranks of fsdp that share experts") {
         front["points"][0]["predicted_peak_allocated_bytes"]);
 }
 
+std::int64_t first_peak(const Outcome& predicted) {
+  CAPTURE(predicted.err);
+  REQUIRE(predicted.code == 0);
+  return Json::parse(predicted.out)[0]["predicted_memory"]["peak_allocated_bytes"];
+}
+
+TEST_CASE("a routing skew raises the predicted peak, and changes nothing if it is 1") {
+  const std::string predict =
+      "predict --model moe_small --layers 2 --experts 4 --parallel fsdp=4,ep=4 --policy none "
+      "--json ";
+  const Outcome balanced = rematch(predict);
+  CHECK(rematch(predict + "--routing-skew 1").out == balanced.out);
+  const Outcome skewed = rematch(predict + "--routing-skew 1.3");
+  CHECK(first_peak(skewed) > first_peak(balanced));
+  const Json step = Json::parse(skewed.out)[0];
+  CHECK(step["dimensions"]["routing_skew_percent"] == 130);
+  CHECK(first_peak(rematch(predict + "--routing-skew 2")) > first_peak(skewed));
+  CHECK_THAT(
+      rematch("predict " + kSplitMoe + "--parallel ep=4 --policy none --routing-skew 1.30").out,
+      Catch::Contains("routing skew 1.3"));
+}
+
+TEST_CASE("the error for a routing skew says which skews are allowed") {
+  const std::string split = kSplitMoe + "--parallel fsdp=4,ep=4 --policy none ";
+  check_usage_error("predict " + split + "--routing-skew 0.9", "0.9 is below 1");
+  check_usage_error("predict " + split + "--routing-skew 1.333", "at most two decimals");
+  for (const char* text : {"much", "nan", "inf", "1e999"}) {
+    check_usage_error("predict " + split + "--routing-skew " + text, "is not a number");
+  }
+  check_usage_error("predict " + split + "--routing-skew 5000", "more than 4096");
+  // 4 ranks hold one of 4 experts each, and a token has 2 rows
+  check_usage_error("predict " + split + "--routing-skew 3", "routing skew 3 is more than 2");
+  check_usage_error("predict " + kSplitMoe + "--policy none --routing-skew 1.3", "needs ep");
+  check_usage_error("run " + split + "--routing-skew 1.3",
+                    "routing skew 1.3 is for predictions: in a run the data decides the routing");
+  check_usage_error("run " + split + "--pretend-rank 1 --routing-skew 1.3", "is for predictions");
+}
+
 TEST_CASE("predict names the layout of the ranks") {
   const Outcome outcome =
       rematch("predict " + kSplitLlama + "--parallel fsdp=4,tp=2 --policy none,full");

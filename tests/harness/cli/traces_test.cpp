@@ -99,7 +99,7 @@ TEST_CASE("--accumulate adds micro-batches to a stored trace") {
              Catch::Contains(", 4 micro-batches, optimizer adamw"));
 }
 
-TEST_CASE("--accumulate and --gradient-dtype refuse values that a trace cannot have") {
+TEST_CASE("--accumulate, --gradient-dtype and --routing-skew refuse what a trace cannot have") {
   const StoredTrace stored;
   const std::string predict = "predict --policy none --trace ";
   check_usage_error(predict + stored.file + " --accumulate 0",
@@ -107,6 +107,7 @@ TEST_CASE("--accumulate and --gradient-dtype refuse values that a trace cannot h
   check_usage_error(predict + stored.file + " --accumulate 65537", "and at most 65536");
   check_usage_error(predict + stored.file + " --gradient-dtype float32",
                     "--gradient-dtype needs --model");
+  check_usage_error(predict + stored.file + " --routing-skew 1.3", "--routing-skew needs --model");
   const std::string other = stored.scratch.file("accumulating.json");
   write_json_file(other, trace_to_json(accumulating(stored.trace, 2)));
   check_usage_error(predict + other + " --accumulate 4",

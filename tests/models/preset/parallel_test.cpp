@@ -319,6 +319,33 @@ TEST_CASE("a pipeline that a model cannot have is rejected with the numbers") {
   CHECK(refusal("wan_small", "pp=2").starts_with("model 'wan_small' cannot be sharded by pp"));
 }
 
+TEST_CASE("a routing skew that no routing can have is rejected with the numbers") {
+  const auto skewed = [](std::string_view preset, std::string_view layout, std::int64_t percent) {
+    return refusal(preset, layout, {{"routing_skew_percent", percent}});
+  };
+  CHECK(skewed("moe_small", "ep=3", 301) ==
+        "routing skew 3.01 is more than 3, the number of ranks of ep: a rank gets at most the rows "
+        "of all ranks");
+  // 4 ranks hold 2 of 8 experts each, and a token has 3 rows: 4 * 2 / 3
+  CHECK(skewed("deepseek_small", "fsdp=4,ep=4", 267) ==
+        "routing skew 2.67 is more than 2.66: the 2 experts of a rank get at most 2 of the 3 rows "
+        "(top_k) of each token of the 4 ranks of ep");
+  CHECK(skewed("moe_small", "fsdp=2", 130) ==
+        "routing skew 1.3 needs ep: on one rank the experts always get all rows; write ep=N");
+  CHECK(skewed("moe_small", "ep=3,balanced_routing", 130) ==
+        "routing skew 1.3 contradicts balanced_routing; leave one of them out");
+  CHECK(skewed("moe_small", "ep=3", 99) ==
+        "routing_skew_percent 99 is out of range; allowed: 100 to 409600");
+  CHECK(skewed("llama_small", "tp=2", 130).starts_with("model 'llama_small' has no dimension"));
+}
+
+TEST_CASE("balanced routing has no dimension of its own") {
+  const Dimensions skew = {{"routing_skew_percent", 100}};
+  CHECK(spec_of("moe_small", "ep=3", skew).dimensions == spec_of("moe_small", "ep=3").dimensions);
+  const Dimensions most = {{"routing_skew_percent", 300}};
+  CHECK(spec_of("moe_small", "ep=3", most).option("routing_skew_percent") == 300);
+}
+
 TEST_CASE("a layout that a model does not support is rejected") {
   CHECK(refusal("llama_small", "sp") ==
         "sp needs tp: it splits the tokens over tp's ranks; write tp=2,sp");

@@ -181,6 +181,13 @@ const std::vector<Case>& cases() {
         {"moe_small", {{"layers", 3}, {"ep", 2}, {"fsdp", 2}}},
         {"moe_small", {{"layers", 3}, {"ep", 3}, {"fsdp", 6}, {"expert_fsdp", 2}}},
         {"deepseek_small", {{"layers", 3}, {"tp", 2}, {"ep", 2}}},
+        {"moe_small", {{"layers", 3}, {"ep", 3}, {"routing_skew_percent", 130}}},
+        {"deepseek_small",
+         {{"layers", 3},
+          {"ep", 4},
+          {"fsdp", 8},
+          {"expert_fsdp", 2},
+          {"routing_skew_percent", 215}}},
         {"llama_small", {{"layers", 3}, {"tp", 2}, {"fsdp", 3}, {"accumulate", 2}}, "bfloat16"},
         {"llama_small", {{"layers", 3}, {"accumulate", 2}, {"float32_gradients", 1}}, "bfloat16"},
         {"wan_small", {{"layers", 3}, {"fused_ops", 1}, {"float32_gradients", 1}}, "bfloat16"}};
