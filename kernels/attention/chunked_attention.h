@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <tuple>
+#include <vector>
 
 namespace rematch {
 
@@ -22,5 +23,33 @@ std::tuple<at::Tensor, at::Tensor> chunked_attention(const at::Tensor& q, const 
                                                      const at::Tensor& v, at::IntArrayRef q_chunks,
                                                      at::IntArrayRef k_chunks,
                                                      std::optional<double> scale = std::nullopt);
+
+// The result of attention to some of the keys. Undefined tensors: no keys yet.
+struct RingResult {
+  at::Tensor out;        // BHSD
+  at::Tensor logsumexp;  // BHS
+};
+
+// The ops of ring attention. Each op attends to the chunks of one rank, and merges the result with
+// that of the ranks before. A query chunk may have no keys among `k_chunks`, but must have some in
+// the first step. ring_attention_step() returns `out` in float32, or float64 for float64 inputs.
+// ring_attention(), the last step, returns `out` in q's dtype. Neither has a derivative.
+std::tuple<at::Tensor, at::Tensor> ring_attention_step(const at::Tensor& q, const at::Tensor& k,
+                                                       const at::Tensor& v,
+                                                       const RingResult& before,
+                                                       at::IntArrayRef q_chunks,
+                                                       at::IntArrayRef k_chunks);
+std::tuple<at::Tensor, at::Tensor> ring_attention(const at::Tensor& q, const at::Tensor& k,
+                                                  const at::Tensor& v, const RingResult& before,
+                                                  at::IntArrayRef q_chunks,
+                                                  at::IntArrayRef k_chunks);
+
+// Returns the gradients of q, k and v that come from these keys:
+// rematch::chunked_attention_backward. `result` is the result of attention to all keys.
+std::vector<at::Tensor> chunked_attention_gradients(const at::Tensor& grad_out, const at::Tensor& q,
+                                                    const at::Tensor& k, const at::Tensor& v,
+                                                    const RingResult& result,
+                                                    at::IntArrayRef q_chunks,
+                                                    at::IntArrayRef k_chunks);
 
 }  // namespace rematch

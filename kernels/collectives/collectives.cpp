@@ -55,6 +55,19 @@ at::Tensor all_to_all(const at::Tensor& x, const std::vector<std::int64_t>& outp
       call("_c10d_functional::all_to_all_single", x, output_rows, input_rows, group).toTensor());
 }
 
+at::Tensor start_shift(const at::Tensor& x, std::int64_t position, std::int64_t size,
+                       const std::string& group) {
+  std::vector<std::int64_t> received(size, 0), sent(size, 0);
+  sent[(position + 1) % size] = 1;
+  received[(position + size - 1) % size] = 1;
+  return call("_c10d_functional::all_to_all_single", x.view({1, -1}), received, sent, group)
+      .toTensor();
+}
+
+at::Tensor end_shift(const at::Tensor& started, at::IntArrayRef sizes) {
+  return waited(started).view(sizes);
+}
+
 at::Tensor broadcast(const at::Tensor& x, std::int64_t root, const std::string& group) {
   return waited(call("_c10d_functional::broadcast", x, root, group).toTensor());
 }

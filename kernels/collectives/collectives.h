@@ -24,6 +24,13 @@ at::Tensor reduce_scatter(const at::Tensor& x, std::int64_t size, const std::str
 // Sends input_rows[r] rows to each rank r, in order, and receives output_rows[r] rows from rank r.
 at::Tensor all_to_all(const at::Tensor& x, const std::vector<std::int64_t>& output_rows,
                       const std::vector<std::int64_t>& input_rows, const std::string& group);
+// Starts to send `x` to the next position of the group's ring and to receive as much from the
+// position before. Pass the result to end_shift(), which waits and returns the received tensor with
+// x's sizes. Ops between the two calls run during the exchange. An all-to-all, as PyTorch's
+// permute_tensor.
+at::Tensor start_shift(const at::Tensor& x, std::int64_t position, std::int64_t size,
+                       const std::string& group);
+at::Tensor end_shift(const at::Tensor& started, at::IntArrayRef sizes);
 // Returns a copy of the tensor `x` of the group's rank `root`.
 at::Tensor broadcast(const at::Tensor& x, std::int64_t root, const std::string& group);
 

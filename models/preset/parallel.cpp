@@ -196,6 +196,9 @@ Checked require_splits(const ModelSpec& spec, const std::vector<std::string>& ax
 
 Checked check_context_parallel(const ModelSpec& spec) {
   const std::int64_t cp = size_of(spec.dimensions, "cp");
+  if (cp == 1 && spec.option("ring") == 1) {
+    return Rejected{"ring needs cp: it sends keys and values around cp's ranks; write cp=2,ring"};
+  }
   if (cp == 1) return std::nullopt;
   const std::string cp_text = "cp " + std::to_string(cp);
   const std::int64_t fsdp = size_of(spec.dimensions, "fsdp");
@@ -339,6 +342,7 @@ const std::vector<DimensionEntry>& layout_entries() {
        kMaxWorld, true},
       {"cp", "number of ranks that split tokens; attention gathers keys and values", 1, kMaxWorld,
        true},
+      {"ring", "1: attention sends keys and values around the ranks of cp", 0, 1, true},
       {"fsdp", "number of ranks that shard parameters, each with its own batch", 1, kMaxWorld,
        true},
       {"ep", "number of ranks that split experts, each with its own batch", 1, kMaxWorld, true},

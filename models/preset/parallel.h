@@ -4,6 +4,7 @@
 //   sp         sequence parallel: layers that tp does not split process a part of the tokens
 //   ulysses=N  tokens are split over N ranks; attention exchanges tokens for heads
 //   cp=N       context parallel: tokens are split over N ranks; attention gathers keys and values
+//   ring       with cp: attention sends keys and values around the ranks, and gathers nothing
 //   ep=N       experts are split over N ranks, each with its own data
 //   fsdp=N     parameters are sharded over N ranks, each with its own data
 //   product    ep and fsdp multiply the ranks: see Note [Experts inside fsdp]

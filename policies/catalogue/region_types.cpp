@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "policies/predict/region/order.h"
+#include "policies/trace/ring_parts.h"
 
 namespace rematch {
 namespace {
@@ -80,6 +81,18 @@ void skip_in_saved_regions(const OpTreater& treater, OpId first_op, const Region
   }
 }
 
+// Marks the parts of a ring whose result is kept: see Note [Parts of ring attention].
+void skip_parts_of_kept_rings(const Trace& trace, OpId first_op, std::vector<PlannedOp>& ops) {
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (!ops[i].treatment.is_kept()) continue;
+    for (const OpId part : parts_of_ring(trace, first_op + static_cast<std::int32_t>(i))) {
+      if (part < first_op) continue;
+      PlannedOp& planned = ops[static_cast<std::size_t>(part.index - first_op.index)];
+      planned.skipped = !planned.treatment.is_kept();
+    }
+  }
+}
+
 // Drops the results of saved regions that no op reads.
 void drop_dead_results(const OpTreater& treater, OpId first_op, std::vector<PlannedOp>& ops) {
   for (std::size_t i = 0; i < ops.size(); ++i) {
@@ -129,6 +142,7 @@ RegionType RegionTypeMaker::make(const PlacedRegion& region, const Adjust& adjus
   recompute_what_is_overwritten(graph, type.ops);
   const bool has_saved_regions = !policy_.save_regions.empty();
   skip_in_saved_regions(treater_, region.range.first, graph, type.ops);
+  skip_parts_of_kept_rings(treater_.trace(), region.range.first, type.ops);
   mark_dead_saves(graph, type, has_saved_regions);
   drop_dead_moves(type.ops);
   if (policy_.inverse) drop_dead_saves(type.ops);

@@ -7,6 +7,7 @@
 
 #include "policies/base/text.h"
 #include "policies/trace/collective.h"
+#include "policies/trace/ring_parts.h"
 #include "policies/trace/trace_op.h"
 
 namespace rematch {
@@ -118,7 +119,10 @@ OpTreater::Matches OpTreater::match(const std::vector<Selector>& list) const {
     const bool by_class = goes_by_another_name(meant);
     if (by_class) meant.op = to_string(OpClass::kAttentionForward);
     const IdTable<OpId, bool> picked = matches(meant, trace_);
+    // See Note [Parts of ring attention].
+    const bool picks_parts = !selector.scope_pattern.empty() || selector.op == kRingStep;
     for (const OpId op : picked.ids()) {
+      if (!picks_parts && is_part_of_ring(trace_.ops[op])) continue;
       if (picked[op] && found.by_op[op].selector == nullptr) {
         found.by_op[op] = {&selector, by_class};
       }

@@ -23,6 +23,8 @@ class OpTreater {
  public:
   OpTreater(const Policy& policy, const Trace& trace);
 
+  const Trace& trace() const { return trace_; }
+
   // Returns the planned ops of one region, before dead saves are marked. PlannedOp::scope is
   // relative to the block, such as "attention.core", so that equal layers have equal regions. In a
   // region of several layers, the scope begins with the layer's index in the region:

@@ -27,6 +27,7 @@ constexpr ClassRow kRows[] = {
      "rematch::grouped_mm rematch::grouped_mm_backward"},
     {OpClass::kAttentionForward,
      "rematch::attention rematch::masked_attention rematch::chunked_attention "
+     "rematch::ring_attention rematch::ring_attention_step "
      "aten::_scaled_dot_product_flash_attention aten::_scaled_dot_product_flash_attention_for_cpu "
      "aten::_scaled_dot_product_efficient_attention aten::_scaled_dot_product_cudnn_attention "
      "aten::_scaled_dot_product_attention_math aten::_scaled_dot_product_attention_math_for_mps "

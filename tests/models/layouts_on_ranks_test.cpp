@@ -366,6 +366,11 @@ REMATCH_LAYOUT_TEST("ulysses of four", kFour, {"llama_small", "ulysses=4", kLlam
 REMATCH_LAYOUT_TEST("cp of two", kTwo, {"llama_small", "cp=2", kLlama});
 REMATCH_LAYOUT_TEST("cp of four with grouped queries", kFour,
                     {"llama_small", "cp=4", with(kLlama, "kv_heads", 2)});
+REMATCH_LAYOUT_TEST("cp ring of two", kTwo, {"llama_small", "cp=2,ring", kLlama});
+REMATCH_LAYOUT_TEST("cp ring of four with grouped queries", kFour,
+                    {"llama_small", "cp=4,ring", with(kLlama, "kv_heads", 2)});
+REMATCH_LAYOUT_TEST("cp ring of two inside fsdp and sp", kFour,
+                    {"llama_small", "tp=2,sp,cp=2,ring,fsdp=2", kLlama});
 REMATCH_LAYOUT_TEST("cp inside fsdp", kFour,
                     {"llama_small", "cp=2,fsdp=4", with(kLlama, "tied", 1)});
 REMATCH_LAYOUT_TEST("cp and sp with fused ops", kFour,

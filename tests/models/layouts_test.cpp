@@ -69,6 +69,8 @@ std::vector<LayoutCase> small_cases() {
           {"llama_small", "tp=4,sp", kLlama},
           {"llama_small", "ulysses=2", kLlama},
           {"llama_small", "cp=4", {{"layers", 2}}},
+          {"llama_small", "cp=4,ring", {{"layers", 2}}},
+          {"llama_small", "tp=2,sp,ulysses=2,cp=2,ring,fsdp=4", kLlama},
           {"llama_small", "cp=2,fsdp=6", {{"layers", 2}, {"adapter_rank", 4}}},
           {"llama_small", "tp=2,sp,ulysses=2,cp=2,fsdp=4", kLlama},
           {"llama_small", "fsdp=4", {{"layers", 2}, {"tied", 1}}},
@@ -217,6 +219,16 @@ TEST_CASE("context parallel attention gathers keys and values, and scatters thei
     const StepOps ops = step_on_meta(spec_of({"llama_small", "cp=4", {{"layers", 3}}}, rank));
     CHECK(collectives_of(ops.forward) == Counts{{kGather, 6}, {kWait, 6}});
     CHECK(collectives_of(ops.backward) == Counts{{kScatter, 6}, {kWait, 6}});
+  }
+}
+
+// Keys and values travel three times. Their gradients travel four times in backward, so that they
+// return to their rank.
+TEST_CASE("ring attention sends keys, values and their gradients around the ranks") {
+  for (const int rank : {0, 2}) {
+    const StepOps ops = step_on_meta(spec_of({"llama_small", "cp=4,ring", {{"layers", 3}}}, rank));
+    CHECK(collectives_of(ops.forward) == Counts{{kExchange, 9}, {kWait, 9}});
+    CHECK(collectives_of(ops.backward) == Counts{{kExchange, 21}, {kWait, 21}});
   }
 }
 

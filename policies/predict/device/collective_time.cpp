@@ -27,6 +27,11 @@ std::optional<std::int64_t> ranks_of_group(const Trace& trace, const std::string
   return found->second;
 }
 
+// A shift of ring attention sends the whole tensor to one rank.
+bool is_shift(CollectiveKind kind, const std::string& group) {
+  return kind == CollectiveKind::kAllToAll && group == "cp";
+}
+
 }  // namespace
 
 Bytes sent_bytes(CollectiveKind kind, Bytes whole, std::int64_t ranks) {
@@ -52,6 +57,7 @@ std::optional<std::int64_t> ranks_of(const Trace& trace, const TracedOp& op) {
 std::optional<Bytes> sent_bytes(const Trace& trace, const TracedOp& op) {
   const auto kind = collective_kind(op.name);
   if (!kind) return std::nullopt;
+  if (is_shift(*kind, op.group)) return whole_bytes(trace, op);
   return sent_bytes(*kind, whole_bytes(trace, op), ranks_of(trace, op).value_or(kManyRanks));
 }
 
@@ -62,6 +68,7 @@ std::optional<Bytes> sent_bytes(const Trace& trace, const BackwardEvent& event) 
 std::optional<Bytes> sent_bytes(const Trace& trace, const TracedCollective& collective) {
   const auto kind = collective_kind(collective.op);
   if (!kind) return std::nullopt;
+  if (is_shift(*kind, collective.group)) return collective.bytes;
   return sent_bytes(*kind, collective.bytes,
                     ranks_of_group(trace, collective.group).value_or(kManyRanks));
 }

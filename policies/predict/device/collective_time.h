@@ -4,7 +4,8 @@
 // Note [Bytes of a collective] S is the size in bytes of the whole tensor: the result of an
 // all-gather, and the input of a reduce-scatter; for other collectives, input and result have equal
 // sizes. With n ranks, a ring sends (n - 1) / n of S for an all-gather, a reduce-scatter or an
-// all-to-all. A ring sends twice that amount for an all-reduce, and S for a broadcast. These are
+// all-to-all. A ring sends twice that amount for an all-reduce, and S for a broadcast. A
+// shift of ring attention, an all-to-all over group "cp", sends S. These are
 // the bus bandwidth factors of NCCL's tests
 // (github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md).
 #pragma once

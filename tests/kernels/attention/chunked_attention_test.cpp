@@ -5,7 +5,9 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/randn_like.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <limits>
 #include <numeric>
@@ -103,6 +105,67 @@ TEST_CASE("ranks with pairs of chunks compute causal attention of the whole sequ
     const auto found = chunked_attention(rows_of(q), k, v, own, all_chunks(2 * kRanks));
     CHECK(at::allclose(std::get<0>(found), rows_of(out), 1e-12, 1e-12));
     CHECK(at::allclose(std::get<1>(found), rows_of(logsumexp), 1e-12, 1e-12));
+  }
+}
+
+// Each rank of a ring attends to one rank's keys after the other. The gradients of all ranks add up
+// to those of the whole sequence.
+TEST_CASE("the steps of a ring compute attention and gradients of the whole sequence") {
+  constexpr std::int64_t kRanks = 3, kLength = 5, kTokens = 2 * kRanks * kLength;
+  for (const auto dtype : {at::kDouble, at::kFloat, at::kBFloat16}) {
+    CAPTURE(dtype);
+    const auto leaf = [&](std::int64_t heads) {
+      return chunk_input(2, heads, kTokens, 8).detach().to(dtype).requires_grad_(true);
+    };
+    const at::Tensor q = leaf(4), k = leaf(2), v = leaf(2);
+    const auto [out, logsumexp] = attention(q, k, v, /*causal=*/true);
+    const at::Tensor grad_out = at::randn_like(out);
+    out.backward(grad_out);
+    const double tolerance = dtype == at::kDouble ? 1e-12 : dtype == at::kFloat ? 1e-5 : 3e-2;
+    const auto rows_of = [&](const at::Tensor& x, const Chunks& chunks) {
+      return at::cat(
+          {x.narrow(2, chunks[0] * kLength, kLength), x.narrow(2, chunks[1] * kLength, kLength)},
+          2);
+    };
+    const auto near = [&](const at::Tensor& one, const at::Tensor& other) {
+      return at::allclose(one.to(at::kDouble), other.to(at::kDouble), tolerance, tolerance);
+    };
+    const auto chunks_of = [](std::int64_t rank) { return Chunks{rank, 2 * kRanks - 1 - rank}; };
+    at::Tensor grad_k = at::zeros_like(k.detach()).to(at::kDouble);
+    at::Tensor grad_v = grad_k.clone();
+    const at::NoGradGuard no_grad;
+    for (std::int64_t rank = 0; rank < kRanks; ++rank) {
+      CAPTURE(rank);
+      const Chunks own = chunks_of(rank);
+      const at::Tensor own_q = rows_of(q, own);
+      RingResult result;
+      for (std::int64_t step = 0; step < kRanks; ++step) {
+        const Chunks keys = chunks_of((rank + kRanks - step) % kRanks);
+        const at::Tensor own_k = rows_of(k, keys), own_v = rows_of(v, keys);
+        const bool is_last = step + 1 == kRanks;
+        std::tie(result.out, result.logsumexp) =
+            is_last ? ring_attention(own_q, own_k, own_v, result, own, keys)
+                    : ring_attention_step(own_q, own_k, own_v, result, own, keys);
+        CHECK(result.out.scalar_type() == (is_last || dtype == at::kDouble ? dtype : at::kFloat));
+      }
+      CHECK(near(result.out, rows_of(out, own)));
+      CHECK(near(result.logsumexp, rows_of(logsumexp, own)));
+      at::Tensor grad_q = at::zeros_like(own_q).to(at::kDouble);
+      for (std::int64_t other = 0; other < kRanks; ++other) {
+        const Chunks keys = chunks_of(other);
+        const std::vector<at::Tensor> parts = chunked_attention_gradients(
+            rows_of(grad_out, own), own_q, rows_of(k, keys), rows_of(v, keys), result, own, keys);
+        grad_q.add_(parts[0]);
+        for (std::int64_t half = 0; half < 2; ++half) {
+          const std::int64_t begin = keys[half] * kLength;
+          grad_k.narrow(2, begin, kLength).add_(parts[1].narrow(2, half * kLength, kLength));
+          grad_v.narrow(2, begin, kLength).add_(parts[2].narrow(2, half * kLength, kLength));
+        }
+      }
+      CHECK(near(grad_q, rows_of(q.grad(), own)));
+    }
+    CHECK(near(grad_k, k.grad()));
+    CHECK(near(grad_v, v.grad()));
   }
 }
 

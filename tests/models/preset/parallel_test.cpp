@@ -44,6 +44,7 @@ TEST_CASE("a layout is always printed in the same order, whatever order the user
   CHECK(layout_text(parsed("fsdp=4,sp,tp=2")) == "tp=2,sp,fsdp=4");
   CHECK(layout_text(parsed("balanced_routing,ep=4,ulysses=2")) ==
         "ulysses=2,ep=4,balanced_routing");
+  CHECK(layout_text(parsed("ring,fsdp=4,cp=2")) == "cp=2,ring,fsdp=4");
   CHECK(layout_text({{"layers", 3}}).empty());
 }
 
@@ -189,7 +190,7 @@ TEST_CASE("a layout whose experts do not fit into fsdp is rejected with the numb
         "fsdp=4,ep=2,product");
   CHECK(parse_refusal("fsdp=8,ep=4,expert_fsdp=2").starts_with("layout has an unknown part"));
   CHECK(refusal("llama_small", "fsdp=8,ep=8") ==
-        "model 'llama_small' cannot be sharded by ep; known: tp, sp, ulysses, cp, fsdp, pp, "
+        "model 'llama_small' cannot be sharded by ep; known: tp, sp, ulysses, cp, ring, fsdp, pp, "
         "first_layers, last_layers");
 }
 
@@ -347,10 +348,12 @@ TEST_CASE("balanced routing has no dimension of its own") {
 }
 
 TEST_CASE("a layout that a model does not support is rejected") {
+  CHECK(refusal("llama_small", "ring") ==
+        "ring needs cp: it sends keys and values around cp's ranks; write cp=2,ring");
   CHECK(refusal("llama_small", "sp") ==
         "sp needs tp: it splits the tokens over tp's ranks; write tp=2,sp");
   CHECK(refusal("llama_small", "ep=2") ==
-        "model 'llama_small' cannot be sharded by ep; known: tp, sp, ulysses, cp, fsdp, pp, "
+        "model 'llama_small' cannot be sharded by ep; known: tp, sp, ulysses, cp, ring, fsdp, pp, "
         "first_layers, last_layers");
   for (const char* preset : {"wan_small", "ltx_small", "moe_small", "deepseek_small"}) {
     CHECK(refusal(preset, "cp=2")

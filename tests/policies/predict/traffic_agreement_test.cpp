@@ -28,6 +28,7 @@ const std::vector<Case>& cases() {
       {"llama_small", "tp=2,ulysses=2", {{"layers", 2}, {"kv_heads", 4}}},
       {"llama_small", "cp=4", {{"layers", 3}}},
       {"llama_small", "cp=2,fsdp=4", {{"layers", 3}}},
+      {"llama_small", "cp=3,ring", {{"layers", 3}, {"tokens", 96}}},
       {"wan_small", "tp=2,fsdp=2", {{"layers", 3}}},
       {"ltx_small", "tp=2,sp", {{"layers", 3}}},
       {"moe_small", "ep=2,fsdp=2,product", {{"layers", 3}}},
@@ -67,8 +68,10 @@ Traffic executed(const ModelSpec& spec, const Plan& plan, Schedule schedule) {
       for (const auto& [kind, count] : totals.executed[phase]) {
         Issued& issued = traffic[phase][kind_of(kind)];
         issued.count += count;
-        issued.sent += sent_bytes(kind_of(kind), Bytes{totals.bytes[phase].at(kind)},
-                                  spec.dimensions.at(group));
+        const Bytes bytes{totals.bytes[phase].at(kind)};
+        const bool is_shift = group == "cp" && kind_of(kind) == CollectiveKind::kAllToAll;
+        issued.sent +=
+            is_shift ? bytes : sent_bytes(kind_of(kind), bytes, spec.dimensions.at(group));
       }
     }
   }
