@@ -5,11 +5,13 @@
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/plan/plan_json.h"
+#include "policies/predict/device/ceilings.h"
 #include "policies/predict/step/step.h"
 #include "policies/trace/accumulation.h"
 #include "policies/trace/trace_json.h"
 #include "tests/harness/cli/command_line.h"
 #include "tests/support/catch.h"
+#include "tests/support/made_up_ceilings.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/toy_trace.h"
 
@@ -97,6 +99,39 @@ TEST_CASE("--accumulate adds micro-batches to a stored trace") {
         peak_of(four));
   CHECK_THAT(rematch("predict --trace " + stored.file + " --policy none --accumulate 4").out,
              Catch::Contains(", 4 micro-batches, optimizer adamw"));
+}
+
+TEST_CASE("--ceilings replaces the rates of the data sheet, and all outputs name the file") {
+  const StoredTrace stored;
+  const std::string ceilings = stored.scratch.file("card.json");
+  write_json_file(ceilings, ceilings_to_json(made_up_ceilings()));
+  const std::string device = " --trace " + stored.file + " --device h200";
+  const std::string measured = device + " --ceilings " + ceilings;
+  const std::string named = ceilings + ": measured on NVIDIA H200; made up";
+  const auto predicted = [&](const std::string& flags) {
+    const Outcome outcome = rematch("predict --policy none --json" + flags);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return Json::parse(outcome.out)[0];
+  };
+  const Json by_sheet = predicted(device);
+  const Json by_ceilings = predicted(measured);
+  CHECK(by_sheet["ceilings"].is_null());
+  CHECK(by_ceilings["ceilings"] == named);
+  CHECK(by_ceilings["predicted_step_time_ns"].get<std::int64_t>() >
+        by_sheet["predicted_step_time_ns"].get<std::int64_t>());
+  const Outcome front = rematch("search --baselines full --json" + measured);
+  REQUIRE(front.code == 0);
+  CHECK(Json::parse(front.out)["ceilings"] == named);
+  const Outcome table = rematch("search --baselines full" + measured);
+  CHECK_THAT(table.out, Catch::Contains("measured ceilings (" + stored.scratch.file("card.json")));
+  const Outcome profile = rematch("profile" + measured);
+  REQUIRE(profile.code == 0);
+  CHECK(Json::parse(profile.out)["ceilings"] == named);
+  CHECK_THAT(rematch("predict --policy none" + device.substr(0, device.size() - 4) +
+                     "h100 --ceilings " + ceilings)
+                 .err,
+             Catch::Contains("were measured on NVIDIA H200, but --device is h100"));
 }
 
 TEST_CASE("--accumulate, --gradient-dtype and --routing-skew refuse what a trace cannot have") {
