@@ -118,7 +118,7 @@ class MeasuredTest(unittest.TestCase):
     def test_flags_of_compiled_models_alone_are_refused(self):
         done = subprocess.run([sys.executable, "-B", SCRIPTS / "compare_fronts.py", "--backend", "aot_eager"],
                               capture_output=True, text=True)
-        self.assertEqual((done.returncode, done.stderr), (2, "compare_fronts.py: --backend and --rounds require --compiled\n"))
+        self.assertEqual((done.returncode, done.stderr), (2, "compare_fronts.py: --backend, --rounds and --folder require --compiled\n"))
 
 
 class Dropout:
