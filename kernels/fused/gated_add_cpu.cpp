@@ -46,23 +46,17 @@ void backward(const GatedAddBackward& op) {
   const std::int64_t width = forward.width;
   const std::int64_t blocks_in_batch = num_row_blocks(forward.rows);
   auto* partial = static_cast<SumOf<T>*>(op.partial);
-  const std::int64_t grain = row_grain(width * kRowsInBlock);
-  at::parallel_for(
-      0, forward.batch * blocks_in_batch, grain, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t block = begin; block < end; ++block) {
-          const std::int64_t batch = block / blocks_in_batch;
-          const std::int64_t first = block % blocks_in_batch * kRowsInBlock;
-          const std::int64_t last = std::min(forward.rows, first + kRowsInBlock);
-          const U* gate = static_cast<const U*>(forward.gate) + batch * forward.gate_stride;
-          std::fill_n(partial + block * width, width, SumOf<T>(0));
-          for (std::int64_t row = first; row < last; ++row) {
-            const std::int64_t offset = (batch * forward.rows + row) * width;
-            differentiate_row(width, static_cast<const T*>(forward.branch) + offset, gate,
-                              static_cast<const T*>(op.grad_out) + offset,
-                              static_cast<T*>(op.grad_branch) + offset, partial + block * width);
-          }
-        }
-      });
+  for_each_row_block(forward.batch, forward.rows, width, [&](const RowBlock& block) {
+    const U* gate = static_cast<const U*>(forward.gate) + block.batch * forward.gate_stride;
+    SumOf<T>* sums = partial + block.index * width;
+    std::fill_n(sums, width, SumOf<T>(0));
+    for (std::int64_t row = block.first; row < block.end; ++row) {
+      const std::int64_t offset = row * width;
+      differentiate_row(width, static_cast<const T*>(forward.branch) + offset, gate,
+                        static_cast<const T*>(op.grad_out) + offset,
+                        static_cast<T*>(op.grad_branch) + offset, sums);
+    }
+  });
   for (std::int64_t batch = 0; batch < forward.batch; ++batch) {
     add_partial_sums(partial + batch * blocks_in_batch * width, blocks_in_batch, width,
                      static_cast<U*>(op.grad_gate) + batch * width);

@@ -110,23 +110,17 @@ void backward(const LayerNormBackward& op) {
   const std::int64_t num_blocks = forward.batch * blocks_in_batch;
   auto* scale_partial = static_cast<SumOf<T>*>(op.partial);
   SumOf<T>* shift_partial = scale_partial + num_blocks * width;
-  const std::int64_t grain = row_grain(width * kRowsInBlock);
-  at::parallel_for(0, num_blocks, grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t block = begin; block < end; ++block) {
-      const std::int64_t batch = block / blocks_in_batch;
-      const std::int64_t first = block % blocks_in_batch * kRowsInBlock;
-      const std::int64_t last = std::min(forward.rows, first + kRowsInBlock);
-      const U* scale = static_cast<const U*>(forward.scale) + batch * forward.scale_stride;
-      SumOf<T>* scale_sums = scale_partial + block * width;
-      SumOf<T>* shift_sums = shift_partial + block * width;
-      std::fill_n(scale_sums, width, SumOf<T>(0));
-      std::fill_n(shift_sums, width, SumOf<T>(0));
-      for (std::int64_t row = first; row < last; ++row) {
-        const std::int64_t place = (batch * forward.rows + row) * width;
-        differentiate_row(forward, static_cast<const T*>(forward.x) + place, scale,
-                          static_cast<const T*>(op.grad_y) + place,
-                          static_cast<T*>(op.grad_x) + place, scale_sums, shift_sums);
-      }
+  for_each_row_block(forward.batch, forward.rows, width, [&](const RowBlock& block) {
+    const U* scale = static_cast<const U*>(forward.scale) + block.batch * forward.scale_stride;
+    SumOf<T>* scale_sums = scale_partial + block.index * width;
+    SumOf<T>* shift_sums = shift_partial + block.index * width;
+    std::fill_n(scale_sums, width, SumOf<T>(0));
+    std::fill_n(shift_sums, width, SumOf<T>(0));
+    for (std::int64_t row = block.first; row < block.end; ++row) {
+      const std::int64_t place = row * width;
+      differentiate_row(forward, static_cast<const T*>(forward.x) + place, scale,
+                        static_cast<const T*>(op.grad_y) + place,
+                        static_cast<T*>(op.grad_x) + place, scale_sums, shift_sums);
     }
   });
   for (std::int64_t batch = 0; batch < forward.batch; ++batch) {

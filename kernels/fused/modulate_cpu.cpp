@@ -54,23 +54,17 @@ void backward(const ModulateBackward& op) {
   const std::int64_t num_blocks = forward.batch * blocks_in_batch;
   auto* shift_partial = static_cast<SumOf<T>*>(op.partial);
   SumOf<T>* scale_partial = shift_partial + num_blocks * width;
-  const std::int64_t grain = row_grain(width * kRowsInBlock);
-  at::parallel_for(0, num_blocks, grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t block = begin; block < end; ++block) {
-      const std::int64_t batch = block / blocks_in_batch;
-      const std::int64_t first = block % blocks_in_batch * kRowsInBlock;
-      const std::int64_t last = std::min(forward.rows, first + kRowsInBlock);
-      const T* scale = static_cast<const T*>(forward.scale) + batch * forward.scale_stride;
-      SumOf<T>* shift_sums = shift_partial + block * width;
-      SumOf<T>* scale_sums = scale_partial + block * width;
-      std::fill_n(shift_sums, width, SumOf<T>(0));
-      std::fill_n(scale_sums, width, SumOf<T>(0));
-      for (std::int64_t row = first; row < last; ++row) {
-        const std::int64_t offset = (batch * forward.rows + row) * width;
-        differentiate_row(width, static_cast<const T*>(forward.x) + offset, scale,
-                          static_cast<const U*>(op.grad_out) + offset,
-                          static_cast<T*>(op.grad_x) + offset, shift_sums, scale_sums);
-      }
+  for_each_row_block(forward.batch, forward.rows, width, [&](const RowBlock& block) {
+    const T* scale = static_cast<const T*>(forward.scale) + block.batch * forward.scale_stride;
+    SumOf<T>* shift_sums = shift_partial + block.index * width;
+    SumOf<T>* scale_sums = scale_partial + block.index * width;
+    std::fill_n(shift_sums, width, SumOf<T>(0));
+    std::fill_n(scale_sums, width, SumOf<T>(0));
+    for (std::int64_t row = block.first; row < block.end; ++row) {
+      const std::int64_t offset = row * width;
+      differentiate_row(width, static_cast<const T*>(forward.x) + offset, scale,
+                        static_cast<const U*>(op.grad_out) + offset,
+                        static_cast<T*>(op.grad_x) + offset, shift_sums, scale_sums);
     }
   });
   for (std::int64_t batch = 0; batch < forward.batch; ++batch) {

@@ -99,22 +99,18 @@ void backward(const RmsNormBackward& op) {
   const T* grad_sum = static_cast<const T*>(op.grad_sum);
   T* grad_x = static_cast<T*>(op.grad_x);
   auto* partial = static_cast<SumOf<T>*>(op.partial);
-  const std::int64_t num_blocks = num_row_blocks(forward.rows);
-  const std::int64_t grain = row_grain(forward.width * kRowsInBlock);
-  at::parallel_for(0, num_blocks, grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t block = begin; block < end; ++block) {
-      SumOf<T>* sums = partial == nullptr ? nullptr : partial + block * forward.width;
-      if (sums != nullptr) std::fill_n(sums, forward.width, SumOf<T>(0));
-      const std::int64_t last = std::min(forward.rows, (block + 1) * kRowsInBlock);
-      for (std::int64_t row = block * kRowsInBlock; row < last; ++row) {
-        differentiate_row(forward, x + row * forward.x_stride, grad_y + row * op.grad_stride,
-                          grad_sum == nullptr ? nullptr : grad_sum + row * op.grad_sum_stride,
-                          grad_x + row * forward.width, sums);
-      }
+  for_each_row_block(/*batch=*/1, forward.rows, forward.width, [&](const RowBlock& block) {
+    SumOf<T>* sums = partial == nullptr ? nullptr : partial + block.index * forward.width;
+    if (sums != nullptr) std::fill_n(sums, forward.width, SumOf<T>(0));
+    for (std::int64_t row = block.first; row < block.end; ++row) {
+      differentiate_row(forward, x + row * forward.x_stride, grad_y + row * op.grad_stride,
+                        grad_sum == nullptr ? nullptr : grad_sum + row * op.grad_sum_stride,
+                        grad_x + row * forward.width, sums);
     }
   });
   if (partial == nullptr) return;
-  add_partial_sums(partial, num_blocks, forward.width, static_cast<T*>(op.grad_weight));
+  add_partial_sums(partial, num_row_blocks(forward.rows), forward.width,
+                   static_cast<T*>(op.grad_weight));
 }
 
 }  // namespace

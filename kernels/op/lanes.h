@@ -76,6 +76,30 @@ inline std::int64_t row_grain(std::int64_t width) {
   return std::max<std::int64_t>(1, kElements / std::max<std::int64_t>(1, width));
 }
 
+// At most kRowsInBlock consecutive rows of one batch. Backward adds up their gradients of a table.
+struct RowBlock {
+  std::int64_t index;  // place of the block's partial sums
+  std::int64_t batch;
+  std::int64_t first;  // rows are [first, end), counted over all batches
+  std::int64_t end;
+};
+
+// Calls f(block) for the blocks of `batch` x `rows` rows, in parallel.
+template <typename Function>
+void for_each_row_block(std::int64_t batch, std::int64_t rows, std::int64_t width,
+                        const Function& f) {
+  const std::int64_t blocks_in_batch = num_row_blocks(rows);
+  const std::int64_t grain = row_grain(width * kRowsInBlock);
+  at::parallel_for(0, batch * blocks_in_batch, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t index = begin; index < end; ++index) {
+      const std::int64_t of_batch = index / blocks_in_batch;
+      const std::int64_t first = index % blocks_in_batch * kRowsInBlock;
+      f(RowBlock{index, of_batch, of_batch * rows + first,
+                 of_batch * rows + std::min(rows, first + kRowsInBlock)});
+    }
+  });
+}
+
 // sums[column] = partial[0][column] + partial[1][column] + ..., as T.
 template <typename T>
 void add_partial_sums(const SumOf<T>* partial, std::int64_t num_blocks, std::int64_t width,
