@@ -38,9 +38,9 @@ def predict(program, profile, policies, source):
     return {plan["policy"]: plan["predicted_step_time_ns"] for plan in json.loads(plans)}
 
 
-def times_of(profile, span_times="times_ns"):
+def times_of(profile):
     """Returns the times of forward's and of backward's ops, in the order in which they run."""
-    return [[time for span in profile[part]["spans"] for time in profile[part]["types"][span][span_times]]
+    return [[time for span in profile[part]["spans"] for time in profile[part]["types"][span]["times_ns"]]
             for part in ("forward", "backward")]
 
 
@@ -74,8 +74,8 @@ def rates_of(program, profile, kind):
 
 
 def ceilings_for(program, model, profiles, folder, evidence):
-    """Returns the file of ceilings by which steps of `model` are predicted: the measured copy rate, and the rates of the
-    first profiled model that is another one."""
+    """Returns the ceilings by which steps of `model` are predicted, as a document of their schema: the measured rate of
+    copies, and the other rates from the first profile of another model."""
     copies = next(report["copy_gb_per_second"] for name, report in evidence.ceilings.items()
                   if name.startswith(folder.name + "/"))
     path, other = next((path, profile) for path, profile in profiles if profile["model"] != model)
