@@ -10,26 +10,18 @@
 #include <ATen/ops/sort.h>
 #include <ATen/ops/sum.h>
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "kernels/collectives/collectives.h"
 #include "models/layers/collectives.h"
+#include "models/preset/routing.h"
 
 namespace rematch {
 namespace {
 
 // Uses a stable sort, so that the rows of one expert stay in the order of the ranks that sent them.
 constexpr std::optional<bool> kKeepRankOrder = true;
-
-constexpr std::int64_t kBalanced = 100;  // a routing skew, in percent
-
-// Returns how many rows this rank's experts are assumed to get: the same number as skewed_rows() in
-// policies/trace, which this folder may not include.
-std::int64_t assumed_rows(std::int64_t balanced_rows, std::int64_t skew_percent) {
-  return (balanced_rows * skew_percent + kBalanced - 1) / kBalanced;
-}
 
 std::vector<std::int64_t> equal_parts(std::int64_t total, std::int64_t size) {
   std::vector<std::int64_t> parts(size, total / size);
@@ -56,7 +48,7 @@ at::Tensor expert_of_rows(const at::Tensor& counts_nL, std::int64_t num_rows) {
 ExpertExchange::ExpertExchange(const ModelSpec& spec)
     : axis_(rank_axis(spec, "ep")),
       num_local_(spec.at("experts") / axis_.size),
-      skew_percent_(std::max(kBalanced, spec.option("routing_skew_percent"))) {}
+      skew_percent_(routing_skew_percent(spec)) {}
 
 std::vector<std::int64_t> ExpertExchange::rows_by_rank(const at::Tensor& counts_E,
                                                        std::int64_t assumed_total) const {
