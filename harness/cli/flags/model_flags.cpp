@@ -1,6 +1,8 @@
 #include "harness/cli/flags/model_flags.h"
 
+#include <algorithm>
 #include <cmath>
+#include <ranges>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -29,6 +31,12 @@ std::string flag_of(std::string_view dimension) {
     if (letter == '_') letter = '-';
   }
   return flag;
+}
+
+bool is_of_layout(std::string_view dimension) {
+  return std::ranges::any_of(layout_entries(), [dimension](const DimensionEntry& entry) {
+    return entry.name == dimension;
+  });
 }
 
 std::string full_dtype(const std::string& text) {
@@ -115,7 +123,7 @@ Trace with_micro_batches(Trace trace, std::optional<std::int64_t> num) {
 
 }  // namespace
 
-ModelFlags::ModelFlags(CLI::App& app, Name name) {
+ModelFlags::ModelFlags(CLI::App& app, Name name) : name_(name) {
   if (name == Name::kPositional) {
     app.add_option("model", model_, "Model preset; see rematch list");
   } else {
@@ -224,12 +232,8 @@ std::map<std::string, std::int64_t> ModelFlags::sharded_dimensions() const {
 }
 
 std::map<std::string, std::int64_t> ModelFlags::layout_alone() const {
-  const auto is_of_layout = [](const auto& dimension) {
-    return std::ranges::any_of(layout_entries(), [&](const DimensionEntry& entry) {
-      return entry.name == dimension.first;
-    });
-  };
-  if (!model_.empty() || range_ || !std::ranges::all_of(dimensions_, is_of_layout)) {
+  const auto names = std::views::keys(dimensions_);
+  if (!model_.empty() || range_ || !std::ranges::all_of(names, is_of_layout)) {
     throw UsageError(
         "--links does not depend on a model; leave out --model and its dimensions, and choose "
         "ranks with --parallel");
@@ -337,16 +341,40 @@ void ModelFlags::say_grid(const ModelSpec& spec) const {
       "choose another");
 }
 
+std::vector<std::string> ModelFlags::given_for_model() const {
+  std::vector<std::string> given;
+  if (name_ == Name::kFlag && !model_.empty()) given.emplace_back("--model");
+  if (dtype_option_->count() > 0) given.emplace_back("--dtype");
+  if (ops_ != "eager") given.emplace_back("--ops");
+  if (!video_.empty()) given.emplace_back("--video");
+  if (range_) given.push_back(flag_of(range_->name));
+  bool has_layout = false;
+  for (const auto& [name, value] : dimensions_) {
+    if (is_of_layout(name)) {
+      has_layout = true;
+    } else if (name != kAccumulate) {
+      given.push_back(flag_of(name));
+    }
+  }
+  if (has_layout) given.emplace_back("--parallel");
+  return given;
+}
+
 void ModelFlags::require_flags_of_trace() const {
   if (dimensions_.contains(std::string(kRoutingSkew))) {
     throw UsageError(
         "--routing-skew needs --model: a stored trace contains the rows that experts got when it "
         "was recorded");
   }
-  if (gradient_dtype_.empty()) return;
-  throw UsageError(
-      "--gradient-dtype needs --model: a stored trace contains the gradients of the step that was "
-      "recorded");
+  if (!gradient_dtype_.empty()) {
+    throw UsageError(
+        "--gradient-dtype needs --model: a stored trace contains the gradients of the step that "
+        "was recorded");
+  }
+  const std::vector<std::string> given = given_for_model();
+  if (given.empty()) return;
+  throw UsageError("--trace already gives the model and its dimensions; leave out " +
+                   joined(given) + ", or record another trace");
 }
 
 std::optional<std::int64_t> ModelFlags::micro_batches_of_trace() const {

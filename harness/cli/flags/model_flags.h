@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "models/preset/preset.h"
 #include "policies/trace/trace.h"
@@ -47,7 +48,8 @@ class ModelFlags {
   // Returns the number of ranks (--world) for which the sharding of a trace file is estimated.
   // Absent without a trace file.
   std::optional<int> ranks_of_trace(const std::string& trace_file) const;
-  // Throws UsageError if a flag was given that would change the step of a stored trace.
+  // Throws UsageError if a flag was given that names a model or would change the step of a stored
+  // trace.
   void require_flags_of_trace() const;
   // Returns the value of --accumulate, which also applies to a stored trace. Throws UsageError if
   // it is out of range.
@@ -65,6 +67,7 @@ class ModelFlags {
   void say_grid(const ModelSpec& spec) const;
 
  private:
+  Name name_;
   std::string model_;
   std::string dtype_ = "float32";
   const CLI::Option* dtype_option_ = nullptr;  // used to find out whether the flag was given
@@ -76,6 +79,8 @@ class ModelFlags {
   std::optional<int> world_;
 
   void add_dimension(CLI::App& app, const DimensionEntry& entry);
+  // Returns the given flags that choose a model or one of its dimensions, except --accumulate.
+  std::vector<std::string> given_for_model() const;
   void read_number_or_range(const std::string& name, const std::string& text);
   std::map<std::string, std::int64_t> sharded_dimensions() const;
   ModelSpec spec_with(const std::string& dimension, std::int64_t value) const;

@@ -158,6 +158,20 @@ TEST_CASE("predict --trace refuses flags that do not apply to a trace, in one li
   check_usage_error(predict + " --policy full --optimizer adamv", "did you mean 'adamw'?");
 }
 
+TEST_CASE("--trace refuses flags that choose a model or its dimensions") {
+  const StoredTrace stored;
+  const std::string predict = "predict --trace " + stored.file + " --policy full";
+  check_usage_error(predict + " --layers 9", "leave out --layers, or record another trace");
+  check_usage_error(predict + " --model llama_small --dtype bf16", "leave out --model, --dtype,");
+  check_usage_error(predict + " --parallel tp=2,sp", "leave out --parallel, or");
+  for (const std::string flag : {"--ops fused", "--video 9x480x832", "--batch 2"}) {
+    check_usage_error(predict + " " + flag, "--trace already gives the model");
+    check_usage_error("plan --policy full --trace " + stored.file + " " + flag, "leave out --");
+    check_usage_error("describe full --trace " + stored.file + " " + flag, "leave out --");
+    check_usage_error("search --device h100 --trace " + stored.file + " " + flag, "leave out --");
+  }
+}
+
 TEST_CASE("every command prints the same error for a plan of another trace") {
   const StoredTrace stored;
   const std::string plan = stored.plan_file("full");
