@@ -9,6 +9,8 @@
 
 #include <utility>
 
+#include "kernels/fused/adamw.h"
+
 namespace rematch {
 namespace {
 
@@ -21,8 +23,8 @@ class NoOptimizer final : public Optimizer {
 
 class AdamW final : public Optimizer {
  public:
-  AdamW(std::vector<at::Tensor> parameters, const AdamWSettings& settings)
-      : parameters_(std::move(parameters)), settings_(settings) {}
+  AdamW(std::vector<at::Tensor> parameters, const AdamWSettings& settings, Ops ops)
+      : parameters_(std::move(parameters)), settings_(settings), ops_(ops) {}
 
   void prepare() override {
     if (!first_moments_.empty()) return;
@@ -49,7 +51,9 @@ class AdamW final : public Optimizer {
   void step() override {
     prepare();
     const at::NoGradGuard no_grad;
-    if (any_master_) {
+    if (any_master_ && ops_ == Ops::kFused) {
+      step_in_one_pass();
+    } else if (any_master_) {
       for (std::size_t index = 0; index < parameters_.size(); ++index) step_through_master(index);
     } else {
       step_all();
@@ -92,6 +96,27 @@ class AdamW final : public Optimizer {
     update(lists);
   }
 
+  void step_in_one_pass() {
+    fused::AdamWTensors tensors;
+    for (std::size_t index = 0; index < parameters_.size(); ++index) {
+      const at::Tensor& gradient = parameters_[index].grad();
+      if (!gradient.defined()) continue;
+      tensors.parameters.push_back(parameters_[index]);
+      tensors.gradients.push_back(gradient.contiguous());
+      tensors.values.push_back(masters_[index]);
+      tensors.first_moments.push_back(first_moments_[index]);
+      tensors.second_moments.push_back(second_moments_[index]);
+      tensors.steps.push_back(steps_[index]);
+    }
+    if (tensors.steps.empty()) return;
+    at::_foreach_add_(tensors.steps, 1.0);
+    fused::adamw(tensors, {.learning_rate = settings_.learning_rate,
+                           .beta1 = settings_.beta1,
+                           .beta2 = settings_.beta2,
+                           .epsilon = settings_.epsilon,
+                           .weight_decay = settings_.weight_decay});
+  }
+
   // Updates a single parameter, so that no more than one float32 gradient exists at a time.
   void step_through_master(std::size_t index) {
     const at::Tensor& gradient = parameters_[index].grad();
@@ -106,6 +131,7 @@ class AdamW final : public Optimizer {
 
   std::vector<at::Tensor> parameters_;
   AdamWSettings settings_;
+  Ops ops_;
   bool any_master_ = false;
   std::vector<at::Tensor> masters_;  // float32 master copies; a float32 parameter is its own master
   std::vector<at::Tensor> first_moments_;
@@ -116,9 +142,9 @@ class AdamW final : public Optimizer {
 }  // namespace
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerChoice& choice,
-                                          std::vector<at::Tensor> parameters) {
+                                          std::vector<at::Tensor> parameters, Ops ops) {
   if (choice.kind == OptimizerKind::kNothing) return std::make_unique<NoOptimizer>();
-  return std::make_unique<AdamW>(std::move(parameters), choice.settings);
+  return std::make_unique<AdamW>(std::move(parameters), choice.settings, ops);
 }
 
 }  // namespace rematch

@@ -1,4 +1,4 @@
-// The optimizer of a measured step: AdamW through LibTorch's fused op, or no optimizer.
+// The optimizer of a measured step: AdamW through a fused op, or no optimizer.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/training/optimizer_choice.h"
+#include "models/layers/ops.h"
 
 namespace rematch {
 
@@ -23,8 +24,11 @@ class Optimizer {
 
 // `parameters` are leaves and must outlive the optimizer. bfloat16 parameters get float32
 // master weights and moments. The update changes the master weights, and then rounds them into the
-// parameters.
+// parameters. With fused ops, rematch::adamw_ does so for all parameters in one pass. Otherwise
+// LibTorch's fused op updates one parameter after the other, because it needs a float32 copy of the
+// gradient. float32 parameters are always updated by LibTorch's op.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerChoice& choice,
-                                          std::vector<at::Tensor> parameters);
+                                          std::vector<at::Tensor> parameters,
+                                          Ops ops = Ops::kEager);
 
 }  // namespace rematch

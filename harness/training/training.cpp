@@ -66,7 +66,7 @@ Training::Training(const TrainingSettings& settings)
   if (spec_.option(std::string(kFloat32Gradients)) == 1) {
     for (const at::Tensor& parameter : parameter_tensors()) parameter.set_grad_dtype(at::kFloat);
   }
-  optimizer_ = make_optimizer(settings.optimizer, parameter_tensors());
+  optimizer_ = make_optimizer(settings.optimizer, parameter_tensors(), ops_of(spec_));
 }
 
 void Training::use_plan(const Plan& plan, Schedule schedule) {

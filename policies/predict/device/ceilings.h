@@ -18,7 +18,8 @@ namespace rematch {
 //   size. Backward of the fused loss has three. Backward of attention has 2.5 times the FLOPs of
 //   forward (it computes the scores again; Dao, FlashAttention-2, section 4.1) and runs at
 //   `attention_backward`. Backward of any other op is assumed to take twice the time of forward.
-// - The optimizer moves its bytes at `elementwise`.
+// - The optimizer moves its bytes at `elementwise`. With fused ops it is one kernel, which moves
+//   them at `copy`.
 struct Ceilings {
   std::string card;  // the name that the driver gives the card: "NVIDIA H200"
   // FLOPs per second of large matmuls of bfloat16

@@ -8,6 +8,7 @@
 
 #include "policies/predict/device/collective_time.h"
 #include "policies/trace/accumulation.h"
+#include "policies/trace/fused_ops.h"
 
 namespace rematch {
 namespace {
@@ -53,11 +54,12 @@ constexpr double kAttentionBackwardFlops = 2.5;
 // The fused loss. Its backward computes the logits again, and so has three matmuls.
 constexpr std::string_view kLossWithLogits = "rematch::linear_cross_entropy";
 
-// Returns the bytes that AdamW (harness/training) moves beyond optimizer_moved_bytes(): it writes
-// gradients in float32 and reads them again, and reads each master copy once more for the
-// parameter.
+// Returns the bytes that AdamW (harness/training) moves beyond optimizer_moved_bytes(). Without
+// fused ops it writes gradients in float32 and reads them again, and reads each master copy once
+// more for the parameter.
 Bytes conversion_bytes(const Trace& trace) {
   constexpr std::int64_t kFloat32 = 4;
+  if (is_built_with_fused_ops(trace)) return {};
   Bytes moved;
   for (const TracedParameters& kind : trace.parameters) {
     if (kind.dtype == "float32") continue;
@@ -133,7 +135,9 @@ Profile::Duration optimizer_time(const Rates& rates, const Trace& trace) {
   OpRates optimizer = rates_of(rates.sheet, trace.dtype);
   Bytes moved = optimizer_moved_bytes(trace);
   if (const Ceilings* ceilings = rates.ceilings) {
-    optimizer.bytes_per_second = ceilings->elementwise.value_or(ceilings->copy);
+    optimizer.bytes_per_second = is_built_with_fused_ops(trace)
+                                     ? ceilings->copy
+                                     : ceilings->elementwise.value_or(ceilings->copy);
     moved += conversion_bytes(trace);
   }
   return time_of(optimizer, 0, moved);

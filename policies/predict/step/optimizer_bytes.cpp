@@ -8,6 +8,7 @@
 
 #include "policies/predict/device/sharding.h"
 #include "policies/trace/accumulation.h"
+#include "policies/trace/fused_ops.h"
 
 namespace rematch {
 namespace {
@@ -105,8 +106,10 @@ OptimizerBytes optimizer_bytes(const Trace& trace, OptimizerKind optimizer, std:
       bytes.state += Bytes{kind.count * round_up({tensor}, round).count};
     }
     momentum += Bytes{kind.count * kind.elements * gradient_element_bytes};
-    const bool casts_gradient =
-        optimizer == OptimizerKind::kAdamW && gradient_element_bytes != kFloat32Bytes;
+    // With fused ops, one op reads the gradients as they are.
+    const bool casts_gradient = optimizer == OptimizerKind::kAdamW &&
+                                !is_built_with_fused_ops(trace) &&
+                                gradient_element_bytes != kFloat32Bytes;
     if (casts_gradient && kind.count > 0) {
       bytes.temporary = std::max(bytes.temporary, round_up({kFloat32Bytes * kind.elements}, round));
     }

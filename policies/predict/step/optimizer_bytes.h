@@ -38,7 +38,7 @@ struct OptimizerBytes {
 // - adamw keeps two float32 moments and a float32 step count for every parameter, like
 //   harness/training/optimizer.h. A parameter that is not float32 also has a float32 master copy.
 //   While such a parameter is updated, its gradient is cast to float32. Parameters are updated one
-//   at a time.
+//   at a time. A model with fused ops updates all parameters with one op and needs no cast.
 // - adamw(state=bfloat16) keeps two bfloat16 moments and a float32 step count, and no master copy.
 //   PyTorch does this for bfloat16 parameters, because its moments have the dtype of the parameter.
 //   Source: pytorch/pytorch, torch/optim/adam.py.

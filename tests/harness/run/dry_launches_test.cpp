@@ -90,5 +90,19 @@ TEST_CASE(
   }
 }
 
+// A block has 26 parameters, and the rest of the model 15: 795 for 30 blocks. One launch updates 64
+// parameters.
+TEST_CASE("the fused optimizer updates all parameters in few launches", "[device]") {
+  REMATCH_NEEDS_CUDA();
+  RunSettings settings = thirty_blocks("bfloat16");
+  settings.request.model.dimensions["fused_ops"] = 1;
+  const auto variants = std::get<std::vector<Variant>>(make_variants(settings));
+  ten_steps(settings, variants.front());
+  constexpr std::string_view kUpdates[] = {"rematch_adamw_update"};
+  constexpr std::string_view kLibTorchs[] = {"FusedAdam"};
+  CHECK(count("fused optimizer", kUpdates) == kSteps * 13);
+  CHECK(count("fused optimizer", kLibTorchs) == 0);
+}
+
 }  // namespace
 }  // namespace rematch

@@ -76,6 +76,42 @@ TEST_CASE("bfloat16 parameters are updated through float32 masters") {
   CHECK(parameter[0].item<float>() < 256.0F);
 }
 
+// LibTorch's op takes a float32 copy of the gradient. Both round the same formula differently.
+TEST_CASE("AdamW in one pass gives the numbers of LibTorch's op, for every dtype of gradient") {
+  for (const at::ScalarType gradient_dtype : {at::kBFloat16, at::kFloat}) {
+    std::vector<at::Tensor> one_pass, reference;
+    for (const std::int64_t size : {1, 7, 300, 40'000}) {
+      const at::Tensor values = at::linspace(-2, 2, size).to(at::kBFloat16);
+      for (auto* list : {&one_pass, &reference}) {
+        list->push_back(leaf(values));
+        list->back().set_grad_dtype(gradient_dtype);
+      }
+    }
+    const auto optimizer = make_optimizer(OptimizerKind::kAdamW, one_pass, Ops::kFused);
+    const auto expected = make_optimizer(OptimizerKind::kAdamW, reference);
+    for (const double gradient : {0.5, -2.0, 0.1}) {
+      for (std::size_t i = 0; i < one_pass.size(); ++i) {
+        const at::Tensor values =
+            at::linspace(0.1, gradient, one_pass[i].numel()).to(gradient_dtype);
+        one_pass[i].mutable_grad() = values;
+        reference[i].mutable_grad() = values;
+      }
+      optimizer->step();
+      expected->step();
+    }
+    const std::vector<at::Tensor> found = optimizer->state();
+    const std::vector<at::Tensor> state = expected->state();
+    REQUIRE(found.size() == state.size());
+    for (std::size_t i = 0; i < state.size(); ++i) {
+      CHECK(at::allclose(found[i], state[i], /*rtol=*/1e-6, /*atol=*/1e-8));
+    }
+    for (std::size_t i = 0; i < one_pass.size(); ++i) {
+      CHECK(at::allclose(one_pass[i].to(at::kFloat), reference[i].to(at::kFloat), 1e-2, 1e-6));
+      CHECK(one_pass[i].equal(found[4 * i + 3].to(at::kBFloat16)));  // the rounded master
+    }
+  }
+}
+
 TEST_CASE("optimizer `none` changes no parameter") {
   const at::Tensor parameter = leaf(at::ones({2}));
   set_gradient(parameter, 1);

@@ -90,6 +90,22 @@ TEST_CASE("float32 keeps the data sheet's rate of matmuls unless it was measured
   CHECK(forward_of(trace, {.ceilings = {{ceilings, ""}}}) == std::vector<std::int64_t>{2000});
 }
 
+// 100 bfloat16 parameters. The update reads 2 + 4 + 8 bytes of each (gradient, master copy,
+// moments) and writes 2 + 4 + 8: 2800 bytes. Without fused ops, a float32 copy of the gradient is
+// written and read, and the master copy is read once more: 1200 bytes.
+TEST_CASE("the fused optimizer moves 28 bytes of a parameter, at the rate of copies") {
+  Trace trace = four_ops();
+  trace.parameters = {{100, "bfloat16", 1}};
+  Ceilings ceilings{.card = "card", .matmul = 4 * kGiga, .copy = 2 * kGiga};
+  ceilings.elementwise = 1 * kGiga;
+  const auto optimizer = [&] {
+    return roofline_profile(trace, sheet(), {.ceilings = {{ceilings, ""}}}).optimizer.count();
+  };
+  CHECK(optimizer() == 4000);
+  trace.dimensions["fused_ops"] = 1;
+  CHECK(optimizer() == 1400);
+}
+
 TEST_CASE("the profile names the ceilings, and a profile by the data sheet names none") {
   const Trace trace = four_ops();
   CHECK(roofline_profile(trace, sheet()).ceilings.empty());

@@ -40,6 +40,10 @@ TEST_CASE("an optimizer's bytes are computed from the sizes of the parameters") 
   trace.parameters = {{10, "bfloat16", 2}, {30, "bfloat16", 1}};
   CHECK(optimizer_bytes(trace, OptimizerKind::kAdamW) ==
         OptimizerBytes{Bytes{2 * 124 + 364}, Bytes{120}});
+  // With fused ops, one op reads the gradients as they are.
+  trace.dimensions["fused_ops"] = 1;
+  CHECK(optimizer_bytes(trace, OptimizerKind::kAdamW) ==
+        OptimizerBytes{Bytes{2 * 124 + 364}, Bytes{}});
 }
 
 // - torch.optim.AdamW: two bfloat16 moments, and a step count of 4 bytes
