@@ -48,6 +48,10 @@ uint64_t dry_cuda_synchronizations(void);
 // Returns the simulated time at which all recorded operations have ended.
 uint64_t dry_cuda_clock_ns(void);
 
+// Returns the name of the first call that ended the last stream capture, such as "cudaMalloc": CUDA
+// prohibits the call during a capture. Returns null if there was none.
+const char* dry_cuda_refused_call(void);
+
 // Device memory in use. Includes the CUDA contexts, and is rounded up as the driver does.
 uint64_t dry_cuda_allocated_bytes(int device);
 uint64_t dry_cuda_peak_bytes(int device);
@@ -66,8 +70,8 @@ void dry_cuda_plant_failure(const char* function, unsigned calls_before, int cod
 // sets the function that receives records. dry_cuda_planted() returns the error code planted for
 // this call, or 0. dry_cuda_missing() returns `code`. The first call for a function also prints on
 // stderr that the function has no stand-in.
-uint32_t dry_cuda_launch(const char* name, const uint32_t grid[3], const uint32_t block[3],
-                         uint64_t shared_bytes, void* stream);
+void dry_cuda_launch(const char* name, const uint32_t grid[3], const uint32_t block[3],
+                     uint64_t shared_bytes, void* stream);
 typedef void (*DryCudaListener)(const struct DryCudaRecord*);
 void dry_cuda_listen(DryCudaListener listener);
 int dry_cuda_planted(const char* function);

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "harness/dry_cuda/capture.h"
 #include "harness/dry_cuda/card.h"
 #include "harness/dry_cuda/runtime.h"
 
@@ -64,8 +65,7 @@ cudaError_t launch(const char* call, const void* function, dim3 grid, dim3 block
   record.block[2] = block.z;
   record.shared_bytes = shared_bytes;
   record.stream = reinterpret_cast<std::uint64_t>(stream);
-  add_record(record);
-  return cudaSuccess;
+  return submit(record);
 }
 
 struct Configuration {

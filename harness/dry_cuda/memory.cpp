@@ -7,11 +7,14 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "harness/dry_cuda/capture.h"
 #include "harness/dry_cuda/card.h"
 #include "harness/dry_cuda/runtime.h"
 
@@ -119,6 +122,7 @@ cudaError_t copy(const char* call, void* to, const void* from, std::size_t bytes
                  cudaStream_t stream) {
   if (bytes == 0) return cudaSuccess;
   DryCudaRecord record{};
+  std::function<void()> effect;
   {
     const std::lock_guard lock(memory().mutex);
     const Place target = place_of(to);
@@ -127,9 +131,9 @@ cudaError_t copy(const char* call, void* to, const void* from, std::size_t bytes
     record.name = copy_name(target.is_device, source.is_device);
     const bool is_of_host = !target.is_device && !source.is_device;
     if (is_of_host || bytes <= memory().most_copied_bytes) {
-      std::memmove(target.bytes, source.bytes, bytes);
+      effect = [=] { std::memmove(target.bytes, source.bytes, bytes); };
     } else if (!target.is_device) {
-      std::memset(target.bytes, 0, bytes);
+      effect = [=] { std::memset(target.bytes, 0, bytes); };
     }
   }
   record.call = call;
@@ -137,16 +141,18 @@ cudaError_t copy(const char* call, void* to, const void* from, std::size_t bytes
   record.device = device_of(stream);
   record.bytes = bytes;
   record.stream = number_of(stream);
-  add_record(record);
-  return cudaSuccess;
+  return submit(record, std::move(effect));
 }
 
 cudaError_t set(const char* call, void* to, int value, std::size_t bytes, cudaStream_t stream) {
+  std::function<void()> effect;
   {
     const std::lock_guard lock(memory().mutex);
     const Place target = place_of(to);
     if (bytes > target.room) return report(cudaErrorInvalidValue);
-    if (bytes <= memory().most_copied_bytes) std::memset(target.bytes, value, bytes);
+    if (bytes <= memory().most_copied_bytes) {
+      effect = [=] { std::memset(target.bytes, value, bytes); };
+    }
   }
   DryCudaRecord record{};
   record.name = "memset";
@@ -155,8 +161,7 @@ cudaError_t set(const char* call, void* to, int value, std::size_t bytes, cudaSt
   record.device = device_of(stream);
   record.bytes = bytes;
   record.stream = number_of(stream);
-  add_record(record);
-  return cudaSuccess;
+  return submit(record, std::move(effect));
 }
 
 void add_host_memory(void* address, std::size_t bytes) {
@@ -188,6 +193,7 @@ uint64_t dry_cuda_peak_bytes(int device) {
 
 cudaError_t cudaMalloc(void** address, size_t bytes) {
   *address = nullptr;
+  if (const cudaError_t error = check_unsafe_call("cudaMalloc")) return error;
   if (const int code = dry_cuda_planted("cudaMalloc")) return report(code);
   if (bytes == 0) return cudaSuccess;
   const std::lock_guard lock(memory().mutex);
@@ -207,6 +213,7 @@ cudaError_t cudaMalloc(void** address, size_t bytes) {
 
 cudaError_t cudaFree(void* address) {
   if (address == nullptr) return cudaSuccess;
+  if (const cudaError_t error = check_unsafe_call("cudaFree")) return error;
   const std::lock_guard lock(memory().mutex);
   const auto found = memory().allocations.find(number_of(address));
   if (found == memory().allocations.end() || found->second.mapped_bytes == 0) {
@@ -219,6 +226,7 @@ cudaError_t cudaFree(void* address) {
 }
 
 cudaError_t cudaHostAlloc(void** address, size_t bytes, unsigned) {
+  if (const cudaError_t error = check_unsafe_call("cudaHostAlloc")) return error;
   constexpr std::size_t kPage = 4096;
   *address = std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage);
   if (*address == nullptr) return report(cudaErrorMemoryAllocation);
@@ -227,6 +235,7 @@ cudaError_t cudaHostAlloc(void** address, size_t bytes, unsigned) {
 }
 
 cudaError_t cudaFreeHost(void* address) {
+  if (const cudaError_t error = check_unsafe_call("cudaFreeHost")) return error;
   forget_host_memory(address);
   std::free(address);
   return cudaSuccess;
@@ -265,6 +274,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
 }
 
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
+  if (const cudaError_t error = check_unsafe_call("cudaMemcpy")) return error;
   return copy("cudaMemcpy", to, from, bytes, nullptr);
 }
 
@@ -279,6 +289,7 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t byt
 }
 
 cudaError_t cudaMemset(void* to, int value, size_t bytes) {
+  if (const cudaError_t error = check_unsafe_call("cudaMemset")) return error;
   return set("cudaMemset", to, value, bytes, nullptr);
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/dry_cuda/capture.h"
 #include "harness/dry_cuda/runtime.h"
 
 namespace dry_cuda {
@@ -132,8 +133,8 @@ const DryCudaRecord* dry_cuda_record(size_t index) {
   return &log().records.at(index);
 }
 
-uint32_t dry_cuda_launch(const char* name, const uint32_t grid[3], const uint32_t block[3],
-                         uint64_t shared_bytes, void* stream) {
+void dry_cuda_launch(const char* name, const uint32_t grid[3], const uint32_t block[3],
+                     uint64_t shared_bytes, void* stream) {
   DryCudaRecord record{};
   record.call = "cuLaunchKernelEx";
   record.kind = DRY_CUDA_KERNEL;
@@ -146,7 +147,7 @@ uint32_t dry_cuda_launch(const char* name, const uint32_t grid[3], const uint32_
     const std::lock_guard lock(log().mutex);
     record.name = log().names.emplace(name).first->c_str();
   }
-  return add_record(record);
+  submit(record);
 }
 
 void dry_cuda_listen(DryCudaListener listener) { log().listener = listener; }

@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
+#include "harness/dry_cuda/capture.h"
 #include "harness/dry_cuda/runtime.h"
 
 namespace dry_cuda {
@@ -49,6 +50,9 @@ using namespace dry_cuda;
 
 cudaError_t cudaDeviceSynchronize() {
   if (const int code = dry_cuda_planted("cudaDeviceSynchronize")) return report(code);
+  if (const cudaError_t error = check_host_wait("cudaDeviceSynchronize", cudaStream_t{})) {
+    return error;
+  }
   count_synchronization();
   return cudaSuccess;
 }
@@ -63,34 +67,23 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cudaSuccess;
 }
 
-cudaError_t cudaStreamQuery(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamSynchronize(cudaStream_t) {
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  return stream == nullptr ? cudaSuccess : check_host_wait("cudaStreamQuery", stream);
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  const cudaError_t error =
+      stream == nullptr ? cudaSuccess : check_host_wait("cudaStreamSynchronize", stream);
+  if (error != cudaSuccess) return error;
   count_synchronization();
   return cudaSuccess;
 }
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  return wait_for_event(stream, event);
+}
 
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data,
                                   unsigned) {
   callback(stream, cudaSuccess, data);
-  return cudaSuccess;
-}
-
-cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
-  *status = cudaStreamCaptureStatusNone;
-  return cudaSuccess;
-}
-
-cudaError_t cudaStreamGetCaptureInfo(cudaStream_t, cudaStreamCaptureStatus* status,
-                                     unsigned long long* id, cudaGraph_t*, const cudaGraphNode_t**,
-                                     const cudaGraphEdgeData**, size_t*) {
-  *status = cudaStreamCaptureStatusNone;
-  if (id != nullptr) *id = 0;
-  return cudaSuccess;
-}
-
-cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
-  *mode = cudaStreamCaptureModeGlobal;
   return cudaSuccess;
 }
 
@@ -102,6 +95,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
 cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, 0); }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  forget_event(event);
   delete event;
   return cudaSuccess;
 }
@@ -109,15 +103,16 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (device_of(stream) != current_device()) return report(cudaErrorInvalidResourceHandle);
   event->recorded_at_ns = dry_cuda_clock_ns();
-  return cudaSuccess;
+  return record_event(event, stream);
 }
 
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
   return cudaEventRecord(event, stream);
 }
 
-cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
-cudaError_t cudaEventSynchronize(cudaEvent_t) {
+cudaError_t cudaEventQuery(cudaEvent_t event) { return check_host_wait("cudaEventQuery", event); }
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (const cudaError_t error = check_host_wait("cudaEventSynchronize", event)) return error;
   count_synchronization();
   return cudaSuccess;
 }
@@ -162,6 +157,16 @@ const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorInvalidSymbol";
     case cudaErrorLaunchFailure:
       return "cudaErrorLaunchFailure";
+    case cudaErrorStreamCaptureUnsupported:
+      return "cudaErrorStreamCaptureUnsupported";
+    case cudaErrorStreamCaptureInvalidated:
+      return "cudaErrorStreamCaptureInvalidated";
+    case cudaErrorStreamCaptureUnjoined:
+      return "cudaErrorStreamCaptureUnjoined";
+    case cudaErrorStreamCaptureIsolation:
+      return "cudaErrorStreamCaptureIsolation";
+    case cudaErrorCapturedEvent:
+      return "cudaErrorCapturedEvent";
     case cudaErrorNotSupported:
       return "cudaErrorNotSupported";
     default:
