@@ -60,7 +60,58 @@ struct SiluMulOp {
   }
 };
 
-TORCH_LIBRARY_FRAGMENT(rematch, library) { register_op<SiluMulOp>(library); }
+struct PackedSiluMulOp {
+  static constexpr auto kName = "packed_silu_mul";
+  static constexpr auto kForward = "packed_silu_mul(Tensor x) -> Tensor";
+  static constexpr auto kBackward = "packed_silu_mul_backward(Tensor grad_out, Tensor x) -> Tensor";
+
+  static at::Tensor forward(const at::Tensor& x) {
+    TORCH_CHECK(x.dim() == 2 && x.size(1) % 2 == 0,
+                "rematch::packed_silu_mul: x must be [tokens, 2 * width], found ", x.sizes());
+    const Element element = element_of(x, kName);
+    const std::int64_t width = x.size(1) / 2;
+    const at::Tensor out = at::empty({x.size(0), width}, x.options());
+    if (x.is_meta()) return out;
+    const at::Tensor dense = x.contiguous();
+    launch(x.device(), SiluMul{.element = element,
+                               .size = out.numel(),
+                               .gate = dense.const_data_ptr(),
+                               .up = up_of(dense).const_data_ptr(),
+                               .out = out.mutable_data_ptr(),
+                               .width = width});
+    return out;
+  }
+
+  static at::Tensor backward(const at::Tensor& grad_out, const at::Tensor& x) {
+    const at::Tensor grad_x = at::empty(x.sizes(), x.options());
+    if (x.is_meta()) return grad_x;
+    const at::Tensor dense_grad = grad_out.contiguous();
+    const at::Tensor dense = x.contiguous();
+    launch(x.device(), SiluMulBackward{.element = element_of(x, kName),
+                                       .size = dense_grad.numel(),
+                                       .grad_out = dense_grad.const_data_ptr(),
+                                       .gate = dense.const_data_ptr(),
+                                       .up = up_of(dense).const_data_ptr(),
+                                       .grad_gate = grad_x.mutable_data_ptr(),
+                                       .grad_up = up_of(grad_x).mutable_data_ptr(),
+                                       .width = x.size(1) / 2});
+    return grad_x;
+  }
+
+  static Derivative derivative(const at::Tensor& x) {
+    return {.inputs = {x}, .kept = {x}, .formula = [](const Saved& saved) {
+              return gradients<PackedSiluMulOp>(saved.grad, saved.kept[0]);
+            }};
+  }
+
+ private:
+  static at::Tensor up_of(const at::Tensor& x) { return x.narrow(1, x.size(1) / 2, x.size(1) / 2); }
+};
+
+TORCH_LIBRARY_FRAGMENT(rematch, library) {
+  register_op<SiluMulOp>(library);
+  register_op<PackedSiluMulOp>(library);
+}
 
 }  // namespace
 }  // namespace rematch::kernels
@@ -69,6 +120,10 @@ namespace rematch::fused {
 
 at::Tensor silu_mul(const at::Tensor& gate, const at::Tensor& up) {
   return kernels::call<kernels::SiluMulOp>(gate, up);
+}
+
+at::Tensor packed_silu_mul(const at::Tensor& x_T2F) {
+  return kernels::call<kernels::PackedSiluMulOp>(x_T2F);
 }
 
 }  // namespace rematch::fused

@@ -18,14 +18,32 @@ typename Lanes<T>::Wide sigmoid(const typename Lanes<T>::Wide& x) {
   return one / (one + x.neg().exp_u20());
 }
 
+// Splits the elements into runs that are adjacent in all arrays. Calls f(first, of_gate, count) for
+// each run: the run begins at element `first` of dense arrays, and at `of_gate` of the other
+// arrays.
+template <typename Op, typename Function>
+void for_each_run(const Op& op, const Function& f) {
+  if (op.width == 0) {
+    at::parallel_for(0, op.size, kGrain,
+                     [&](std::int64_t begin, std::int64_t end) { f(begin, begin, end - begin); });
+    return;
+  }
+  const std::int64_t grain = std::max<std::int64_t>(1, kGrain / op.width);
+  at::parallel_for(0, op.size / op.width, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      f(row * op.width, 2 * row * op.width, op.width);
+    }
+  });
+}
+
 template <typename T>
 void forward(const SiluMul& op) {
   using L = Lanes<T>;
-  at::parallel_for(0, op.size, kGrain, [&](std::int64_t begin, std::int64_t end) {
-    const T* gate = static_cast<const T*>(op.gate) + begin;
-    const T* up = static_cast<const T*>(op.up) + begin;
-    T* out = static_cast<T*>(op.out) + begin;
-    L::for_each(end - begin, [&](std::int64_t i, int count) {
+  for_each_run(op, [&](std::int64_t first, std::int64_t of_gate, std::int64_t size) {
+    const T* gate = static_cast<const T*>(op.gate) + of_gate;
+    const T* up = static_cast<const T*>(op.up) + of_gate;
+    T* out = static_cast<T*>(op.out) + first;
+    L::for_each(size, [&](std::int64_t i, int count) {
       const auto gate_wide = L::load(gate + i, count);
       L::store(gate_wide * sigmoid<T>(gate_wide) * L::load(up + i, count), out + i, count);
     });
@@ -37,14 +55,14 @@ template <typename T>
 void backward(const SiluMulBackward& op) {
   using L = Lanes<T>;
   using Wide = typename L::Wide;
-  at::parallel_for(0, op.size, kGrain, [&](std::int64_t begin, std::int64_t end) {
-    const T* grad_out = static_cast<const T*>(op.grad_out) + begin;
-    const T* gate = static_cast<const T*>(op.gate) + begin;
-    const T* up = static_cast<const T*>(op.up) + begin;
-    T* grad_gate = static_cast<T*>(op.grad_gate) + begin;
-    T* grad_up = static_cast<T*>(op.grad_up) + begin;
+  for_each_run(op, [&](std::int64_t first, std::int64_t of_gate, std::int64_t size) {
+    const T* grad_out = static_cast<const T*>(op.grad_out) + first;
+    const T* gate = static_cast<const T*>(op.gate) + of_gate;
+    const T* up = static_cast<const T*>(op.up) + of_gate;
+    T* grad_gate = static_cast<T*>(op.grad_gate) + of_gate;
+    T* grad_up = static_cast<T*>(op.grad_up) + of_gate;
     const Wide one(1);
-    L::for_each(end - begin, [&](std::int64_t i, int count) {
+    L::for_each(size, [&](std::int64_t i, int count) {
       const Wide x = L::load(gate + i, count);
       const Wide grad = L::load(grad_out + i, count);
       const Wide s = sigmoid<T>(x);

@@ -12,8 +12,7 @@ namespace {
 class LlamaFfn {
  public:
   LlamaFfn(Parameters& parameters, const std::string& name, const ModelSpec& spec)
-      : part_(parameters, name + ".ffn", spec.at("dim"), spec.at("ffn"), ops_of(spec),
-              spec.option("adapter_rank")),
+      : part_(parameters, name + ".ffn", spec, spec.at("ffn")),
         dropout_ratio_(dropout_ratio(spec)) {}
 
   at::Tensor forward(const at::Tensor& x_TD) const {

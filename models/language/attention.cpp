@@ -25,9 +25,9 @@ GroupedQueryAttention::GroupedQueryAttention(Parameters& parameters, const std::
   const std::int64_t dim = spec.at("dim");
   const std::int64_t kv_dim = spec.at("kv_heads") * head_dim_;
   const std::int64_t rank = spec.option("adapter_rank");
-  wq_ = make_adapted_linear(parameters, name + ".wq", dim, dim, rank, LinearSplit::kByOutputs);
-  wk_ = make_adapted_linear(parameters, name + ".wk", dim, kv_dim, rank, LinearSplit::kByOutputs);
-  wv_ = make_adapted_linear(parameters, name + ".wv", dim, kv_dim, rank, LinearSplit::kByOutputs);
+  wqkv_ = make_joint_linear(parameters, spec, name + ".wqkv",
+                            {{name + ".wq", dim}, {name + ".wk", kv_dim}, {name + ".wv", kv_dim}},
+                            dim, Bias::kNo);
   wo_ = make_adapted_linear(parameters, name + ".wo", dim, dim, rank, LinearSplit::kByInputs);
 }
 
@@ -37,9 +37,12 @@ at::Tensor GroupedQueryAttention::forward(const at::Tensor& x_TD, const RotaryTa
   {
     const Scope qkv(scope_names::kQkv);
     const at::Tensor input_TD = enter(x_TD, parallel_);
-    q = apply_linear(wq_, input_TD);
-    k = apply_linear(wk_, input_TD);
-    v = apply_linear(wv_, input_TD);
+    std::vector<at::Tensor> parts = apply_joint_linear(wqkv_, input_TD);
+    q = std::move(parts[0]);
+    k = std::move(parts[1]);
+    v = std::move(parts[2]);
+    // As a view, v would keep q and k alive for backward, which reads only the rotated q and k.
+    if (!v.is_contiguous()) v = v.contiguous();
   }
   {
     const Scope rotary(scope_names::kRotary);

@@ -13,7 +13,7 @@ namespace rematch {
 class GroupedQueryAttention {
  public:
   // Creates the parameters `name`.wq, .wk, .wv and .wo, each with an adapter if the spec asks for
-  // adapters.
+  // adapters. With packed weights, `name`.wqkv replaces wq, wk and wv.
   GroupedQueryAttention(Parameters& parameters, const std::string& name, const ModelSpec& spec);
 
   // Opens scope "attention". x_TD has one row per token, sequence by sequence. Under ulysses and
@@ -29,7 +29,8 @@ class GroupedQueryAttention {
   TensorParallel parallel_;
   RankAxis ulysses_;
   ContextParallel context_;
-  AdaptedLinear wq_, wk_, wv_, wo_;
+  JointLinear wqkv_;
+  AdaptedLinear wo_;
 };
 
 }  // namespace rematch

@@ -4,6 +4,7 @@
 
 #include <ATen/ops/_grouped_mm.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/chunk.h>
 #include <ATen/ops/cumsum.h>
 #include <ATen/ops/div.h>
 #include <ATen/ops/gather.h>
@@ -32,12 +33,24 @@ namespace {
 // Uses a stable sort, so that the rows of one expert stay in the order of their tokens.
 constexpr std::optional<bool> kStable = true;
 
+Held held_experts(const Parameters& parameters, const ModelSpec& spec) {
+  return {.dimension = 0,
+          .axis = rank_axis(spec, "ep"),
+          .is_partial_over_tp = parameters.tensor_parallel().splits_tokens};
+}
+
 Weight add_experts(Parameters& parameters, const std::string& name, const ModelSpec& spec,
                    std::int64_t inputs, std::int64_t outputs) {
   return parameters.add(name, {spec.at("experts"), outputs, inputs}, uniform_by_fan_in(inputs),
-                        {.dimension = 0,
-                         .axis = rank_axis(spec, "ep"),
-                         .is_partial_over_tp = parameters.tensor_parallel().splits_tokens});
+                        held_experts(parameters, spec));
+}
+
+// Computes silu(gate) * up, where each row of x_T2F holds the row's gate, then its up.
+at::Tensor packed_gate(const at::Tensor& x_T2F, Ops ops) {
+  if (ops == Ops::kFused) return fused::packed_silu_mul(x_T2F);
+  const std::vector<at::Tensor> halves_TF = at::chunk(x_T2F, 2, /*dim=*/-1);
+  const at::Tensor gate_TF = at::silu(halves_TF[0]);
+  return at::mul(gate_TF, halves_TF[1]);
 }
 
 // Returns how many tokens this rank holds between blocks, after the split by ulysses and sp.
@@ -63,16 +76,15 @@ at::Tensor weigh(const at::Tensor& x_RD, const at::Tensor& scores_R1) {
 
 }  // namespace
 
-FeedForward::FeedForward(Parameters& parameters, const std::string& name, std::int64_t dim,
-                         std::int64_t hidden, Ops ops, std::int64_t adapter_rank)
-    : ops_(ops),
+FeedForward::FeedForward(Parameters& parameters, const std::string& name, const ModelSpec& spec,
+                         std::int64_t hidden)
+    : ops_(ops_of(spec)),
       parallel_(parameters.tensor_parallel()),
-      w1_(make_adapted_linear(parameters, name + ".w1", dim, hidden, adapter_rank,
-                              LinearSplit::kByOutputs)),
-      w3_(make_adapted_linear(parameters, name + ".w3", dim, hidden, adapter_rank,
-                              LinearSplit::kByOutputs)),
-      w2_(make_adapted_linear(parameters, name + ".w2", hidden, dim, adapter_rank,
-                              LinearSplit::kByInputs)) {}
+      w13_(make_joint_linear(parameters, spec, name + ".w13",
+                             {{name + ".w1", hidden}, {name + ".w3", hidden}}, spec.at("dim"),
+                             Bias::kNo)),
+      w2_(make_adapted_linear(parameters, name + ".w2", hidden, spec.at("dim"),
+                              spec.option("adapter_rank"), LinearSplit::kByInputs)) {}
 
 at::Tensor FeedForward::forward(const at::Tensor& x_TD) const {
   at::Tensor result_TD = run(enter(x_TD, parallel_));
@@ -80,14 +92,18 @@ at::Tensor FeedForward::forward(const at::Tensor& x_TD) const {
 }
 
 at::Tensor FeedForward::run(const at::Tensor& x_TD) const {
-  at::Tensor hidden_TF = apply_linear(w1_, x_TD);
+  if (w13_.packed.weight.defined()) {
+    const at::Tensor hidden_TF = packed_gate(apply_linear(w13_.packed, x_TD), ops_);
+    return apply_linear(w2_, hidden_TF);
+  }
+  at::Tensor hidden_TF = apply_linear(w13_.separate[0], x_TD);
   if (ops_ == Ops::kFused) {
-    const at::Tensor up_TF = apply_linear(w3_, x_TD);
+    const at::Tensor up_TF = apply_linear(w13_.separate[1], x_TD);
     hidden_TF = fused::silu_mul(hidden_TF, up_TF);
     return apply_linear(w2_, hidden_TF);
   }
   hidden_TF = at::silu(hidden_TF);
-  const at::Tensor up_TF = apply_linear(w3_, x_TD);
+  const at::Tensor up_TF = apply_linear(w13_.separate[1], x_TD);
   hidden_TF = at::mul(hidden_TF, up_TF);
   return apply_linear(w2_, hidden_TF);
 }
@@ -101,14 +117,8 @@ Mixture::Mixture(Parameters& parameters, const std::string& name, const ModelSpe
       gate_(parameters.add(name + ".router.gate.weight", {spec.at("experts"), spec.at("dim")},
                            uniform_by_fan_in(spec.at("dim")),
                            {.is_partial_over_tp = parameters.tensor_parallel().splits_tokens})),
-      w1_(add_experts(parameters, name + ".experts.w1", spec, spec.at("dim"),
-                      spec.at("expert_ffn"))),
-      w3_(add_experts(parameters, name + ".experts.w3", spec, spec.at("dim"),
-                      spec.at("expert_ffn"))),
-      w2_(add_experts(parameters, name + ".experts.w2", spec, spec.at("expert_ffn"),
-                      spec.at("dim"))),
-      shared_(parameters, name + ".shared_experts", spec.at("dim"), spec.at("shared_ffn"),
-              ops_of(spec)),
+      experts_(make_experts(parameters, name + ".experts", spec)),
+      shared_(parameters, name + ".shared_experts", spec, spec.at("shared_ffn")),
       exchange_(spec) {
   const auto options = at::TensorOptions().dtype(at::kInt).device(parameters.device());
   const std::int64_t num_rows = tokens_of_rank(spec) * top_k_;
@@ -117,6 +127,24 @@ Mixture::Mixture(Parameters& parameters, const std::string& name, const ModelSpe
   if (spec.option("balanced_routing") == 0) return;
   const at::Tensor rows_R = at::arange(num_rows, options.dtype(at::kLong));
   balanced_Tk_ = at::remainder(rows_R, spec.at("experts")).view({-1, top_k_});
+}
+
+Mixture::Experts Mixture::make_experts(Parameters& parameters, const std::string& name,
+                                       const ModelSpec& spec) {
+  const std::int64_t dim = spec.at("dim");
+  const std::int64_t hidden = spec.at("expert_ffn");
+  Experts experts;
+  if (spec.option("packed_weights") == 1) {
+    experts.w13 =
+        parameters.add_packed(name + ".w13", {{name + ".w1", hidden}, {name + ".w3", hidden}},
+                              {spec.at("experts"), 0, dim}, /*packed=*/1, uniform_by_fan_in(dim),
+                              held_experts(parameters, spec));
+  } else {
+    experts.w1 = add_experts(parameters, name + ".w1", spec, dim, hidden);
+    experts.w3 = add_experts(parameters, name + ".w3", spec, dim, hidden);
+  }
+  experts.w2 = add_experts(parameters, name + ".w2", spec, hidden, dim);
+  return experts;
 }
 
 at::Tensor Mixture::forward(const at::Tensor& x_TD) const {
@@ -182,16 +210,20 @@ at::Tensor Mixture::dispatch(const at::Tensor& x_TD, Routing& routing) const {
 
 at::Tensor Mixture::run_experts(const at::Tensor& x_RD, const at::Tensor& row_ends_E) const {
   const Scope scope(scope_names::kExperts);
-  at::Tensor hidden_RF = grouped_linear(x_RD, w1_, row_ends_E);
+  if (experts_.w13.defined()) {
+    const at::Tensor hidden_RF = packed_gate(grouped_linear(x_RD, experts_.w13, row_ends_E), ops_);
+    return grouped_linear(hidden_RF, experts_.w2, row_ends_E);
+  }
+  at::Tensor hidden_RF = grouped_linear(x_RD, experts_.w1, row_ends_E);
   if (ops_ == Ops::kFused) {
-    const at::Tensor up_RF = grouped_linear(x_RD, w3_, row_ends_E);
+    const at::Tensor up_RF = grouped_linear(x_RD, experts_.w3, row_ends_E);
     hidden_RF = fused::silu_mul(hidden_RF, up_RF);
-    return grouped_linear(hidden_RF, w2_, row_ends_E);
+    return grouped_linear(hidden_RF, experts_.w2, row_ends_E);
   }
   hidden_RF = at::silu(hidden_RF);
-  const at::Tensor up_RF = grouped_linear(x_RD, w3_, row_ends_E);
+  const at::Tensor up_RF = grouped_linear(x_RD, experts_.w3, row_ends_E);
   hidden_RF = at::mul(hidden_RF, up_RF);
-  return grouped_linear(hidden_RF, w2_, row_ends_E);
+  return grouped_linear(hidden_RF, experts_.w2, row_ends_E);
 }
 
 at::Tensor Mixture::run_shared_experts(const at::Tensor& x_TD) const {
@@ -211,8 +243,7 @@ at::Tensor Mixture::combine(at::Tensor routed_RD, const at::Tensor& shared_TD,
 
 DenseOrMoe DenseOrMoe::dense(Parameters& parameters, const std::string& name,
                              const ModelSpec& spec) {
-  return {FeedForward(parameters, name + ".ffn", spec.at("dim"), spec.at("ffn"), ops_of(spec)),
-          dropout_ratio(spec)};
+  return {FeedForward(parameters, name + ".ffn", spec, spec.at("ffn")), dropout_ratio(spec)};
 }
 
 DenseOrMoe DenseOrMoe::moe(Parameters& parameters, const std::string& name, const ModelSpec& spec,

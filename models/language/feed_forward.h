@@ -16,9 +16,10 @@ namespace rematch {
 // Computes w2 (silu(w1 x) * w3 x), without biases.
 class FeedForward {
  public:
-  // Creates the parameters `name`.w1, .w3 and .w2, each with an adapter if adapter_rank is above 0.
-  FeedForward(Parameters& parameters, const std::string& name, std::int64_t dim,
-              std::int64_t hidden, Ops ops, std::int64_t adapter_rank = 0);
+  // Creates the parameters `name`.w1, .w3 and .w2, each with an adapter if the spec asks for
+  // adapters. With packed weights, `name`.w13 replaces w1 and w3.
+  FeedForward(Parameters& parameters, const std::string& name, const ModelSpec& spec,
+              std::int64_t hidden);
 
   at::Tensor forward(const at::Tensor& x_TD) const;
 
@@ -27,7 +28,8 @@ class FeedForward {
 
   Ops ops_;
   TensorParallel parallel_;
-  AdaptedLinear w1_, w3_, w2_;
+  JointLinear w13_;
+  AdaptedLinear w2_;
 };
 
 enum class RouterScore : std::uint8_t { kSigmoid, kSoftmax };
@@ -47,8 +49,9 @@ enum class ScoreApplied : std::uint8_t { kBeforeExperts, kAfterExperts };
 class Mixture {
  public:
   // Creates the parameters `name`.router.gate.weight [experts, dim], .experts.w1 and .w3 [experts,
-  // expert_ffn, dim], .experts.w2 [experts, dim, expert_ffn] and .shared_experts.*. Also allocates
-  // constants for the spec's batch * tokens tokens.
+  // expert_ffn, dim], .experts.w2 [experts, dim, expert_ffn] and .shared_experts.*. With packed
+  // weights, .experts.w13 [experts, 2 expert_ffn, dim] replaces w1 and w3. Also allocates constants
+  // for the spec's batch * tokens tokens.
   Mixture(Parameters& parameters, const std::string& name, const ModelSpec& spec, RouterScore score,
           ScoreApplied applied);
 
@@ -64,6 +67,14 @@ class Mixture {
     ExpertExchange::Rows here;  // only under ep: the rows for this rank's experts
   };
 
+  struct Experts {
+    Weight w1, w3;  // undefined if weights are packed
+    Weight w13;     // undefined otherwise
+    Weight w2;
+  };
+
+  static Experts make_experts(Parameters& parameters, const std::string& name,
+                              const ModelSpec& spec);
   Routing route(const at::Tensor& x_TD) const;
   at::Tensor scores(const at::Tensor& x_TD) const;
   std::pair<at::Tensor, at::Tensor> choose_experts(const at::Tensor& scores_TE) const;
@@ -78,7 +89,7 @@ class Mixture {
   Ops ops_;
   std::int64_t top_k_;
   Weight gate_;
-  Weight w1_, w3_, w2_;
+  Experts experts_;
   FeedForward shared_;
   // int32: scatter_add of ones_R_ into zeros_E_ counts the rows of each expert
   at::Tensor ones_R_, zeros_E_;

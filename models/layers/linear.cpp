@@ -4,6 +4,7 @@
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/native_dropout.h>
+#include <ATen/ops/split_with_sizes.h>
 
 #include <utility>
 #include <vector>
@@ -66,9 +67,9 @@ at::Tensor apply_and_leave(const Linear& linear, const at::Tensor& x,
 // of the width, so the weight's gradient is partial.
 AdaptedLinear make_adapted_linear(Parameters& parameters, const std::string& name,
                                   std::int64_t inputs, std::int64_t outputs, std::int64_t rank,
-                                  LinearSplit split) {
+                                  LinearSplit split, Bias bias) {
   AdaptedLinear linear;
-  linear.base = make_linear(parameters, name, inputs, outputs, Bias::kNo, split);
+  linear.base = make_linear(parameters, name, inputs, outputs, bias, split);
   if (rank == 0) return linear;
   Held down{.is_partial_over_tp = split == LinearSplit::kByOutputs};
   Held up{.is_partial_over_tp = split == LinearSplit::kByInputs};
@@ -89,6 +90,57 @@ at::Tensor apply_linear(const AdaptedLinear& linear, const at::Tensor& x) {
   correction = at::linear(correction, linear.up.value());
   correction = at::mul(correction, kAdapterScale);
   return at::add(result, correction);
+}
+
+namespace {
+
+Linear make_packed_linear(Parameters& parameters, const std::string& name,
+                          const std::vector<PackedPart>& parts, std::int64_t inputs, Bias bias) {
+  const auto part_names = [&parts](const char* suffix) {
+    std::vector<PackedPart> named = parts;
+    for (PackedPart& part : named) part.name += suffix;
+    return named;
+  };
+  const InitialValues values = uniform_by_fan_in(inputs);
+  const Held held = held_weight(parameters, LinearSplit::kByOutputs);
+  Linear linear;
+  linear.weight = parameters.add_packed(name + ".weight", part_names(".weight"), {0, inputs},
+                                        /*packed=*/0, values, held);
+  if (bias == Bias::kYes) {
+    linear.bias =
+        parameters.add_packed(name + ".bias", part_names(".bias"), {0}, /*packed=*/0, values, held);
+  }
+  return linear;
+}
+
+}  // namespace
+
+JointLinear make_joint_linear(Parameters& parameters, const ModelSpec& spec,
+                              const std::string& packed_name, const std::vector<PackedPart>& parts,
+                              std::int64_t inputs, Bias bias) {
+  JointLinear joint;
+  if (spec.option("packed_weights") == 1 && parts.size() > 1) {
+    joint.packed = make_packed_linear(parameters, packed_name, parts, inputs, bias);
+    for (const PackedPart& part : parts) {
+      joint.widths.push_back(part.size / parameters.tensor_parallel().axis.size);
+    }
+    return joint;
+  }
+  const std::int64_t rank = spec.option("adapter_rank");
+  for (const PackedPart& part : parts) {
+    joint.separate.push_back(make_adapted_linear(parameters, part.name, inputs, part.size, rank,
+                                                 LinearSplit::kByOutputs, bias));
+  }
+  return joint;
+}
+
+std::vector<at::Tensor> apply_joint_linear(const JointLinear& linear, const at::Tensor& x) {
+  if (linear.packed.weight.defined()) {
+    return at::split_with_sizes(apply_linear(linear.packed, x), linear.widths, /*dim=*/-1);
+  }
+  std::vector<at::Tensor> results;
+  for (const AdaptedLinear& each : linear.separate) results.push_back(apply_linear(each, x));
+  return results;
 }
 
 double dropout_ratio(const ModelSpec& spec) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "models/layers/parameters.h"
 
@@ -45,17 +46,36 @@ struct AdaptedLinear {
   Weight up;    // [out, rank]
 };
 
-// Creates a linear without a bias, as make_linear does. If the adapter's rank is above 0, also
+// Creates a linear, as make_linear does. If the adapter's rank is above 0, also
 // creates the trained parameters `name`.adapter.down and .up. `up` does not start at zero, because
 // then `down` would get no gradient in the first step.
 AdaptedLinear make_adapted_linear(Parameters& parameters, const std::string& name,
                                   std::int64_t inputs, std::int64_t outputs, std::int64_t rank,
-                                  LinearSplit split = LinearSplit::kWhole);
+                                  LinearSplit split = LinearSplit::kWhole, Bias bias = Bias::kNo);
 
 // Returns x weight^T + 2 (x down^T) up^T for a matrix x. The ops are `t mm`. An adapter adds `t mm
 // t mm mul add`, and puts all ops into a scope `adapted`. The factor 2 is the paper's alpha / rank
 // with alpha = 2 rank.
 at::Tensor apply_linear(const AdaptedLinear& linear, const at::Tensor& x);
+
+// Linears of one input, which are split by outputs. With the dimension `packed_weights`, one weight
+// holds the rows of all linears, and one matmul computes all results.
+struct JointLinear {
+  Linear packed;                        // undefined if every linear has a weight of its own
+  std::vector<std::int64_t> widths;     // only if packed: width of each result on this rank
+  std::vector<AdaptedLinear> separate;  // otherwise
+};
+
+// `parts` are the names of the linears and the widths of their results. Creates their parameters as
+// make_adapted_linear does with the spec's adapter_rank. If weights are packed, creates
+// `packed_name`.weight and .bias instead, with the values of the separate parameters. Weights with
+// adapters are not packed.
+JointLinear make_joint_linear(Parameters& parameters, const ModelSpec& spec,
+                              const std::string& packed_name, const std::vector<PackedPart>& parts,
+                              std::int64_t inputs, Bias bias);
+
+// Returns the result of each linear. Results of a packed weight are views of one tensor.
+std::vector<at::Tensor> apply_joint_linear(const JointLinear& linear, const at::Tensor& x);
 
 // Returns the fraction of elements that dropout sets to 0; 0 if the option is off.
 double dropout_ratio(const ModelSpec& spec);

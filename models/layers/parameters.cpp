@@ -51,22 +51,78 @@ Piece piece_of(at::IntArrayRef sizes, const Held& held, const RankAxis& fsdp) {
   return piece;
 }
 
+// The part of a packed parameter that a rank holds. fsdp then shards the concatenated parts.
+struct PackedPieces {
+  struct Part {
+    Piece piece;             // the whole part of this rank, without fsdp
+    std::uint64_t seed;      // hash of the part's name
+    std::int64_t row;        // number of the part's elements per row of the packed weight
+    std::int64_t row_first;  // where these elements begin in the row
+  };
+  std::vector<Part> parts;
+  std::int64_t row = 0;  // product of the packed weight's sizes, from the packed dimension on
+  std::vector<std::int64_t> sizes;
+  std::int64_t total = 0;
+
+  // Returns the hash's argument for an element of the packed weight.
+  std::uint64_t counter_of(std::int64_t index) const {
+    const std::int64_t in_row = index % row;
+    auto part = parts.begin();
+    while (in_row >= part->row_first + part->row) ++part;
+    const std::int64_t in_part = index / row * part->row + in_row - part->row_first;
+    return part->seed + static_cast<std::uint64_t>(part->piece.whole_index(in_part));
+  }
+};
+
+PackedPieces packed_pieces_of(const std::vector<PackedPart>& parts, at::IntArrayRef sizes,
+                              std::int64_t packed, const Held& held) {
+  PackedPieces pieces;
+  const auto dimension = static_cast<std::size_t>(packed);
+  for (const PackedPart& part : parts) {
+    std::vector<std::int64_t> part_sizes = sizes.vec();
+    part_sizes[dimension] = part.size;
+    const Piece piece = piece_of(part_sizes, held, {});
+    const std::int64_t row = c10::multiply_integers(at::IntArrayRef(piece.sizes).slice(dimension));
+    const std::int64_t packed_before = pieces.sizes.empty() ? 0 : pieces.sizes[dimension];
+    pieces.sizes = piece.sizes;
+    pieces.sizes[dimension] += packed_before;
+    pieces.parts.push_back({piece, fnv1a64(part.name), row, pieces.row});
+    pieces.row += row;
+    pieces.total += piece.count;
+  }
+  return pieces;
+}
+
 // Number of values that one task of a parallel fill writes.
 constexpr std::int64_t kFilledPerTask = 1 << 14;
 
-// The values do not depend on the number of threads, because each value depends only on its index.
-template <typename Element>
-void fill_piece(const at::Tensor& tensor, std::uint64_t seed, InitialValues values,
-                const Piece& piece) {
+// Fills the first `count` elements, and the rest with zeros. counter_of(index) returns the hash's
+// argument for an element. The values do not depend on the number of threads, because each value
+// depends only on its index.
+template <typename Element, typename CounterOf>
+void fill_elements(const at::Tensor& tensor, InitialValues values, std::int64_t count,
+                   const CounterOf& counter_of) {
   auto* elements = tensor.data_ptr<Element>();
-  at::parallel_for(0, piece.count, kFilledPerTask, [&](std::int64_t begin, std::int64_t end) {
+  at::parallel_for(0, count, kFilledPerTask, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t index = begin; index < end; ++index) {
-      const auto counter = static_cast<std::uint64_t>(piece.whole_index(index));
-      const float unit = hash_to_signed_unit(splitmix64(seed + counter));
+      const float unit = hash_to_signed_unit(splitmix64(counter_of(index)));
       elements[index] = Element(values.centre + values.amplitude * unit);
     }
   });
-  std::fill(elements + piece.count, elements + piece.padded_count, Element(0.0F));
+  std::fill(elements + count, elements + tensor.numel(), Element(0.0F));
+}
+
+template <typename CounterOf>
+void fill_tensor(const at::Tensor& tensor, std::string_view name, InitialValues values,
+                 std::int64_t count, const CounterOf& counter_of) {
+  switch (tensor.scalar_type()) {
+    case at::kFloat:
+      return fill_elements<float>(tensor, values, count, counter_of);
+    case at::kBFloat16:
+      return fill_elements<c10::BFloat16>(tensor, values, count, counter_of);
+    default:
+      TORCH_CHECK(false, "fill_by_hash: unsupported dtype ", tensor.scalar_type(), " for ", name);
+  }
 }
 
 // Returns "blocks.3" for "blocks.3.attention.wq.weight", and "head" for "head.norm.weight".
@@ -79,14 +135,9 @@ std::string top_scope_of(const std::string& name) {
 void fill_piece(const at::Tensor& tensor, std::string_view name, InitialValues values,
                 const Piece& piece) {
   const std::uint64_t seed = fnv1a64(name);
-  switch (tensor.scalar_type()) {
-    case at::kFloat:
-      return fill_piece<float>(tensor, seed, values, piece);
-    case at::kBFloat16:
-      return fill_piece<c10::BFloat16>(tensor, seed, values, piece);
-    default:
-      TORCH_CHECK(false, "fill_by_hash: unsupported dtype ", tensor.scalar_type(), " for ", name);
-  }
+  fill_tensor(tensor, name, values, piece.count, [&](std::int64_t index) {
+    return seed + static_cast<std::uint64_t>(piece.whole_index(index));
+  });
 }
 
 }  // namespace
@@ -161,19 +212,44 @@ Weight Parameters::add(const std::string& name, at::IntArrayRef sizes, InitialVa
                        const Held& held) {
   if (!frozen_) return add_learning(name, sizes, values, held);
   const Weight weight = make(name, sizes, values, held);
-  frozen_list_.push_back({name, weight.holder_->leaf});
-  add_to_scope(top_scope_of(name), weight, shards_of(held));
+  add_frozen(name, weight, held);
+  return weight;
+}
+
+Weight Parameters::add_packed(const std::string& name, const std::vector<PackedPart>& parts,
+                              at::IntArrayRef sizes, std::int64_t packed, InitialValues values,
+                              const Held& held) {
+  const RankAxis& shards = shards_of(held);
+  const PackedPieces pieces = packed_pieces_of(parts, sizes, packed, held);
+  const std::int64_t padded = (pieces.total + shards.size - 1) / shards.size;
+  const std::int64_t first = std::min(shards.position * padded, pieces.total);
+  const std::int64_t count = std::min(padded, pieces.total - first);
+  const auto fill = [&](const at::Tensor& tensor) {
+    fill_tensor(tensor, name, values, count,
+                [&](std::int64_t index) { return pieces.counter_of(first + index); });
+  };
+  const Weight weight = make_leaf(name, pieces.sizes, padded, shards.is_split(), fill);
+  frozen_ ? add_frozen(name, weight, held) : add_learnt(name, weight, held);
   return weight;
 }
 
 Weight Parameters::add_learning(const std::string& name, at::IntArrayRef sizes,
                                 InitialValues values, const Held& held) {
   const Weight weight = make(name, sizes, values, held);
+  add_learnt(name, weight, held);
+  return weight;
+}
+
+void Parameters::add_learnt(const std::string& name, const Weight& weight, const Held& held) {
   weight.holder_->leaf.set_requires_grad(true);
   list_.push_back({name, weight.holder_->leaf});
   held_.push_back(held);
   add_to_scope(top_scope_of(name), weight, shards_of(held));
-  return weight;
+}
+
+void Parameters::add_frozen(const std::string& name, const Weight& weight, const Held& held) {
+  frozen_list_.push_back({name, weight.holder_->leaf});
+  add_to_scope(top_scope_of(name), weight, shards_of(held));
 }
 
 void Parameters::share(const std::string& scope, const Weight& weight) {
@@ -198,13 +274,20 @@ Weight Parameters::make(const std::string& name, at::IntArrayRef sizes, InitialV
                         const Held& held) {
   const RankAxis& shards = shards_of(held);
   const Piece piece = piece_of(sizes, held, shards);
+  return make_leaf(name, piece.sizes, piece.padded_count, shards.is_split(),
+                   [&](const at::Tensor& tensor) { fill_piece(tensor, name, values, piece); });
+}
+
+Weight Parameters::make_leaf(const std::string& name, std::vector<std::int64_t> sizes,
+                             std::int64_t count, bool is_shard,
+                             const std::function<void(const at::Tensor&)>& fill) {
   Weight weight;
   weight.holder_ = std::make_shared<Weight::Holder>();
   weight.holder_->name = name;
-  weight.holder_->is_shard = shards.is_split();
-  weight.holder_->sizes = piece.sizes;
+  weight.holder_->is_shard = is_shard;
+  weight.holder_->sizes = std::move(sizes);
   const at::IntArrayRef leaf_sizes =
-      shards.is_split() ? at::IntArrayRef(piece.padded_count) : at::IntArrayRef(piece.sizes);
+      is_shard ? at::IntArrayRef(count) : at::IntArrayRef(weight.holder_->sizes);
   const auto options = at::TensorOptions().dtype(dtype_);
   at::Tensor& leaf = weight.holder_->leaf;
   if (device_.is_meta()) {
@@ -212,7 +295,7 @@ Weight Parameters::make(const std::string& name, at::IntArrayRef sizes, InitialV
     return weight;
   }
   const at::Tensor filled = at::empty(leaf_sizes, options.device(at::kCPU));
-  fill_piece(filled, name, values, piece);
+  fill(filled);
   leaf = filled.to(device_);
   return weight;
 }

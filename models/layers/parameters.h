@@ -21,6 +21,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -81,6 +82,13 @@ struct Held {
   bool is_partial_over_tp = false;
 };
 
+// A part of a packed parameter. `size` counts the part's elements along the packed dimension. The
+// values are those of a parameter called `name`.
+struct PackedPart {
+  std::string name;
+  std::int64_t size = 0;
+};
+
 // A handle to the weights of one top-level scope.
 class ScopeWeights {
  private:
@@ -120,6 +128,12 @@ class Parameters {
   // its name; on meta it has no data. `sizes` are the sizes of the whole parameter.
   Weight add(const std::string& name, at::IntArrayRef sizes, InitialValues values,
              const Held& held = {});
+  // Adds a leaf that concatenates `parts` along dimension `packed`. `sizes` are the sizes of a
+  // part; each part replaces sizes[packed] by its own size. Each part is split over the ranks as a
+  // parameter of its own, so a rank's weight concatenates the rank's shares.
+  Weight add_packed(const std::string& name, const std::vector<PackedPart>& parts,
+                    at::IntArrayRef sizes, std::int64_t packed, InitialValues values,
+                    const Held& held = {});
   // Adds a leaf that requires grad even if weights are frozen.
   Weight add_learning(const std::string& name, at::IntArrayRef sizes, InitialValues values,
                       const Held& held = {});
@@ -142,8 +156,14 @@ class Parameters {
   const TensorParallel& tensor_parallel() const { return tensor_parallel_; }
 
  private:
+  // Makes a leaf on the model's device. `sizes` are those of this rank's value. The leaf has
+  // `count` elements, or the value's sizes if the weight is not sharded.
+  Weight make_leaf(const std::string& name, std::vector<std::int64_t> sizes, std::int64_t count,
+                   bool is_shard, const std::function<void(const at::Tensor&)>& fill);
   Weight make(const std::string& name, at::IntArrayRef sizes, InitialValues values,
               const Held& held);
+  void add_learnt(const std::string& name, const Weight& weight, const Held& held);
+  void add_frozen(const std::string& name, const Weight& weight, const Held& held);
   void add_to_scope(const std::string& scope, const Weight& weight, const RankAxis& shards);
   // Returns the axis along which a parameter is sharded.
   const RankAxis& shards_of(const Held& held) const;

@@ -77,6 +77,11 @@ inline constexpr DimensionEntry kFusedOps = {
     "fused_ops", "1: use fused ops where available; 0: use only ATen's ops", 0, 1,
     /*is_option=*/true};
 
+inline constexpr DimensionEntry kPackedWeights = {
+    "packed_weights",
+    "1: one weight for query, key and value, and one for SwiGLU's two inputs; 0: a weight for each",
+    0, 1, /*is_option=*/true};
+
 // Returns `dimensions` with the values of `changes` added or replaced.
 Dimensions with(Dimensions dimensions, const Dimensions& changes);
 

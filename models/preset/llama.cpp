@@ -25,6 +25,12 @@ Checked settle_llama(ModelSpec& spec, const Dimensions& /*given*/) {
                     " cannot be combined: with adapters every other weight is frozen; give one of "
                     "the two"};
   }
+  if (spec.option("packed_weights") == 1 && spec.option("adapter_rank") > 0) {
+    return Rejected{"packed_weights and adapter_rank " +
+                    std::to_string(spec.option("adapter_rank")) +
+                    " cannot be combined: every adapter belongs to a weight of its own; give one "
+                    "of the two"};
+  }
   return std::nullopt;
 }
 
@@ -48,6 +54,7 @@ const Family& llama_family() {
        {"tied", "1: embedding and head share one weight", 0, 1},
        kDropout,
        kFusedOps,
+       kPackedWeights,
        {"frozen_layers",
         "number of blocks at the start that are frozen, together with the embedding; 0: none", 0,
         kMaxLayers, /*is_option=*/true},

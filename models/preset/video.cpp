@@ -87,7 +87,8 @@ std::vector<DimensionEntry> video_dimension_entries() {
           {"freq_dim", "width of the sinusoidal time embedding; must be even", 2, kMaxCount},
           {"channels", "latent channels", 1, kMaxCount},
           kDropout,
-          kFusedOps};
+          kFusedOps,
+          kPackedWeights};
 }
 
 Dimensions video_preset(const Dimensions& sizes, std::int64_t frames, std::int64_t height,

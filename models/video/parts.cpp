@@ -29,6 +29,14 @@ at::Tensor norm_over_heads(const Attention& attention, const at::Tensor& x_BND,
   return rms_norm(x_BND, weight, attention.norm_eps, attention.ops);
 }
 
+JointLinear make_projections(Parameters& parameters, const ModelSpec& spec, const std::string& name,
+                             const std::vector<PackedPart>& parts) {
+  if (parts.empty()) return {};
+  constexpr const char* kPackedNames[] = {".query", ".kv", ".qkv"};
+  return make_joint_linear(parameters, spec, name + kPackedNames[parts.size() - 1], parts,
+                           spec.at("dim"), Bias::kYes);
+}
+
 }  // namespace
 
 Attention make_attention(Parameters& parameters, const std::string& name, const ModelSpec& spec,
@@ -41,12 +49,14 @@ Attention make_attention(Parameters& parameters, const std::string& name, const 
   result.dropout_ratio = dropout_ratio(spec);
   result.ops = ops_of(spec);
   if (context == AttendsTo::kItself) result.exchange = rank_axis(spec, "ulysses");
-  result.query =
-      make_linear(parameters, name + ".query", dim, dim, Bias::kYes, LinearSplit::kByOutputs);
-  result.key =
-      make_linear(parameters, name + ".key", dim, dim, Bias::kYes, LinearSplit::kByOutputs);
-  result.value =
-      make_linear(parameters, name + ".value", dim, dim, Bias::kYes, LinearSplit::kByOutputs);
+  std::vector<PackedPart> of_x = {{name + ".query", dim}};
+  std::vector<PackedPart> of_context = {{name + ".key", dim}, {name + ".value", dim}};
+  if (spec.option("packed_weights") == 1 && context == AttendsTo::kItself) {
+    of_x.insert(of_x.end(), of_context.begin(), of_context.end());
+    of_context.clear();
+  }
+  result.from_x = make_projections(parameters, spec, name, of_x);
+  result.from_context = make_projections(parameters, spec, name, of_context);
   result.output =
       make_linear(parameters, name + ".output", dim, dim, Bias::kYes, LinearSplit::kByInputs);
   const Held held{.dimension = 0, .axis = result.parallel.axis};
@@ -64,9 +74,13 @@ Projected project(const Attention& attention, const at::Tensor& x_BND,
     // The text is not split over ranks, so it need not be gathered.
     const at::Tensor context =
         context_BLD.is_same(x_BND) ? input_BND : copy(context_BLD, attention.parallel.axis);
-    result.q = apply_linear(attention.query, input_BND);
-    result.k = apply_linear(attention.key, context);
-    result.v = apply_linear(attention.value, context);
+    std::vector<at::Tensor> parts = apply_joint_linear(attention.from_x, input_BND);
+    for (at::Tensor& part : apply_joint_linear(attention.from_context, context)) {
+      parts.push_back(std::move(part));
+    }
+    result.q = std::move(parts[0]);
+    result.k = std::move(parts[1]);
+    result.v = std::move(parts[2]);
   }
   const Scope scope(scope_names::kQkNorm);
   result.q = norm_over_heads(attention, result.q, attention.query_norm);

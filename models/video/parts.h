@@ -33,14 +33,19 @@ struct Attention {
   Ops ops = Ops::kEager;
   TensorParallel parallel;
   RankAxis exchange;  // axis over which attention exchanges tokens for heads
-  Linear query, key, value, output;
+  // Together they give query, key and value. from_x gives the query, and the other two as well if
+  // weights are packed and x is the context.
+  JointLinear from_x, from_context;
+  Linear output;
   Weight query_norm, key_norm;
 };
 
 // The source of keys and values; kText is the text. Ulysses splits the video's tokens over ranks,
 // but every rank has the whole text.
 enum class AttendsTo : std::uint8_t { kItself, kText };
-// Creates the parameters `name`.query, .key, .value, .output, .query_norm and .key_norm.
+// Creates the parameters `name`.query, .key, .value, .output, .query_norm and .key_norm. With
+// packed weights, `name`.qkv replaces query, key and value. In attention to the text, `name`.kv
+// replaces key and value.
 Attention make_attention(Parameters& parameters, const std::string& name, const ModelSpec& spec,
                          double norm_eps, AttendsTo context);
 

@@ -101,7 +101,8 @@ constexpr ClassRow kRows[] = {
      "aten::softplus_backward aten::hardtanh_backward aten::hardswish_backward "
      "aten::hardsigmoid_backward aten::log_sigmoid_backward aten::glu_backward "
      "aten::_prelu_kernel_backward aten::native_dropout_backward "
-     "rematch::silu_mul rematch::silu_mul_backward rematch::rope rematch::rope_backward "
+     "rematch::silu_mul rematch::silu_mul_backward rematch::packed_silu_mul "
+     "rematch::packed_silu_mul_backward rematch::rope rematch::rope_backward "
      "rematch::modulate rematch::modulate_backward rematch::gated_add "
      "rematch::gated_add_backward"},
     {OpClass::kReduction,

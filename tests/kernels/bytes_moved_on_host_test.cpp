@@ -79,6 +79,21 @@ TEST_CASE("silu_mul reads each input once and writes each output once") {
         }) == Moved{3 * kSize * kElementBytes, 2 * kSize * kElementBytes, 1});
 }
 
+TEST_CASE("silu_mul of packed rows moves the same bytes") {
+  constexpr std::size_t kHalf = kSize / 2;
+  Buffer<Element16> x(2 * kHalf), out(kHalf), grad(kHalf), grad_x(2 * kHalf);
+  constexpr std::int64_t kColumns = kWidth / 2;
+  CHECK(moved_by([&] {
+          return cuda::run(
+              SiluMul{kBf16, kHalf, x.data(), x.data() + kColumns, out.data(), kColumns}, nullptr);
+        }) == Moved{2 * kHalf * kElementBytes, kHalf * kElementBytes, 1});
+  CHECK(moved_by([&] {
+          return cuda::run(SiluMulBackward{kBf16, kHalf, grad.data(), x.data(), x.data() + kColumns,
+                                           grad_x.data(), grad_x.data() + kColumns, kColumns},
+                           nullptr);
+        }) == Moved{3 * kHalf * kElementBytes, 2 * kHalf * kElementBytes, 1});
+}
+
 // Cosine and sine are float32, read once for each pair of each head.
 TEST_CASE("rope reads its cosine and sine tables once for each head") {
   constexpr std::size_t kPairs = 16;

@@ -110,6 +110,38 @@ TEMPLATE_TEST_CASE("the CUDA kernels of silu_mul compute the right values", "", 
   }
 }
 
+// Rows of 2 * width elements hold the gate, then the up.
+TEMPLATE_TEST_CASE("the CUDA kernels of silu_mul accept packed rows", "", float, double,
+                   __nv_bfloat16) {
+  constexpr std::size_t kRows = 9;
+  for (const std::size_t width : {64, 13}) {
+    CAPTURE(width);
+    const std::size_t size = kRows * width;
+    auto x = random_elements<TestType>(2 * size);
+    auto grad = random_elements<TestType>(size);
+    Elements<TestType> out(size), grad_x(2 * size);
+    const auto gate = [&](std::size_t i) { return x.at(i / width * 2 * width + i % width); };
+    const auto up = [&](std::size_t i) { return x.at((i / width * 2 + 1) * width + i % width); };
+    const Element element = Type<TestType>::kElement;
+    const auto num = static_cast<std::int64_t>(size);
+    const auto columns = static_cast<std::int64_t>(width);
+    CHECK(cuda::run(SiluMul{element, num, x.data(), x.data() + width, out.data(), columns},
+                    nullptr) == 0);
+    CHECK(worst(out, [&](std::size_t i) { return gate(i) * sigmoid(gate(i)) * up(i); }) <= 1);
+    CHECK(cuda::run(SiluMulBackward{element, num, grad.data(), x.data(), x.data() + width,
+                                    grad_x.data(), grad_x.data() + width, columns},
+                    nullptr) == 0);
+    CHECK(worst(grad_x, [&](std::size_t place) {
+            const std::size_t row = place / (2 * width);
+            const std::size_t column = place % (2 * width);
+            const std::size_t i = row * width + column % width;
+            const double s = sigmoid(gate(i));
+            if (column >= width) return grad.at(i) * gate(i) * s;
+            return grad.at(i) * up(i) * s * (1 + gate(i) * (1 - s));
+          }) <= 1);
+  }
+}
+
 // Two batches of three tokens. The heads of x are two head widths apart, as in a packed projection.
 TEMPLATE_TEST_CASE("the CUDA kernel of rope rotates each pair", "", float, double, __nv_bfloat16) {
   using Sum = typename Type<TestType>::Sum;

@@ -21,6 +21,7 @@
 #include "models/model.h"
 #include "policies/trace/routing_skew.h"
 #include "tests/models/layouts.h"
+#include "tests/models/packed.h"
 #include "tests/support/catch.h"
 #include "tests/support/model_step.h"
 #include "tests/support/random_plan.h"
@@ -40,6 +41,13 @@ struct Gradients {
   std::vector<at::Tensor> all;
 };
 
+// The reference has separate weights, so it does not depend on how weights are packed.
+std::map<std::string, std::int64_t> with_separate_weights(
+    std::map<std::string, std::int64_t> dimensions) {
+  dimensions.erase("packed_weights");
+  return dimensions;
+}
+
 Gradients take_gradients(Model& model, const at::Tensor& loss) {
   Gradients result{loss.detach(), {}};
   for (const NamedTensor& parameter : model.parameters()) {
@@ -51,7 +59,7 @@ Gradients take_gradients(Model& model, const at::Tensor& loss) {
 
 // Returns the gradients that one rank computes for the mean loss over all data of a step.
 Gradients reference(const LayoutCase& which, const ModelSpec& sharded) {
-  LayoutCase whole{which.preset, "", which.dimensions};
+  LayoutCase whole{which.preset, "", with_separate_weights(which.dimensions)};
   if (sharded.option("balanced_routing") == 1) whole.layout = "balanced_routing";
   const ModelSpec spec = spec_of(whole, 0);
   const auto model = make_model(spec, at::kCPU);
@@ -98,12 +106,33 @@ at::Tensor piece_of(const at::Tensor& whole, const at::Tensor& whole_value, cons
   return {};
 }
 
+// Returns this rank's piece of a packed parameter, from the whole parts. Each part is split on its
+// own, and fsdp shards the packed result.
+at::Tensor packed_piece(const std::vector<at::Tensor>& parts, const ModelSpec& spec) {
+  const bool are_experts = parts.front().dim() == 3;
+  const RankAxis axis = rank_axis(spec, are_experts ? "ep" : "tp");
+  std::vector<at::Tensor> own;
+  for (const at::Tensor& part : parts) {
+    const std::int64_t count = part.size(0) / axis.size;
+    own.push_back(part.narrow(0, axis.position * count, count));
+  }
+  return flat_shard(pack(own), are_experts ? expert_shards(spec) : rank_axis(spec, "fsdp"));
+}
+
 double mean_over(at::Tensor value, const ModelSpec& spec) {
   for (const RankGroup& group : rank_groups(spec)) {
     value = at::div(collectives::all_reduce(value.to(at::kDouble), group.name),
                     static_cast<double>(group.ranks.size()));
   }
   return value.item<double>();
+}
+
+std::size_t index_of(const Model& model, const std::string& name) {
+  const std::vector<NamedTensor>& list = model.parameters();
+  const auto found = std::find_if(list.begin(), list.end(),
+                                  [&](const NamedTensor& each) { return each.name == name; });
+  REQUIRE(found != list.end());
+  return static_cast<std::size_t>(found - list.begin());
 }
 
 // Returns the largest absolute value in all gradients of this parameter's module. The tolerance is
@@ -127,13 +156,28 @@ void check_against_one_rank(const LayoutCase& which, const ModelSpec& spec, cons
   const Gradients expected = reference(which, spec);
   const double loss = expected.loss.item<double>();
   CHECK(mean_over(found.loss, spec) == Approx(loss).epsilon(kLossTolerance));
-  const auto one = make_model(spec_of({which.preset, "", which.dimensions}, 0), at::kCPU);
+  const auto one =
+      make_model(spec_of({which.preset, "", with_separate_weights(which.dimensions)}, 0), at::kCPU);
   for (std::size_t i = 0; i < found.all.size(); ++i) {
-    CAPTURE(model.parameters()[i].name);
-    const at::Tensor piece = piece_of(expected.all[i], one->parameters()[i].tensor.detach(),
-                                      model.parameters()[i].tensor.detach(), spec);
+    const NamedTensor& parameter = model.parameters()[i];
+    CAPTURE(parameter.name);
+    std::vector<at::Tensor> gradients, values;
+    double largest = 0;
+    for (const std::string& part : packed_parts(parameter.name)) {
+      const std::size_t index = index_of(*one, part);
+      largest = std::max(largest, largest_of_module(expected, *one, index));
+      gradients.push_back(expected.all[index]);
+      values.push_back(one->parameters()[index].tensor.detach());
+    }
+    at::Tensor piece;
+    if (values.size() > 1) {
+      REQUIRE(packed_piece(values, spec).equal(parameter.tensor));
+      piece = packed_piece(gradients, spec);
+    } else {
+      piece = piece_of(gradients[0], values[0], parameter.tensor.detach(), spec);
+    }
     const double difference = (found.all[i] - piece).abs().max().item<double>();
-    CHECK(difference <= kGradientTolerance * largest_of_module(expected, model, i));
+    CHECK(difference <= kGradientTolerance * largest);
   }
 }
 
@@ -389,6 +433,22 @@ REMATCH_LAYOUT_TEST("sp of ltx with fused ops", kFour,
                     {"ltx_small", "tp=2,sp,fsdp=2", with(kVideo, "fused_ops", 1)});
 REMATCH_LAYOUT_TEST("tp of wan with fused ops", kFour,
                     {"wan_small", "tp=2,fsdp=2", with(kVideo, "fused_ops", 1)});
+REMATCH_LAYOUT_TEST("packed weights under sp and fsdp", kFour,
+                    {"llama_small", "tp=2,sp,fsdp=2",
+                     with(with(kLlama, "kv_heads", 2), "packed_weights", 1)});
+REMATCH_LAYOUT_TEST("packed weights under fsdp, ulysses and cp", kFour,
+                    {"llama_small", "ulysses=2,cp=2,fsdp=2",
+                     with(with(kLlama, "fused_ops", 1), "packed_weights", 1)});
+REMATCH_LAYOUT_TEST("packed weights of wan under tp", kTwo,
+                    {"wan_small", "tp=2", with(kVideo, "packed_weights", 1)});
+REMATCH_LAYOUT_TEST("packed weights of ltx under ulysses and fsdp", kFour,
+                    {"ltx_small", "ulysses=2,fsdp=2",
+                     with(with(kVideo, "fused_ops", 1), "packed_weights", 1)});
+REMATCH_LAYOUT_TEST("packed experts under tp and ep", kFour,
+                    {"moe_small", "tp=2,ep=2", with(kMoe, "packed_weights", 1)});
+REMATCH_LAYOUT_TEST("packed experts inside fsdp", kFour,
+                    {"deepseek_small", "fsdp=4,ep=2",
+                     with(with(kDeepseek, "packed_weights", 1), "fused_ops", 1)});
 REMATCH_LAYOUT_TEST("tp and ep", kFour, {"moe_small", "tp=2,ep=2", kMoe});
 REMATCH_LAYOUT_TEST("sp and ep", kFour, {"moe_small", "tp=2,sp,ep=2", kMoe});
 REMATCH_LAYOUT_TEST("ep of two", kTwo, {"moe_small", "ep=2", kMoe});

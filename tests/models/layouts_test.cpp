@@ -91,6 +91,9 @@ std::vector<LayoutCase> small_cases() {
           {"wan_small", "tp=2,sp,ulysses=2", two},
           {"ltx_small", "tp=4,sp,fsdp=2", {{"layers", 2}, {"batch", 1}}},
           {"moe_small", "tp=2,sp,ep=2", two},
+          {"llama_small", "tp=2,sp,cp=2,fsdp=2", {{"layers", 2}, {"packed_weights", 1}}},
+          {"wan_small", "tp=2,ulysses=2", {{"layers", 2}, {"packed_weights", 1}}},
+          {"moe_small", "fsdp=6,ep=3", {{"layers", 2}, {"packed_weights", 1}, {"fused_ops", 1}}},
           {"ltx_small", "fsdp=3", {{"layers", 2}, {"fused_ops", 1}}}};
 }
 

@@ -44,7 +44,8 @@ const std::vector<Module>& modules() {
        false,
        {},
        selectors({in_scope({kMoe, kExperts}, "aten::silu"), in_scope({kMoe, kExperts}, "aten::mul"),
-                  in_scope({kMoe, kExperts}, "rematch::silu_mul")})},
+                  in_scope({kMoe, kExperts}, "rematch::silu_mul"),
+                  in_scope({kMoe, kExperts}, "rematch::packed_silu_mul")})},
       // mla_up_proj includes both rotary embeddings. The key's rotary embedding is in scope
       // kv_down, whose matmul is kept.
       {"mla_up_proj",

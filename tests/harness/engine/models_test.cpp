@@ -19,6 +19,12 @@ constexpr const char* kPolicies[] = {
     "first_n(3)", "last_n(3)",   "skip_list([0,2])", "only_list(1)", "attn_only",
     "save_mm",    "segments(3)", "save_compute",     "root"};
 
+std::map<std::string, std::int64_t> with_packed_weights(
+    std::map<std::string, std::int64_t> dimensions) {
+  dimensions["packed_weights"] = 1;
+  return dimensions;
+}
+
 const std::vector<ModelCase>& cases() {
   static const std::map<std::string, std::int64_t> llama = {
       {"layers", 4}, {"dim", 32}, {"heads", 4}, {"kv_heads", 2}, {"ffn", 64}, {"tokens", 16}};
@@ -44,7 +50,11 @@ const std::vector<ModelCase>& cases() {
     for (std::size_t i = 0, plain = list.size(); i < plain; ++i) {
       list.push_back(list[i]);
       list.back().dimensions["fused_ops"] = 1;
+      list.push_back(list.back());
+      list.back().dimensions["packed_weights"] = 1;
     }
+    list.push_back({"llama_small", with_packed_weights(llama), "float32"});
+    list.push_back({"wan_small", with_packed_weights(wan), "bfloat16"});
     return list;
   }();
   return all;

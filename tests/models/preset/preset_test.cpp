@@ -88,6 +88,18 @@ TEST_CASE("too many frozen layers, and frozen layers together with adapters, are
   accept("llama_small", {{"frozen_layers", 8}});
 }
 
+TEST_CASE("packed weights are an option of every family, and cannot have adapters") {
+  for (const PresetEntry& preset : presets()) {
+    CHECK_FALSE(accept(std::string(preset.name), {{"packed_weights", 0}})
+                    .dimensions.contains("packed_weights"));
+    CHECK(accept(std::string(preset.name), {{"packed_weights", 1}}).option("packed_weights") == 1);
+  }
+  CHECK(
+      reject("llama_small", {{"packed_weights", 1}, {"adapter_rank", 4}}) ==
+      "packed_weights and adapter_rank 4 cannot be combined: every adapter belongs to a weight of "
+      "its own; give one of the two");
+}
+
 TEST_CASE("inconsistent settings of experts and latent attention are rejected") {
   for (const char* preset : {"moe_small", "deepseek_small"}) {
     CHECK(reject(preset, {{"experts", 4}, {"top_k", 5}}) == "top_k 5 is more than experts 4");

@@ -190,10 +190,14 @@ const std::vector<Case>& cases() {
           {"routing_skew_percent", 215}}},
         {"llama_small", {{"layers", 3}, {"tp", 2}, {"fsdp", 3}, {"accumulate", 2}}, "bfloat16"},
         {"llama_small", {{"layers", 3}, {"accumulate", 2}, {"float32_gradients", 1}}, "bfloat16"},
-        {"wan_small", {{"layers", 3}, {"fused_ops", 1}, {"float32_gradients", 1}}, "bfloat16"}};
+        {"wan_small", {{"layers", 3}, {"fused_ops", 1}, {"float32_gradients", 1}}, "bfloat16"},
+        {"llama_small", {{"layers", 3}, {"tp", 2}, {"sp", 1}, {"packed_weights", 1}}},
+        {"moe_small", {{"layers", 3}, {"ep", 2}, {"fsdp", 2}, {"packed_weights", 1}}}};
     for (const std::string& preset : testing::small_presets()) {
       list.push_back({preset, {{"layers", 3}}});
       list.push_back({preset, {{"layers", 3}, {"fused_ops", 1}}});
+      list.push_back({preset, {{"layers", 3}, {"packed_weights", 1}}});
+      list.push_back({preset, {{"layers", 3}, {"fused_ops", 1}, {"packed_weights", 1}}});
       list.push_back({preset, {{"layers", 3}, {"accumulate", 3}}});
       list.push_back({preset, {{"layers", 3}, {"fused_ops", 1}, {"accumulate", 2}}});
     }
