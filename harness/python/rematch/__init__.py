@@ -23,10 +23,11 @@ from rematch._library import PlanError, Refused, RematchError, allocated_bytes, 
 from rematch.applied import apply, checkpoint_of, remove
 from rematch.automatic import auto
 from rematch.blocks import find_blocks
+from rematch.checkpoint import Checkpoint, SearchedCheckpoint
 from rematch.compiled.chosen import CompiledGraph, CompiledPlan
 from rematch.compiling import compile, compiled_plan_of, export_joint, partitioner
 from rematch.opaque import keep_op, opaque, opaque_module
-from rematch.planning import Checkpoint, SearchedCheckpoint, combine, predict, render, resolve, search
+from rematch.planning import combine, predict, render, resolve, search
 from rematch.profiling import profile
 from rematch.recording import recording
 from rematch.scopes import BlockScopes, remove_scopes, scopes

@@ -13,7 +13,7 @@ from rematch._in_torch import is_compiled
 from rematch._program_hooks import is_enabled
 from rematch._scope import ScopeGroup, never_compile
 from rematch.blocks import Blocks, unwrapped
-from rematch.planning import Checkpoint
+from rematch.checkpoint import Checkpoint
 from rematch.recording import is_recorded, recording
 
 _CALL_CODE = torch.nn.Module._call_impl.__code__

@@ -11,7 +11,7 @@ import torch
 
 from rematch._library import Refused
 from rematch._scope import modules_of_scopes
-from rematch.planning import Checkpoint
+from rematch.checkpoint import Checkpoint
 
 
 def is_fully_sharded(model: torch.nn.Module) -> bool:

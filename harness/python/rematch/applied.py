@@ -13,7 +13,8 @@ from rematch._recorder import Recorder, record_calls, recorder_of
 from rematch._step import run_first_step
 from rematch.automatic import Step, auto
 from rematch.blocks import Blocks
-from rematch.planning import Checkpoint, resolve
+from rematch.checkpoint import Checkpoint
+from rematch.planning import resolve
 from rematch.scopes import remove_scopes, scopes
 from rematch.tracing import steps_of, trace
 

@@ -14,22 +14,11 @@ from rematch._progress import announced, say
 from rematch._scope import listed
 from rematch._step import run_first_step
 from rematch.blocks import choose_blocks
+from rematch.checkpoint import Checkpoint, SearchedCheckpoint
 from rematch.opaque import keep_op
-from rematch.planning import (
-    Checkpoint,
-    Links,
-    SearchedCheckpoint,
-    bytes_of,
-    combine,
-    predict,
-    resolve,
-    search,
-    size_text,
-    with_micro_batches,
-)
+from rematch.planning import Links, bytes_of, combine, predict, resolve, search, size_text, with_micro_batches
 from rematch.profiling import profile as measure_profile
-from rematch.tracing import distributed_parameter
-from rematch.tracing import steps_of
+from rematch.tracing import distributed_parameter, steps_of
 from rematch.tracing import trace as record_trace
 from rematch.watching import check, unrepeatable_ops
 

@@ -17,7 +17,7 @@ from rematch._program_hooks import require_enabled
 from rematch._scope import (has_model_run, has_watched_groups, listed, names_of_scopes, num_changes, set_recorded,
                             warn_of_bypassed_scopes)
 from rematch._sharding import refuse_split_regions
-from rematch.planning import Checkpoint, require_checkpoint
+from rematch.checkpoint import Checkpoint, require_checkpoint
 
 MAX_STEPS_WITHOUT_REGION = 20
 SOME_REGIONS, NO_REGION, NO_REGION_WITHOUT_GRAD = range(3)  # the values of RegionsRun in harness/engine/recording.h

@@ -12,7 +12,7 @@ from rematch._library import PlanError, Refused
 from rematch._recorder import remove_recorders
 from rematch._scope import Scope, ScopeGroup, end_group, note_change, scope_of, watch_calls_inside, watch_model
 from rematch.blocks import Blocks, children_of, find_blocks, unwrapped
-from rematch.planning import Checkpoint, require_checkpoint
+from rematch.checkpoint import Checkpoint, require_checkpoint
 
 NO_INDEX = -1
 

@@ -17,7 +17,8 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from rematch._in_torch import refuse_in_recorded_step
 from rematch._library import LIBRARY, call, last_error
 from rematch._step import left_as_it_was, loss_of
-from rematch.planning import Checkpoint, require_checkpoint, size_text
+from rematch.checkpoint import Checkpoint, require_checkpoint
+from rematch.planning import size_text
 from rematch.recording import recording
 from rematch.scopes import scopes
 
