@@ -1,10 +1,12 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/files/input_files.h"
 #include "harness/cli/files/output.h"
+#include "harness/cli/files/profile_card.h"
 #include "harness/cli/flags/flag_values.h"
 #include "harness/cli/flags/model_flags.h"
 #include "harness/cli/flags/require.h"
 #include "harness/cli/flags/shared_flags.h"
+#include "harness/cli/libtorch/parts.h"
 #include "harness/cli/libtorch/predict_model.h"
 #include "harness/cli/predicted_steps.h"
 #include "policies/catalogue/catalogue.h"
@@ -109,17 +111,21 @@ std::vector<GivenPlan> plans_for(const PredictFlags& flags, const TracedModel& m
   return plans;
 }
 
-// Returns the profiles of a pipeline's later stages. Empty without a pipeline, and without times.
-std::vector<Profile> later_profiles(const PredictFlags& flags, const TracedModel& model) {
+// Returns the profiles of all stages; one for a model without stages. Empty without times.
+std::vector<Profile> profiles_of(const PredictFlags& flags, const std::vector<GivenPlan>& files,
+                                 const TracedModel& model) {
   std::vector<Profile> profiles;
   if (flags.device.empty() && flags.profile_file.empty()) return profiles;
   if (!model.later_stages.empty() && !flags.profile_file.empty()) {
-    throw UsageError(
-        "a profile has the times of one trace, but each stage of a pipeline has its own; use the "
-        "data sheet of a card with --device h100");
+    profiles = profiles_of_stages(flags.profile_file, model_for(flags.model, first_of(files)),
+                                  traces_of_stages(model));
+    if (!flags.any_card) {
+      require_card(profiles.front(), flags.profile_file, {flags.device, "", cards_here()});
+    }
+    return profiles;
   }
-  for (const TracedModel& stage : model.later_stages) {
-    profiles.push_back(profile_of(flags, stage.trace).value());
+  for (const Trace* trace : traces_of_stages(model)) {
+    profiles.push_back(profile_of(flags, *trace).value());
   }
   return profiles;
 }
@@ -159,7 +165,9 @@ ExitCode predict(const PredictFlags& flags) {
   const std::vector<Schedule> schedules = parse_schedules(flags.schedule);
   std::vector<GivenPlan> files = require_given_plans(flags.plan_files);
   const TracedModel traced = traced_model(flags, files, setting.optimizer);
-  const std::optional<Profile> profile = profile_of(flags, traced.trace);
+  const std::vector<Profile> profiles = profiles_of(flags, files, traced);
+  const std::optional<Profile> profile =
+      profiles.empty() ? std::nullopt : std::optional(profiles.front());
   if (profile && setting.world > 1) {
     throw UsageError(
         "with --trace, --world counts no communication, so step times cannot be predicted; leave "
@@ -167,14 +175,16 @@ ExitCode predict(const PredictFlags& flags) {
   }
   std::vector<RefusedPolicy> refused;
   const std::vector<GivenPlan> plans = plans_for(flags, traced, std::move(files), refused);
-  const std::vector<Profile> later = later_profiles(flags, traced);
   PredictorSettings settings{.optimizer = setting.optimizer,
                              .world = setting.world,
                              .profile = profile ? &*profile : nullptr};
-  for (const Profile& of_stage : later) settings.later_profiles.push_back(&of_stage);
-  if (!later.empty()) {
-    settings.passing = passing_time(traced.later_stages.front().trace,
-                                    find_device_sheet(flags.device)->link_bytes_per_second);
+  for (std::size_t later = 1; later < profiles.size(); ++later) {
+    settings.later_profiles.push_back(&profiles[later]);
+  }
+  if (profiles.size() > 1) {
+    const DeviceSheet* sheet = find_device_sheet(flags.device);
+    settings.passing = passing_between(traced.later_stages.front().trace,
+                                       sheet != nullptr ? sheet : sheet_of(*profile));
   }
   StepPredictor predictor(traced, settings);
   std::vector<PredictedStep> steps = predict_steps(predictor, plans, schedules);

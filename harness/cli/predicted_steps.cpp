@@ -4,12 +4,16 @@
 #include <utility>
 
 #include "harness/cli/files/output.h"
+#include "harness/cli/flags/require.h"
+#include "harness/cli/libtorch/predict_model.h"
 #include "models/preset/parallel.h"
 #include "policies/base/field_value.h"
 #include "policies/base/format.h"
 #include "policies/base/json.h"
 #include "policies/base/text.h"
 #include "policies/predict/device/roofline.h"
+#include "policies/predict/pipeline/stage_profiles.h"
+#include "policies/predict/pipeline/step_time.h"
 #include "policies/trace/accumulation.h"
 #include "policies/trace/by_phase.h"
 #include "policies/trace/compiled_graph.h"
@@ -99,11 +103,14 @@ Json with_stages(Json json, const PredictedStep& step) {
     MemoryRecord memory = stage.memory;
     memory.timeline.reset();
     stages.push_back(
-        {{"in_flight", stage.in_flight},
+        {{"rank", stage.rank},
+         {"in_flight", stage.in_flight},
          {"forward_ns", stage.forward ? Json(stage.forward->count()) : Json(nullptr)},
          {"backward_ns", stage.backward ? Json(stage.backward->count()) : Json(nullptr)},
          {"predicted_memory", to_value(memory)}});
+    if (stage.weights) stages.back()["weights_ns"] = stage.weights->count();
   }
+  json["pipeline_schedule"] = step.schedule_name;
   json["bubble_ratio"] = step.bubble_ratio ? Json(*step.bubble_ratio) : Json(nullptr);
   return json;
 }
@@ -180,6 +187,24 @@ ExitCode print_predictions(std::vector<PredictedStep> steps, const Trace& trace,
         stages_to_text(steps, columns) +
         traffic_to_text(steps, profile ? &*profile : nullptr, columns) + fit_words(card, columns));
   return code;
+}
+
+std::vector<Profile> profiles_of_stages(const std::string& file, const ModelSpec& spec,
+                                        const std::vector<const Trace*>& stages) {
+  ModelSpec whole = spec;
+  whole.rank = 0;
+  for (const char* part : {"pp", "interleave", "zb", "first_layers", "last_layers"}) {
+    whole.dimensions.erase(part);
+  }
+  for (const DimensionEntry& entry : stage_entries()) {
+    whole.dimensions.erase(std::string(entry.name));
+  }
+  const Trace trace = trace_for_prediction(whole, OptimizerKind::kNothing, Sizes::kExact).trace;
+  return require(stage_profiles(require_profile(file, trace), trace, stages));
+}
+
+Profile::Duration passing_between(const Trace& stage, const DeviceSheet* sheet) {
+  return sheet == nullptr ? Profile::Duration{} : passing_time(stage, sheet->link_bytes_per_second);
 }
 
 }  // namespace rematch

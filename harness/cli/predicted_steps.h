@@ -9,7 +9,9 @@
 #include "harness/cli/exit_code.h"
 #include "harness/cli/files/input_files.h"
 #include "harness/cli/flags/shared_flags.h"
+#include "models/preset/preset.h"
 #include "policies/catalogue/catalogue.h"
+#include "policies/predict/device/device_sheet.h"
 #include "policies/predict/device/reserve.h"
 #include "policies/trace/profile.h"
 #include "policies/trace/trace.h"
@@ -39,5 +41,14 @@ std::vector<PredictedStep> with_refused(std::vector<PredictedStep> steps,
 ExitCode print_predictions(std::vector<PredictedStep> steps, const Trace& trace,
                            const std::optional<Profile>& profile, const FrontSetting& setting,
                            const std::optional<CardMemory>& card, bool as_json);
+
+// Returns a profile for each stage of a pipeline. `file` holds a profile of the model without
+// stages. Throws UsageError if the profile belongs to another model, or to other ops.
+std::vector<Profile> profiles_of_stages(const std::string& file, const ModelSpec& spec,
+                                        const std::vector<const Trace*>& stages);
+
+// Returns the time in which an activation passes from a stage to `stage`. 0 if no link is known,
+// because `sheet` is null.
+Profile::Duration passing_between(const Trace& stage, const DeviceSheet* sheet);
 
 }  // namespace rematch

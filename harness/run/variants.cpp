@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "harness/run/prediction/prediction.h"
+#include "harness/run/runnable_schedule.h"
 #include "harness/training/device.h"
 #include "models/preset/parallel.h"
 #include "policies/base/hashing.h"
@@ -150,6 +151,7 @@ std::variant<std::vector<Variant>, Rejected> make_variants(const RunSettings& se
         "--pretend-rank runs one rank alone, but a stage of a pipeline needs its neighbours; leave "
         "it out, or predict the stages with rematch predict"};
   }
+  if (auto rejected = reject_unrunnable_schedule(trace.dimensions)) return *rejected;
   const StageResolver resolver(traces_of_stages(model));
   auto plans = resolve_all(settings.request, trace, resolver, refused);
   if (auto* rejected = std::get_if<Rejected>(&plans)) return *rejected;

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
+#include "harness/run/runnable_schedule.h"
 #include "policies/base/format.h"
-#include "policies/catalogue/resolve.h"
+#include "policies/catalogue/stages.h"
 #include "policies/catalogue/systems.h"
 #include "policies/predict/device/roofline.h"
+#include "policies/predict/pipeline/step_time.h"
 #include "policies/predict/step/step.h"
 
 namespace rematch {
@@ -32,37 +35,48 @@ constexpr double kCudaStartSeconds =
 constexpr int kExactPasses = 2;  // one pass for parity and counts, and one pass for memory
 constexpr int kWarmUpSteps = 2;
 
-double seconds_of(const StepPrediction& step, const Trace& trace) {
-  const double roofline =
-      step.time ? std::chrono::duration<double>(step.time->total()).count() : 0.0;
-  const auto num_ops =
-      3 * static_cast<double>(trace.ops.size()) + static_cast<double>(step.recomputed_ops);
-  return kOverRoofline * roofline + num_ops * kSecondsAnOp;
-}
+// The simulator of one stage of a pipeline, or of a model without stages.
+struct SimulatedStage {
+  SimulatedStage(const Trace& of, const DeviceSheet& sheet, OptimizerKind optimizer)
+      : trace(of), profile(roofline_profile(of, sheet)), simulator(of, optimizer) {
+    simulator.use_profile(profile);
+  }
+
+  const Trace& trace;
+  Profile profile;
+  StepSimulator simulator;
+};
 
 // Adds up the time of a run's child processes.
 class RunPredictor {
  public:
-  RunPredictor(const RunRequest& request, const Trace& trace, const DeviceSheet* sheet)
-      : request_(request),
-        trace_(trace),
-        profile_(
-            roofline_profile(trace, is_on_cuda(request) && sheet != nullptr ? *sheet : kSomeCpu)),
-        simulator_(trace, request.optimizer.kind) {
-    simulator_.use_profile(profile_);
+  RunPredictor(const RunRequest& request, const std::vector<const Trace*>& stages,
+               const DeviceSheet* sheet)
+      : request_(request) {
+    const DeviceSheet& card = is_on_cuda(request) && sheet != nullptr ? *sheet : kSomeCpu;
+    for (const Trace* trace : stages) {
+      stages_.push_back(std::make_unique<SimulatedStage>(*trace, card, request.optimizer.kind));
+    }
   }
 
   // Adds the child processes of a plan. For the reference, also adds its repeats and the A/A
   // control. Returns the plan's peak.
   Bytes add(const MeasuredPlan& measured, bool is_reference) {
-    const StepPrediction step = simulator_.simulate(*measured.plan, measured.schedule);
+    const std::vector<Plan> plans = plans_of_shapes(*measured.plan);
+    std::vector<StepPrediction> steps;
+    Bytes peak;
+    for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
+      const Plan& plan = stages_.size() == 1 ? *measured.plan : plans.at(stage);
+      steps.push_back(stages_[stage]->simulator.simulate(plan, measured.schedule));
+      peak = std::max(peak, steps.back().peak_bytes());
+    }
     const double start = is_on_cuda(request_) ? kCudaStartSeconds : kCpuStartSeconds;
     const int num_rounds = request_.rounds.most;
     const int num_more = is_reference ? request_.num_repeats + num_rounds : 0;
     const int num_children = (request_.times_only ? 0 : kExactPasses) + num_rounds + num_more;
     const int num_steps = request_.num_steps + kWarmUpSteps;
-    seconds_ += num_children * (start + num_steps * seconds_of(step, trace_));
-    return step.peak_bytes();
+    seconds_ += num_children * (start + num_steps * seconds_of(steps));
+    return peak;
   }
 
   std::chrono::milliseconds time() const {
@@ -70,21 +84,44 @@ class RunPredictor {
   }
 
  private:
+  double seconds_of(const std::vector<StepPrediction>& steps) const {
+    std::size_t most_ops = 0;
+    for (std::size_t stage = 0; stage < steps.size(); ++stage) {
+      const auto num_ops = 3 * stages_[stage]->trace.ops.size() +
+                           static_cast<std::size_t>(steps[stage].recomputed_ops);
+      most_ops = std::max(most_ops, num_ops);
+    }
+    const std::chrono::duration<double> roofline = roofline_of(steps);
+    return kOverRoofline * roofline.count() + static_cast<double>(most_ops) * kSecondsAnOp;
+  }
+
+  // Returns the step time, which for a pipeline has its bubble.
+  Profile::Duration roofline_of(const std::vector<StepPrediction>& steps) const {
+    if (steps.size() == 1) {
+      return steps.front().time ? steps.front().time->total() : Profile::Duration{};
+    }
+    const PipelineShape shape = pipeline_shape(stages_.front()->trace.dimensions);
+    std::vector<StageTime> times;
+    for (std::size_t stage = 0; stage < steps.size(); ++stage) {
+      times.push_back(
+          stage_time(stages_[stage]->profile, steps[stage].time->recompute, shape.micro_batches));
+    }
+    return pipeline_time(shape, times, /*passing=*/{}).step;
+  }
+
   const RunRequest& request_;
-  const Trace& trace_;
-  Profile profile_;
-  StepSimulator simulator_;
+  std::vector<std::unique_ptr<SimulatedStage>> stages_;
   double seconds_ = 0;
 };
 
 }  // namespace
 
-std::variant<ComparisonPrediction, Rejected> predict_comparison(const RunRequest& request,
-                                                                const Trace& trace,
-                                                                const DeviceSheet* sheet) {
-  RunPredictor predictor(request, trace, sheet);
+std::variant<ComparisonPrediction, Rejected> predict_comparison(
+    const RunRequest& request, const std::vector<const Trace*>& stages, const DeviceSheet* sheet) {
+  if (auto rejected = reject_unrunnable_schedule(stages.front()->dimensions)) return *rejected;
+  RunPredictor predictor(request, stages, sheet);
   ComparisonPrediction predicted;
-  const Resolver resolver(trace);
+  const StageResolver resolver(stages);
   for (const Policy& policy : request.policies) {
     const auto plan = resolver.resolve(policy, request.no_effect);
     if (const auto* rejected = std::get_if<Rejected>(&plan)) return *rejected;
@@ -104,9 +141,10 @@ std::variant<ComparisonPrediction, Rejected> predict_comparison(const RunRequest
 }
 
 std::chrono::milliseconds predict_run_time(const std::vector<MeasuredPlan>& plans,
-                                           const RunRequest& request, const Trace& trace,
+                                           const RunRequest& request,
+                                           const std::vector<const Trace*>& stages,
                                            const DeviceSheet* sheet) {
-  RunPredictor predictor(request, trace, sheet);
+  RunPredictor predictor(request, stages, sheet);
   for (std::size_t index = 0; index < plans.size(); ++index) {
     predictor.add(plans[index], /*is_reference=*/index == 0);
   }

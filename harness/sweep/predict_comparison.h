@@ -25,14 +25,14 @@ struct MeasuredPlan {
 // Predicts the comparison of this request. `sheet` is the data sheet of the card; it is ignored
 // unless the request's device is CUDA. Returns Rejected for a policy that does not apply to the
 // model.
-std::variant<ComparisonPrediction, Rejected> predict_comparison(const RunRequest& request,
-                                                                const Trace& trace,
-                                                                const DeviceSheet* sheet);
+std::variant<ComparisonPrediction, Rejected> predict_comparison(
+    const RunRequest& request, const std::vector<const Trace*>& stages, const DeviceSheet* sheet);
 
 // Returns the time of the whole `rematch run` command for these plans. The first plan is the
 // reference.
 std::chrono::milliseconds predict_run_time(const std::vector<MeasuredPlan>& plans,
-                                           const RunRequest& request, const Trace& trace,
+                                           const RunRequest& request,
+                                           const std::vector<const Trace*>& stages,
                                            const DeviceSheet* sheet);
 
 // Formats a duration in a unit that fits its length: "27 s", "12 min" or "30 h".

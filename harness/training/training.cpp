@@ -152,7 +152,7 @@ at::Tensor Training::run_passes(std::int64_t index, StepListener& listener) {
   const std::int64_t first = index * micro_batches(spec_);
   std::deque<InFlight> in_flight;  // in the order of their forward passes
   at::Tensor loss;
-  for (const StagePass& pass : stage_passes(pipeline_shape(spec_.dimensions), stage_.stage)) {
+  for (const StagePass& pass : rank_passes(pipeline_shape(spec_.dimensions), stage_.stage)) {
     if (pass.kind == StagePass::Kind::kForward) {
       loss.reset();
       in_flight.push_back(pass_forward(first, pass.micro_batch, listener));

@@ -67,8 +67,8 @@ const Family& deepseek_family() {
         small}},
       settle_deepseek,
       /*video=*/std::nullopt,
-      {"tp", "sp", "ulysses", "ep", "balanced_routing", "fsdp", "pp", "first_layers",
-       "last_layers"}};
+      {"tp", "sp", "ulysses", "ep", "balanced_routing", "fsdp", "pp", "interleave", "zb",
+       "first_layers", "last_layers"}};
   return family;
 }
 

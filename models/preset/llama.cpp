@@ -75,7 +75,8 @@ const Family& llama_family() {
         with(llama(8, 128, 4, 2, 352, 256), {{"batch", 2}, {"tokens", 128}})}},
       settle_llama,
       /*video=*/std::nullopt,
-      {"tp", "sp", "ulysses", "cp", "ring", "fsdp", "pp", "first_layers", "last_layers"}};
+      {"tp", "sp", "ulysses", "cp", "ring", "fsdp", "pp", "interleave", "zb", "first_layers",
+       "last_layers"}};
   return family;
 }
 

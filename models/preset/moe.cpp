@@ -48,8 +48,8 @@ const Family& moe_family() {
         small}},
       settle_moe,
       /*video=*/std::nullopt,
-      {"tp", "sp", "ulysses", "ep", "balanced_routing", "fsdp", "pp", "first_layers",
-       "last_layers"}};
+      {"tp", "sp", "ulysses", "ep", "balanced_routing", "fsdp", "pp", "interleave", "zb",
+       "first_layers", "last_layers"}};
   return family;
 }
 

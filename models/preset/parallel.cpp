@@ -28,6 +28,9 @@ constexpr std::array<std::string_view, 9> kOtherLayouts = {
 
 // How a layout spells the dimension kAccumulate of a pipeline.
 constexpr std::string_view kMicro = "micro";
+// How a layout spells the dimensions of blocks_of_stage().
+constexpr std::string_view kStages = "stages";
+constexpr std::int64_t kMaxGivenStages = 64;
 
 bool is_switch(const DimensionEntry& entry) { return entry.maximum == 1; }
 
@@ -85,7 +88,55 @@ const std::vector<DimensionEntry>& written_entries() {
   return entries;
 }
 
-bool counts_layers(std::string_view name) { return name.ends_with("_layers"); }
+// Returns what a part of a layout counts.
+std::string_view unit_of(std::string_view name) {
+  if (name == kInterleave) return "stages";
+  return name.ends_with("_layers") ? "layers" : "ranks";
+}
+
+// The dimension with the number of blocks of one stage, if all stages are given.
+std::string blocks_of_stage(std::int64_t stage) {
+  return "stage_" + std::to_string(stage) + "_layers";
+}
+
+// Parses "stages=5/7/7/5": the blocks of every stage of a pipeline.
+Checked parse_stages(std::string_view part, Dimensions& layout) {
+  if (layout.contains(blocks_of_stage(0))) return Rejected{"layout: stages appears twice"};
+  const Rejected wrong{"layout: '" + std::string(part) +
+                       "' does not list the blocks of each stage; write it like stages=5/7/7/5, "
+                       "with at most " +
+                       std::to_string(kMaxGivenStages) + " stages of at least one block"};
+  const std::size_t equals = part.find('=');
+  if (equals == std::string_view::npos) return wrong;
+  std::size_t begin = equals + 1;
+  for (std::int64_t stage = 0; stage < kMaxGivenStages; ++stage) {
+    const std::size_t end = std::min(part.find('/', begin), part.size());
+    const auto blocks = parse_number<std::int64_t>(part.substr(begin, end - begin));
+    if (!blocks || *blocks < 1 || *blocks > preset::kMaxLayers) return wrong;
+    layout[blocks_of_stage(stage)] = *blocks;
+    if (end == part.size()) return std::nullopt;
+    begin = end + 1;
+  }
+  return wrong;
+}
+
+// Returns the blocks of each stage, if all stages are given.
+std::vector<std::int64_t> given_stages(const Dimensions& dimensions) {
+  std::vector<std::int64_t> blocks;
+  while (true) {
+    const auto found = dimensions.find(blocks_of_stage(static_cast<std::int64_t>(blocks.size())));
+    if (found == dimensions.end()) return blocks;
+    blocks.push_back(found->second);
+  }
+}
+
+std::string stages_text(const std::vector<std::int64_t>& blocks) {
+  std::string text;
+  for (const std::int64_t each : blocks) {
+    text += (text.empty() ? "stages=" : "/") + std::to_string(each);
+  }
+  return text;
+}
 
 Checked parse_micro(std::string_view part, Dimensions& layout) {
   const std::string name(kAccumulate);
@@ -108,6 +159,7 @@ Checked parse_part(std::string_view part, Dimensions& layout) {
   const std::size_t equals = part.find('=');
   const std::string name(part.substr(0, equals));
   if (name == kMicro) return parse_micro(part, layout);
+  if (name == kStages) return parse_stages(part, layout);
   const DimensionEntry* entry = preset::find_entry(written_entries(), name);
   if (entry == nullptr) {
     const std::vector<std::string_view> known = preset::names_of(written_entries());
@@ -131,9 +183,8 @@ Checked parse_part(std::string_view part, Dimensions& layout) {
                                        : parse_number<std::int64_t>(part.substr(equals + 1));
   if (!size || *size < entry->minimum || *size > entry->maximum) {
     return Rejected{"layout: '" + std::string(part) + "' is not a number of " +
-                    (counts_layers(name) ? "layers" : "ranks") + "; write " + name +
-                    "=N with N from " + std::to_string(entry->minimum) + " to " +
-                    std::to_string(entry->maximum)};
+                    std::string(unit_of(name)) + "; write " + name + "=N with N from " +
+                    std::to_string(entry->minimum) + " to " + std::to_string(entry->maximum)};
   }
   layout[name] = *size;
   return std::nullopt;
@@ -225,17 +276,83 @@ Checked require_balanced_rows(const ModelSpec& spec) {
                   " rows (tokens x top_k) that a rank routes"};
 }
 
-Checked check_stages(const ModelSpec& spec) {
-  const std::int64_t num = num_stages(spec.dimensions);
+// Rejects options of a pipeline without a pipeline.
+Checked require_pipeline(const ModelSpec& spec) {
   const std::int64_t first = spec.option("first_layers");
-  const std::int64_t last = spec.option("last_layers");
-  if (num == 1) {
-    if (first == 0 && last == 0) return std::nullopt;
+  if (first > 0 || spec.option("last_layers") > 0) {
     return Rejected{
         "first_layers and last_layers need pp: they count blocks of a pipeline's stages; write "
         "pp=4,first_layers=" +
         std::to_string(std::max<std::int64_t>(1, first))};
   }
+  if (!given_stages(spec.dimensions).empty()) {
+    return Rejected{"stages needs pp: it lists the blocks of a pipeline's stages; write " +
+                    std::string("pp=2,stages=") + "K/L with K + L blocks"};
+  }
+  if (size_of(spec.dimensions, kInterleave) > 1) {
+    return Rejected{
+        "interleave needs pp: it puts several stages on each rank of a pipeline; write "
+        "pp=2,micro=4,interleave=2"};
+  }
+  if (spec.option(std::string(kZeroBubble)) == 1) {
+    return Rejected{"zb needs pp: it is a schedule of a pipeline; write pp=2,micro=4,zb"};
+  }
+  return std::nullopt;
+}
+
+// Rejects combinations that the schedule does not have.
+Checked check_schedule(const ModelSpec& spec) {
+  const std::int64_t ranks = size_of(spec.dimensions, "pp");
+  const std::int64_t each = size_of(spec.dimensions, kInterleave);
+  const bool is_zero_bubble = spec.option(std::string(kZeroBubble)) == 1;
+  if (each > 1 && is_zero_bubble) {
+    return Rejected{"interleave " + std::to_string(each) +
+                    " and zb cannot be combined: ZB-H1 has one stage on each rank; leave one of "
+                    "them out"};
+  }
+  if (each > 1 && micro_batches(spec) % ranks != 0) {
+    return Rejected{"micro " + std::to_string(micro_batches(spec)) + " is not a multiple of pp " +
+                    std::to_string(ranks) +
+                    ": with interleave, each rank takes pp micro-batches through one stage after "
+                    "another, as in Megatron-LM"};
+  }
+  if (is_zero_bubble && size_of(spec.dimensions, "fsdp") > 1) {
+    return Rejected{"zb and fsdp " + std::to_string(size_of(spec.dimensions, "fsdp")) +
+                    " cannot be combined: fsdp reduces the gradients of a block's weights "
+                    "together, but zb computes them later than those of its norms"};
+  }
+  return std::nullopt;
+}
+
+Checked check_given_stages(const ModelSpec& spec) {
+  const std::vector<std::int64_t> blocks = given_stages(spec.dimensions);
+  if (blocks.empty()) return std::nullopt;
+  const std::string text = stages_text(blocks);
+  if (spec.option("first_layers") > 0 || spec.option("last_layers") > 0) {
+    return Rejected{text +
+                    " already has the blocks of all stages; leave out first_layers and "
+                    "last_layers"};
+  }
+  const std::int64_t num = num_stages(spec.dimensions);
+  std::int64_t sum = 0;
+  for (const std::int64_t each : blocks) sum += each;
+  if (static_cast<std::int64_t>(blocks.size()) != num) {
+    return Rejected{text + " lists " + std::to_string(blocks.size()) + " stages, but there are " +
+                    std::to_string(num)};
+  }
+  if (sum == spec.at("layers")) return std::nullopt;
+  return Rejected{text + " has " + std::to_string(sum) + " blocks, but layers is " +
+                  std::to_string(spec.at("layers"))};
+}
+
+Checked check_stages(const ModelSpec& spec) {
+  const std::int64_t ranks = size_of(spec.dimensions, "pp");
+  if (ranks == 1) return require_pipeline(spec);
+  if (Checked rejected = check_schedule(spec)) return rejected;
+  if (Checked rejected = check_given_stages(spec)) return rejected;
+  const std::int64_t num = num_stages(spec.dimensions);
+  const std::int64_t first = spec.option("first_layers");
+  const std::int64_t last = spec.option("last_layers");
   // One block for each stage whose number of blocks is not given.
   const std::int64_t least = (first > 0 ? first : 1) + (last > 0 ? last : 1) + (num - 2);
   const std::int64_t layers = spec.at("layers");
@@ -244,17 +361,20 @@ Checked check_stages(const ModelSpec& spec) {
     std::string given;
     if (first > 0) given += ", first_layers " + std::to_string(first);
     if (last > 0) given += ", last_layers " + std::to_string(last);
+    const std::string stages = num == ranks ? "pp " + std::to_string(num) + " stages"
+                                            : "pp " + std::to_string(ranks) + " x interleave " +
+                                                  std::to_string(num / ranks) + " = " +
+                                                  std::to_string(num) + " stages";
     return Rejected{
-        "layers " + std::to_string(layers) + " cannot be cut into pp " + std::to_string(num) +
-        " stages" + given +
+        "layers " + std::to_string(layers) + " cannot be cut into " + stages + given +
         (are_given ? ": the two must add up to the layers" : ": every stage needs at least one")};
   }
   if (spec.option("tied") == 1) {
-    return Rejected{"pp " + std::to_string(num) +
+    return Rejected{"pp " + std::to_string(ranks) +
                     " needs tied 0: the embedding is in the first stage and the head in the last"};
   }
   if (spec.option("frozen_layers") > 0) {
-    return Rejected{"pp " + std::to_string(num) + " and frozen_layers " +
+    return Rejected{"pp " + std::to_string(ranks) + " and frozen_layers " +
                     std::to_string(spec.option("frozen_layers")) +
                     " cannot be combined: every stage passes gradients on"};
   }
@@ -305,6 +425,12 @@ Checked settle_layout(ModelSpec& spec, const std::vector<std::string_view>& know
                       "of every model; known: " +
                       joined(known)};
     }
+    if (entry.name == "pp") {
+      return Rejected{"model '" + spec.preset +
+                      "' cannot be sharded by pp: its blocks all read the embedded text and time, "
+                      "whose gradients every stage would have to pass on; known: " +
+                      joined(known)};
+    }
     return Rejected{"model '" + spec.preset + "' cannot be sharded by " + std::string(entry.name) +
                     did_you_mean(entry.name, known)};
   }
@@ -352,10 +478,31 @@ const std::vector<DimensionEntry>& layout_entries() {
        "number of ranks of fsdp that shard each expert; 0: the world has ep x fsdp ranks", 0,
        kMaxWorld, true},
       {"pp", "number of pipeline stages of consecutive blocks", 1, preset::kMaxLayers, true},
+      {kInterleave, "number of pipeline stages on each rank of pp: interleaved 1F1B", 1,
+       preset::kMaxLayers, true},
+      {kZeroBubble, "1: the schedule of the pipeline is ZB-H1", 0, 1, true},
       {"first_layers", "blocks of a pipeline's first stage; 0: as many as the other stages", 0,
        preset::kMaxLayers, true},
       {"last_layers", "blocks of a pipeline's last stage; 0: as many as the other stages", 0,
        preset::kMaxLayers, true}};
+  return entries;
+}
+
+const std::vector<DimensionEntry>& stage_entries() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (std::int64_t stage = 0; stage < kMaxGivenStages; ++stage) {
+      all.push_back(blocks_of_stage(stage));
+    }
+    return all;
+  }();
+  static const std::vector<DimensionEntry> entries = [] {
+    std::vector<DimensionEntry> all;
+    for (const std::string& name : names) {
+      all.push_back({name, "blocks of one stage of a pipeline", 0, preset::kMaxLayers, true});
+    }
+    return all;
+  }();
   return entries;
 }
 
@@ -394,6 +541,8 @@ std::string layout_text(const std::map<std::string, std::int64_t>& dimensions) {
     if (entry.name == "pp" && micro != dimensions.end()) {
       text.append(",").append(kMicro).append("=").append(std::to_string(micro->second));
     }
+    const std::vector<std::int64_t> blocks = given_stages(dimensions);
+    if (entry.name == "pp" && !blocks.empty()) text += "," + stages_text(blocks);
   }
   const bool has_both = size_of(dimensions, "ep") > 1 && size_of(dimensions, "fsdp") > 1;
   if (has_both && !is_ep_inside_fsdp(dimensions)) text.append(",").append(kProduct);
@@ -444,13 +593,18 @@ std::int64_t data_index(const ModelSpec& spec, std::int64_t step) {
   return step * data_ranks(spec) + data_rank;
 }
 
-std::int64_t num_stages(const Dimensions& dimensions) { return size_of(dimensions, "pp"); }
+std::int64_t num_stages(const Dimensions& dimensions) {
+  return size_of(dimensions, "pp") * size_of(dimensions, kInterleave);
+}
 
 StageBlocks stage_blocks(const ModelSpec& spec, std::int64_t stage) {
   const std::int64_t num = num_stages(spec.dimensions);
-  std::vector<std::int64_t> blocks(static_cast<std::size_t>(num), 0);
-  blocks.front() = spec.option("first_layers");
-  if (num > 1) blocks.back() = spec.option("last_layers");
+  std::vector<std::int64_t> blocks = given_stages(spec.dimensions);
+  if (blocks.empty()) {
+    blocks.resize(static_cast<std::size_t>(num), 0);
+    blocks.front() = spec.option("first_layers");
+    if (num > 1) blocks.back() = spec.option("last_layers");
+  }
   std::int64_t left = spec.at("layers");
   std::int64_t num_open = 0;  // stages whose number of blocks is not given
   for (const std::int64_t given : blocks) {
@@ -473,7 +627,8 @@ StageBlocks stage_blocks(const ModelSpec& spec, std::int64_t stage) {
 }
 
 StageBlocks stage_blocks(const ModelSpec& spec) {
-  return stage_blocks(spec, rank_axis(spec, "pp").position);
+  const std::int64_t ranks_of_stage = world_size(spec) / size_of(spec.dimensions, "pp");
+  return stage_blocks(spec, spec.rank / ranks_of_stage);
 }
 
 }  // namespace rematch

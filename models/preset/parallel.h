@@ -10,8 +10,11 @@
 //   product    ep and fsdp multiply the ranks: see Note [Experts inside fsdp]
 //   pp=N       pipeline: N stages of consecutive blocks, each on its own ranks; see StageBlocks
 //   micro=M    micro-batches of a pipeline's step; the same dimension as --accumulate
+//   interleave=V  with pp: each rank runs V stages, by the schedule interleaved 1F1B
+//   zb         with pp: the schedule ZB-H1, which computes gradients of weights later
 //   first_layers=K, last_layers=K  blocks of the first and of the last stage of a pipeline; the
 //              other stages share the rest
+//   stages=K/L/...  with pp: the blocks of every stage
 //   balanced_routing  every expert gets the same number of rows, regardless of the router's scores;
 //              for benchmarks
 //
@@ -22,6 +25,10 @@
 // which shard all parameters, and four batches. torchtitan's mesh "fsdp" is the same: its
 // data-parallel shards times cp. Without fsdp, the world is cp times as large, and the ranks of cp
 // replicate the parameters.
+//
+// With interleave=V a rank runs V stages. Stage s is on position s % N of pp. To describe a later
+// stage of a rank, a spec has a rank of at least the size of the world: rank + world_size is the
+// same rank at its second stage. Such specs are traced, and never run.
 //
 // Note [Chunks of a sequence] cp=N cuts every sequence into 2N chunks. Rank r has chunks r and
 // 2N-1-r. Under the causal mask late tokens attend to more keys than early ones, and this pairing
@@ -56,6 +63,9 @@ inline constexpr std::string_view kExpertFsdp = "expert_fsdp";
 // The options of a layout, in the order in which a layout is written. These options are not
 // command-line flags.
 const std::vector<DimensionEntry>& layout_entries();
+
+// Dimensions with the blocks of each stage: "stages=5/7" is stage_0_layers 5 and stage_1_layers 7.
+const std::vector<DimensionEntry>& stage_entries();
 
 // Parses text such as "tp=2,sp,fsdp=4" into overrides for make_spec, which checks them against a
 // model. Keeps sizes of 1, because an override with size 1 turns the option off. For the same
@@ -114,6 +124,7 @@ struct StageBlocks {
 // If they do not divide, the stages after the first have one block more.
 StageBlocks stage_blocks(const ModelSpec& spec, std::int64_t stage);
 StageBlocks stage_blocks(const ModelSpec& spec);
+// Returns the number of stages of a pipeline: pp times interleave.
 std::int64_t num_stages(const std::map<std::string, std::int64_t>& dimensions);
 
 }  // namespace rematch

@@ -92,6 +92,7 @@ Checked apply_overrides(ModelSpec& spec, const Dimensions& overrides) {
   for (const auto& [name, value] : overrides) {
     const DimensionEntry* entry = preset::find_entry(layout_entries(), name);
     if (entry == nullptr) entry = preset::find_entry(known, name);
+    if (entry == nullptr) entry = preset::find_entry(stage_entries(), name);
     if (entry == nullptr) {
       return Rejected{"model '" + spec.preset + "' has no dimension '" + name + "'" +
                       did_you_mean(name, preset::names_of(known))};

@@ -21,8 +21,12 @@ namespace rematch {
 // The dimension that holds the number of micro-batches. Absent: 1.
 inline constexpr std::string_view kAccumulate = "accumulate";
 
-// The dimension that holds the number of pipeline stages. Absent: 1.
+// The dimension that holds the number of ranks of a pipeline. Absent: 1.
 inline constexpr std::string_view kPipeline = "pp";
+// The dimension that holds the number of stages on each of these ranks. Absent: 1.
+inline constexpr std::string_view kInterleave = "interleave";
+// The dimension that is 1 if the pipeline's schedule is ZB-H1. Absent: backward is one pass.
+inline constexpr std::string_view kZeroBubble = "zb";
 
 inline constexpr std::int64_t kMaxMicroBatches = 65'536;
 

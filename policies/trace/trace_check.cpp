@@ -243,11 +243,16 @@ namespace {
 Problem check_stage(const Trace& trace) {
   if (!trace.stage) return std::nullopt;
   const TracedStage& stage = *trace.stage;
-  const auto found = trace.dimensions.find(std::string(kPipeline));
-  const std::int64_t num = found == trace.dimensions.end() ? 1 : found->second;
-  if (stage.index < 0 || stage.index >= num) {
+  const auto size_of = [&](std::string_view name) {
+    const auto found = trace.dimensions.find(std::string(name));
+    return found == trace.dimensions.end() ? std::int64_t{1} : found->second;
+  };
+  const std::int64_t ranks = size_of(kPipeline);
+  const std::int64_t each = size_of(kInterleave);
+  if (stage.index < 0 || stage.index >= ranks * each) {
     return "stage " + std::to_string(stage.index) + " does not exist: the dimension pp is " +
-           std::to_string(num);
+           std::to_string(ranks) +
+           (each > 1 ? " and interleave is " + std::to_string(each) : std::string());
   }
   if (!is_count(stage.held_bytes.count)) {
     return "the stage holds " + std::to_string(stage.held_bytes.count) + " bytes";

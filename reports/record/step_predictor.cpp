@@ -47,6 +47,12 @@ void add_stage(const PredictedStep& stage, PredictedStep& whole) {
   }
 }
 
+std::vector<const StageHolds*> pointers_to(const std::vector<StageHolds>& stages) {
+  std::vector<const StageHolds*> pointers;
+  for (const StageHolds& stage : stages) pointers.push_back(&stage);
+  return pointers;
+}
+
 }  // namespace
 
 std::vector<const Trace*> traces_of_stages(const TracedModel& model) {
@@ -81,11 +87,9 @@ PredictedStep StepPredictor::predict(const Plan& plan, Schedule schedule) {
                                 " stages, but the model has " +
                                 std::to_string(later_stages_.size() + 1));
   }
-  std::vector<PredictedStep> steps = {predict_own(plans.front(), schedule)};
-  for (std::size_t later = 0; later < later_stages_.size(); ++later) {
-    steps.push_back(later_stages_[later]->predict_own(plans[later + 1], schedule));
-  }
+  const std::vector<PredictedStep> steps = predict_stages(plans, schedule);
   PredictedStep whole = steps.front();
+  whole.schedule_name = schedule_name(pipeline_shape(model_.trace.dimensions));
   whole.policy = plan.policy;
   whole.plan_sha256 = plan_sha256(plan);
   whole.stages.clear();
@@ -100,14 +104,41 @@ PredictedStep StepPredictor::predict(const Plan& plan, Schedule schedule) {
   return whole;
 }
 
+std::vector<PredictedStep> StepPredictor::predict_stages(const std::vector<Plan>& plans,
+                                                         Schedule schedule) {
+  std::vector<StepPredictor*> stages = {this};
+  for (const auto& later : later_stages_) stages.push_back(later.get());
+  std::vector<PredictedStep> steps(stages.size());
+  const PipelineShape shape = pipeline_shape(model_.trace.dimensions);
+  for (std::int64_t rank = 0; rank < shape.num_ranks; ++rank) {
+    const std::vector<PassMoment> moments = pass_moments(shape, rank);
+    const std::vector<std::int64_t> of_rank = shape.stages_of(rank);
+    std::vector<StageHolds> exact;
+    std::vector<StageHolds> rounded;
+    for (const std::int64_t stage : of_rank) {
+      const auto index = static_cast<std::size_t>(stage);
+      StepPredictor& each = *stages.at(index);
+      exact.push_back(each.simulator_.holds(plans[index], schedule));
+      if (each.rounded_) rounded.push_back(each.rounded_->holds(plans[index], schedule));
+    }
+    for (std::size_t position = 0; position < of_rank.size(); ++position) {
+      const auto index = static_cast<std::size_t>(of_rank[position]);
+      const Beside beside{held_by_others(moments, pointers_to(exact), position),
+                          held_by_others(moments, pointers_to(rounded), position)};
+      steps[index] = stages[index]->predict_own(plans[index], schedule, &beside);
+    }
+  }
+  return steps;
+}
+
 // Computes the time of the whole pipeline. Communication between stages belongs to the bubble.
 void StepPredictor::add_time(PredictedStep& whole) const {
   std::vector<StageTime> times;
   for (std::size_t stage = 0; stage < whole.stages.size(); ++stage) {
     const Profile& profile =
         stage == 0 ? *settings_.profile : *settings_.later_profiles.at(stage - 1);
-    times.push_back(
-        {*whole.stages[stage].forward, *whole.stages[stage].backward, profile.optimizer});
+    times.push_back({*whole.stages[stage].forward, *whole.stages[stage].backward, profile.optimizer,
+                     whole.stages[stage].weights.value_or(Profile::Duration{})});
   }
   const PipelineTime time =
       pipeline_time(pipeline_shape(model_.trace.dimensions), times, settings_.passing);
@@ -116,9 +147,12 @@ void StepPredictor::add_time(PredictedStep& whole) const {
   whole.range = StepRange{time.step - communication, communication};
 }
 
-PredictedStep StepPredictor::predict_own(const Plan& plan, Schedule schedule) {
+PredictedStep StepPredictor::predict_own(const Plan& plan, Schedule schedule,
+                                         const Beside* beside) {
   StepDetails details;
-  const StepPrediction step = simulator_.simulate(plan, schedule, &details);
+  const StepPrediction step =
+      beside == nullptr ? simulator_.simulate(plan, schedule, &details)
+                        : simulator_.simulate_beside(beside->exact, plan, schedule, &details);
   PredictedStep predicted;
   predicted.policy = plan.policy;
   predicted.schedule = schedule;
@@ -131,7 +165,9 @@ PredictedStep StepPredictor::predict_own(const Plan& plan, Schedule schedule) {
   if (step.time) predicted.range = step_range(*step.time);
   if (rounded_) {
     StepDetails rounded;
-    const StepPrediction allocated = rounded_->simulate(plan, schedule, &rounded);
+    const StepPrediction allocated =
+        beside == nullptr ? rounded_->simulate(plan, schedule, &rounded)
+                          : rounded_->simulate_beside(beside->rounded, plan, schedule, &rounded);
     predicted.memory = memory_of(allocated, rounded.boundaries, model_.rounded->trace);
   } else {
     predicted.memory = memory_of(step, details.boundaries, sharded_.trace);
@@ -149,13 +185,16 @@ PredictedStep StepPredictor::predict_own(const Plan& plan, Schedule schedule) {
 // The memory is that of the step, and is added later.
 PredictedStage StepPredictor::own_stage(const StepPrediction& step) const {
   const Trace& trace = model_.trace;
-  const InFlight most = in_flight(pipeline_shape(trace.dimensions), trace.stage->index);
+  const PipelineShape shape = pipeline_shape(trace.dimensions);
   PredictedStage stage;
-  stage.in_flight = 1 + std::max(most.first_forward.value_or(0), most.later_forward.value_or(0));
+  stage.rank = trace.stage->index % shape.num_ranks;
+  stage.in_flight = most_in_flight(shape, trace.stage->index);
   if (settings_.profile == nullptr) return stage;
-  const StageTime time = stage_time(*settings_.profile, step.time->recompute, micro_batches(trace));
+  const StageTime time = stage_time(*settings_.profile, step.time->recompute, micro_batches(trace),
+                                    weights_time(trace, *settings_.profile));
   stage.forward = time.forward;
   stage.backward = time.backward;
+  if (shape.splits_backward) stage.weights = time.weights;
   return stage;
 }
 

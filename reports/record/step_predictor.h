@@ -7,10 +7,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "policies/plan/plan.h"
 #include "policies/predict/device/sharding.h"
+#include "policies/predict/pipeline/rank_holds.h"
 #include "policies/predict/step/counts.h"
 #include "policies/predict/step/step.h"
 #include "policies/predict/step/step_range.h"
@@ -22,11 +24,14 @@ namespace rematch {
 
 // The figures of one stage of a pipeline.
 struct PredictedStage {
+  std::int64_t rank = 0;  // position along pp of the rank that runs the stage
+  // The peak of the rank while it runs this stage. It includes what the rank's other stages hold.
   MemoryRecord memory;
   std::int64_t in_flight = 1;  // most micro-batches in flight, including the running one
   // Times of one micro-batch. Backward includes recompute. Absent without a profile.
   std::optional<Profile::Duration> forward;
   std::optional<Profile::Duration> backward;
+  std::optional<Profile::Duration> weights;  // the weight pass; only with ZB-H1
 };
 
 struct PredictedStep {
@@ -45,7 +50,8 @@ struct PredictedStep {
   // the highest peak, `counts` and `traffic` are sums over one rank of each stage, and `range` is
   // the time of the whole pipeline.
   std::vector<PredictedStage> stages;
-  std::optional<double> bubble_ratio;  // share of the step in which the average stage waits
+  std::string_view schedule_name;      // schedule of the pipeline, such as "1F1B"
+  std::optional<double> bubble_ratio;  // share of the step in which the average rank waits
 };
 
 // A trace whose sizes are rounded up to the allocator's granularity: see rounded_trace() in
@@ -91,7 +97,15 @@ class StepPredictor {
   PredictedStep predict(const Plan& plan, Schedule schedule);
 
  private:
-  PredictedStep predict_own(const Plan& plan, Schedule schedule);
+  // The bytes that the rank of a stage holds beside it, in exact and in rounded sizes.
+  struct Beside {
+    HeldByOthers exact;
+    HeldByOthers rounded;
+  };
+
+  std::vector<PredictedStep> predict_stages(const std::vector<Plan>& plans, Schedule schedule);
+  // `beside` is null for a model without stages.
+  PredictedStep predict_own(const Plan& plan, Schedule schedule, const Beside* beside = nullptr);
   PredictedStage own_stage(const StepPrediction& step) const;
   void add_time(PredictedStep& whole) const;
   CountsRecord counts(const std::vector<OpId>& recomputed) const;

@@ -152,7 +152,8 @@ ModelFlags::ModelFlags(CLI::App& app, Name name) : name_(name) {
         for (const auto& [option, size] : std::get<0>(layout)) dimensions_[option] = size;
       },
       "Layout over ranks: tp=N, sp, ulysses=N, cp=N, ring, fsdp=N, ep=N, balanced_routing, "
-      "separated by commas: tp=2,sp,fsdp=4. fsdp=8,ep=4 has 8 ranks, fsdp=8,ep=4,product has 32");
+      "separated by commas: tp=2,sp,fsdp=4. fsdp=8,ep=4 has 8 ranks, fsdp=8,ep=4,product has 32. "
+      "Pipelines: pp=N, micro=M, interleave=V or zb, stages=K/L/...");
   app.add_option_function<std::string>(
       "--routing-skew",
       [this](const std::string& text) {

@@ -205,7 +205,7 @@ std::string length_words(const RunRequest& request, const std::vector<Variant>& 
   for (const Variant& variant : variants) {
     if (variant.of_this_shard) plans.push_back({&variant.plan, variant.identity.schedule});
   }
-  const auto time = predict_run_time(plans, request, trace, /*sheet=*/nullptr);
+  const auto time = predict_run_time(plans, request, {&trace}, /*sheet=*/nullptr);
   if (time < kShort) return "";
   return "this run takes up to " + length_text(time) + " on an idle machine (estimate)";
 }

@@ -15,6 +15,7 @@
 #include "harness/cli/libtorch/parts.h"
 #include "harness/cli/libtorch/predict_model.h"
 #include "harness/cli/libtorch/profile_here.h"
+#include "harness/cli/predicted_steps.h"
 #include "harness/cli/search/search_advice.h"
 #include "harness/cli/search/search_answers.h"
 #include "harness/cli/search/search_limits.h"
@@ -333,10 +334,8 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
 void require_pipeline_flags(const SearchFlags& flags) {
   const std::pair<bool, const char*> refused[] = {
       {!flags.target.empty(), "--for"},
-      {flags.simple, "--simple"},
       {flags.offload, "--offload"},
       {flags.num_measured != 0, "--measure"},
-      {!flags.profile_file.empty(), "--profile"},
       {!flags.free.empty(), "--free"},
       {!flags.activation_budget.empty(), "--activation-budget"},
       {is_measured_device(flags.device), "--device cpu or cuda"}};
@@ -344,7 +343,13 @@ void require_pipeline_flags(const SearchFlags& flags) {
     if (!is_given) continue;
     throw UsageError(std::string(flag) +
                      " needs one trace, but each stage of a pipeline has its own; leave it out. A "
-                     "search for stages takes --device h100, --budget and --max-slowdown");
+                     "search for stages takes --device h100, --profile, --budget, "
+                     "--max-slowdown and --simple");
+  }
+  if (flags.simple && flags.model.spec().option(std::string(kInterleave)) > 1) {
+    throw UsageError(
+        "--simple finds a rule for each rank's trace, but with interleave a rank has several; "
+        "leave out one of the two");
   }
 }
 
@@ -370,6 +375,22 @@ std::vector<Plan> pipeline_baselines(const SearchFlags& flags, const StageResolv
   return plans;
 }
 
+// Returns the profiles of the stages.
+std::vector<Profile> times_of_stages(const SearchFlags& flags,
+                                     const std::vector<const Trace*>& traces) {
+  std::vector<Profile> profiles;
+  if (flags.profile_file.empty()) {
+    for (const Trace* trace : traces) profiles.push_back(sheet_times(flags, *trace));
+    return profiles;
+  }
+  profiles = profiles_of_stages(flags.profile_file, flags.model.spec(), traces);
+  if (!flags.any_card) {
+    require_card(profiles.front(), flags.profile_file,
+                 {flags.device, doctor_card(flags), cards_here()});
+  }
+  return profiles;
+}
+
 Searched search_pipeline(const SearchFlags& flags, const SearchSpace& space,
                          const FrontRecord& asked, const OutputFile& output) {
   require_pipeline_flags(flags);
@@ -377,8 +398,7 @@ Searched search_pipeline(const SearchFlags& flags, const SearchSpace& space,
       trace_for_prediction(flags.model.spec(), space.optimizer, Sizes::kExact);
   output.require_model(model.trace.model);
   const std::vector<const Trace*> traces = traces_of_stages(model);
-  std::vector<Profile> profiles;
-  for (const Trace* trace : traces) profiles.push_back(sheet_times(flags, *trace));
+  const std::vector<Profile> profiles = times_of_stages(flags, traces);
   std::vector<SearchedStage> stages;
   for (std::size_t stage = 0; stage < traces.size(); ++stage) {
     stages.push_back({*traces[stage], profiles[stage], resolve_none(*traces[stage])});
@@ -392,15 +412,17 @@ Searched search_pipeline(const SearchFlags& flags, const SearchSpace& space,
   note_source_state(record);
   record.date = day_in_utc();
   record.reproduce = shell_line(flags.command);
-  const DeviceSheet& sheet = *find_device_sheet(flags.device);
-  record.device_memory = asked.device_memory ? asked.device_memory : sheet.memory;
+  const DeviceSheet* sheet = find_device_sheet(flags.device);
+  if (sheet != nullptr) record.device_memory = sheet->memory;
+  if (asked.device_memory) record.device_memory = asked.device_memory;
+  if (sheet == nullptr) sheet = sheet_of(profiles.front());
   record.budget = asked.budget;
   take_reserve(flags, model.trace, record);
   record.max_slowdown_ratio = asked.max_slowdown_ratio;
-  PipelineSearch found(std::move(stages), space,
-                       passing_time(*traces.at(1), sheet.link_bytes_per_second));
+  PipelineSearch found(stages, space, passing_between(*traces.at(1), sheet));
   const std::optional<Bytes> lowest = answer_pipeline(
-      {static_cast<std::size_t>(flags.num_points), baselines, /*simple=*/false}, found, record);
+      stages, space, {static_cast<std::size_t>(flags.num_points), baselines, flags.simple}, found,
+      record);
   Searched searched{std::move(record), "", {}, {}, is_baseline_refused};
   if (lowest && !space.is_stopped()) {
     searched.fits_nothing = "no plan fits " + format_bytes(*limit_of(searched.record)) +

@@ -127,7 +127,7 @@ std::vector<TrainerMode> judge_modes(const TrainingSystem& trainer, const Trace&
   as_trainer.schedule = Schedule::kWholeRegion;
   as_trainer.offload = link;
   if (link) hide_behind_blocks(trace, profile, *as_trainer.offload);
-  PointJudge judge(trace, profile, as_trainer);
+  PointJudge judge({{trace, profile, std::nullopt}}, as_trainer);
   const Resolver resolver(trace);
   std::vector<TrainerMode> modes;
   std::set<std::pair<std::string, std::string_view>> known;

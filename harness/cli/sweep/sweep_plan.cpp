@@ -69,10 +69,9 @@ std::string key_of(const PlannedComparison& comparison) {
   return joined(words, "\n");
 }
 
-// Returns the trace of the first stage of a pipeline, which has the most micro-batches in flight.
-Trace trace_of(const ModelSpec& spec) {
-  if (num_stages(spec.dimensions) == 1) return record_trace(spec);
-  return trace_for_prediction(spec, OptimizerKind::kNothing, Sizes::kExact).trace;
+TracedModel traced_model(const ModelSpec& spec) {
+  if (num_stages(spec.dimensions) == 1) return {.trace = record_trace(spec)};
+  return trace_for_prediction(spec, OptimizerKind::kNothing, Sizes::kExact);
 }
 
 void predict(const SweepPlanFlags& flags, ComparisonPlan& plan) {
@@ -80,8 +79,8 @@ void predict(const SweepPlanFlags& flags, ComparisonPlan& plan) {
   if (sheet == nullptr) throw UsageError(unknown_device(flags.card).message);
   if (!has_libtorch()) return;
   std::map<std::string, ComparisonPrediction> known;
-  // Only the last trace is kept, because comparisons of one shape are adjacent in the file.
-  std::optional<Trace> trace;
+  // Only the last model is kept, because comparisons of one shape are adjacent in the file.
+  std::optional<TracedModel> model;
   ModelSpec traced;
   const auto shape = [](const ModelSpec& spec) {
     return std::tie(spec.preset, spec.dtype, spec.dimensions);
@@ -89,10 +88,12 @@ void predict(const SweepPlanFlags& flags, ComparisonPlan& plan) {
   for (PlannedComparison& comparison : plan.comparisons) {
     const auto [same, is_new] = known.try_emplace(key_of(comparison));
     if (is_new) {
-      if (!trace || shape(traced) != shape(comparison.spec)) trace = trace_of(comparison.spec);
+      if (!model || shape(traced) != shape(comparison.spec)) {
+        model = traced_model(comparison.spec);
+      }
       traced = comparison.spec;
       const RunRequest request = require_request(flags.file, comparison);
-      auto predicted = predict_comparison(request, *trace, sheet);
+      auto predicted = predict_comparison(request, traces_of_stages(*model), sheet);
       if (const auto* rejected = std::get_if<Rejected>(&predicted)) {
         throw UsageError(flags.file + ": " + comparison.path + ": " + comparison.spec.preset +
                          ": " + rejected->message);

@@ -9,8 +9,11 @@
 #include "harness/engine/record/op_facts.h"
 #include "harness/measure/memory.h"
 #include "harness/measure/op_counter.h"
+#include "harness/measure/step_place.h"
 #include "harness/trace/trace_from_record.h"
 #include "harness/trace/tracer.h"
+#include "policies/predict/pipeline/schedule.h"
+#include "policies/predict/pipeline/split_backward.h"
 #include "policies/predict/step/optimizer_bytes.h"
 #include "policies/trace/accumulation.h"
 #include "policies/trace/collective.h"
@@ -48,6 +51,50 @@ class IssuedCollectives final : public OpObserver {
 
   std::vector<TracedCollective> in_order;
 };
+
+// Keeps the gradients of outputs that matmuls of backward read until they are released. Weight
+// passes of ZB-H1 need them: see pipeline/split_backward.h.
+class OutputGradients final : public OpObserver {
+ public:
+  // `matmuls` are the numbers of the matmuls among the ops of backward.
+  explicit OutputGradients(std::set<std::size_t> matmuls) : matmuls_(std::move(matmuls)) {}
+
+  void about_to_run(const c10::OperatorHandle& op, Phase phase,
+                    const torch::jit::Stack& stack) override {
+    if (PhaseGuard::effective(phase) != Phase::kBackward) return;
+    if (!matmuls_.contains(num_ops_++)) return;
+    const std::size_t num = facts_of(op).arguments.size();
+    for (std::size_t index = stack.size() - num; index < stack.size(); ++index) {
+      if (!stack[index].isTensor()) continue;
+      const c10::Storage& storage = stack[index].toTensor().storage();
+      const bool is_of_backward =
+          retag_storage(*storage.unsafeGetStorageImpl(), MemoryTag::kBackward, MemoryTag::kBackward)
+              .count > 0;
+      if (is_of_backward) kept_.push_back(storage);
+    }
+  }
+  void executed(const c10::OperatorHandle& /*op*/, Phase /*phase*/,
+                const torch::jit::Stack& /*stack*/) override {}
+
+ private:
+  std::set<std::size_t> matmuls_;
+  std::size_t num_ops_ = 0;
+  std::vector<c10::Storage> kept_;
+};
+
+// Returns the numbers of the matmuls whose gradients wait, among the ops of backward.
+std::set<std::size_t> waiting_matmuls(const Trace& trace) {
+  std::set<std::int32_t> events;
+  for (const WeightGradient& weight : weight_gradients(trace)) events.insert(weight.matmul);
+  std::set<std::size_t> numbers;
+  std::size_t num_ops = 0;
+  for (std::size_t event = 0; event < trace.backward.size(); ++event) {
+    if (trace.backward[event].kind != BackwardEvent::Kind::kOp) continue;
+    if (events.contains(static_cast<std::int32_t>(event))) numbers.insert(num_ops);
+    ++num_ops;
+  }
+  return numbers;
+}
 
 void count_parameter(const at::Tensor& parameter, std::vector<TracedParameters>& kinds) {
   const TracedParameters kind{parameter.numel(), dtype_name(parameter.scalar_type()), 1};
@@ -88,8 +135,14 @@ Trace MetaModel::trace() {
   const at::Tensor input = training_.receive_input(0);
   const Bytes alive = current_meta_memory().total;
   const StageBlocks& stage = training_.stage();
-  Trace trace = stage.is_last() ? record_trace([&] { return training_.run_stage(batch, input); })
-                                : trace_stage(batch, input);
+  Trace trace = trace_passes(batch, input);
+  if (pipeline_shape(spec_.dimensions).splits_backward) {
+    // The first trace shows which gradients wait. The second one includes what they keep.
+    training_.clear_gradients();
+    OutputGradients kept(waiting_matmuls(trace));
+    const OpObserverGuard observe(&kept);
+    trace = trace_passes(batch, input);
+  }
   if (!stage.is_whole()) trace.stage = TracedStage{stage.stage, alive - before, {}, {}};
   finish_step(trace);
   trace.model = spec_.preset;
@@ -102,6 +155,19 @@ Trace MetaModel::trace() {
   trace.constant_bytes = alive - trace.parameter_bytes - optimizer_bytes(trace, optimizer_).state;
   trace.dimensions.erase(std::string(kAccumulate));
   return accumulating(std::move(trace), micro_batches(spec_));
+}
+
+Trace MetaModel::trace_passes(const Batch& batch, const at::Tensor& input) {
+  if (!training_.stage().is_last()) return trace_stage(batch, input);
+  TraceSession session;
+  {
+    const at::Tensor loss = training_.run_stage(batch, input);
+    session.end_forward(loss.device());
+    // Includes the gradient of the loss, which autograd allocates first.
+    const PhaseGuard phase(Phase::kBackward);
+    loss.backward();
+  }
+  return session.finish();
 }
 
 // The output is freed before forward ends, because the next stage has it.
@@ -174,7 +240,9 @@ TracedModel trace_model(const ModelSpec& spec, const OptimizerChoice& optimizer,
                         const std::string& data_file, std::uint64_t seed, std::int64_t round) {
   const std::int64_t num = num_stages(spec.dimensions);
   if (num == 1) return trace_rank(spec, optimizer, data_file, seed, round);
-  const auto ranks_of_stage = static_cast<int>(world_size(spec) / num);
+  // See Note [Ranks of a layout] for ranks of later stages.
+  const auto ranks_of_stage =
+      static_cast<int>(world_size(spec) / pipeline_shape(spec.dimensions).num_ranks);
   ModelSpec of_stage = spec;
   of_stage.rank %= ranks_of_stage;
   TracedModel first = trace_rank(of_stage, optimizer, data_file, seed, round);

@@ -33,6 +33,8 @@ class MetaModel {
   Training& training() { return training_; }
 
  private:
+  // Traces forward and backward of one micro-batch.
+  Trace trace_passes(const Batch& batch, const at::Tensor& input);
   // Traces a pipeline stage without the loss.
   Trace trace_stage(const Batch& batch, const at::Tensor& input);
   // Runs the part of a step after backward. Adds the collectives of this part to the trace.

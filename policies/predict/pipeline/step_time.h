@@ -4,7 +4,7 @@
 // end for gradients, and in between if another stage is slower. The simulation runs every pass as
 // soon as its stage is free and its input has arrived, in the schedule's order. So the time has the
 // whole bubble. Passing an activation or a gradient takes a constant time, and does not occupy a
-// stage.
+// stage. The stages of one rank share it.
 #pragma once
 
 #include <vector>
@@ -17,14 +17,18 @@ namespace rematch {
 // Times of one stage. The passes are those of one micro-batch, and backward includes recompute.
 struct StageTime {
   Profile::Duration forward{};
-  Profile::Duration backward{};
+  Profile::Duration backward{};   // with ZB-H1 without the weight gradients
   Profile::Duration optimizer{};  // once for each step
+  Profile::Duration weights{};    // the weight pass of ZB-H1
   bool operator==(const StageTime&) const = default;
 };
 
-// Returns the times of a stage's micro-batch. `recompute` is the recompute time of a whole step.
+// Returns the times of a stage's micro-batch. `recompute` is the recompute time of a whole step,
+// and `weights` the time of its weight passes.
 StageTime stage_time(const Profile& profile, Profile::Duration recompute,
-                     std::int64_t micro_batches);
+                     std::int64_t micro_batches, Profile::Duration weights = {});
+// Returns the time of the weight passes that a stage has in its schedule: 0 without ZB-H1.
+Profile::Duration weights_time(const Trace& stage, const Profile& profile);
 
 // Returns the time in which an activation passes from a stage to `stage`, the next one, over a link
 // of this rate.
@@ -32,7 +36,7 @@ Profile::Duration passing_time(const Trace& stage, double bytes_per_second);
 
 struct PipelineTime {
   Profile::Duration step{};
-  // The share of the step in which the average stage runs no pass and no optimizer.
+  // The share of the step in which the average rank runs no pass and no optimizer.
   double bubble_ratio = 0;
 };
 

@@ -16,11 +16,20 @@
 
 namespace rematch {
 
-// One micro-batch of a step, and the bytes that a pipeline stage's other micro-batches hold while
-// it runs. An absent number: the step has no such pass, so its bytes do not count.
+namespace {
+
+void add(const HolderBytes& more, HolderBytes& sum) {
+  for (const Holder holder : kAll<Holder>) sum[holder] += more[holder];
+}
+
+}  // namespace
+
+// One micro-batch of a step, and what else a rank of a pipeline holds while the micro-batch runs.
+// Absent bytes: the step has no such pass, so its bytes do not count.
 struct StepSimulator::MicroBatch {
-  std::optional<Bytes> others_in_forward = Bytes{};
-  std::optional<Bytes> others_in_backward = Bytes{};
+  std::optional<HolderBytes> others_in_forward = HolderBytes{};
+  std::optional<HolderBytes> others_in_backward = HolderBytes{};
+  HolderBytes others_in_optimizer = {};
   bool is_first = false;  // finds no gradients, although the step has several micro-batches
   bool is_last = true;    // the optimizer follows
 };
@@ -33,7 +42,7 @@ class StepSimulator::Run {
       : facts_(facts),
         trace_(facts.trace),
         micro_batch_(micro_batch),
-        events_(micro_batch.is_first ? facts.first_backward : facts.trace.backward),
+        events_(micro_batch.is_first ? facts.first_backward : facts.backward()),
         baseline_(facts.baseline - (micro_batch.is_first ? gradients_before(trace_) : Bytes{})),
         schedule_(schedule),
         recomputed_ops_(details == nullptr ? nullptr : &details->recomputed),
@@ -44,6 +53,7 @@ class StepSimulator::Run {
     for (const LocatedRegion& region : regions) add_region(region);
     // Backward starts with the last region, so moving its values to a store would gain nothing.
     if (!regions_.empty()) regions_.back().stash = {};
+    if (facts_.split) hold_inputs_of_waiting();
   }
 
   // Returns the bytes that forward leaves for backward.
@@ -54,7 +64,7 @@ class StepSimulator::Run {
   }
 
   StepPrediction run() {
-    result_.before = facts_.baseline - gradients_before(trace_);
+    result_.before = facts_.baseline - gradients_before(trace_) + others_before();
     if (facts_.profile) result_.time.emplace();
     if (facts_.profile && facts_.profile->forward_kernels) result_.recomputed_kernels = 0;
     forward();
@@ -110,6 +120,36 @@ class StepSimulator::Run {
     Region region{.in_trace = &in_trace, .simulation = &simulation};
     if (!stored.empty()) region.stash = {stored, *in_trace.graph};
     regions_.push_back(region);
+  }
+
+  // Keeps the inputs of waiting matmuls until the end of backward. If a region recomputes an input,
+  // the recomputed tensor is kept from its last release on.
+  void hold_inputs_of_waiting() {
+    is_kept_when_released_ = IdTable<StorageId, bool>(trace_.storages.size(), false);
+    for (const auto& [storage, pack] : facts_.split->inputs) {
+      const OptionalIndex region = region_of_pack_[pack];
+      if (region.has_value() && !holds_from_forward(regions_[*region], storage)) {
+        is_kept_when_released_[storage] = true;
+      } else {
+        ++holders_[storage];
+      }
+    }
+  }
+
+  static bool holds_from_forward(const Region& region, StorageId storage) {
+    const TraceRegion& in_trace = *region.in_trace;
+    const std::vector<int>& kept = region.simulation->timeline.kept;
+    return std::find(in_trace.inputs.begin(), in_trace.inputs.end(), storage) !=
+               in_trace.inputs.end() ||
+           std::any_of(kept.begin(), kept.end(),
+                       [&](int local) { return in_trace.storages[local] == storage; });
+  }
+
+  void note_release(PackId pack) {
+    if (!facts_.split) return;
+    const OptionalIndex storage = facts_.split->last_release[pack];
+    if (!storage.has_value() || !is_kept_when_released_[StorageId(*storage)]) return;
+    recomputed_inputs_ += trace_.storages[StorageId(*storage)].bytes;
   }
 
   void forward() {
@@ -342,7 +382,7 @@ class StepSimulator::Run {
       if (made_at <= op) holders[Holder::kSavedActivations] += bytes;
     }
     holders[Holder::kOther] += alive - holders[Holder::kSavedActivations] + facts_.gathered_at(op);
-    holders[Holder::kSavedActivations] += others_in_forward();
+    if (micro_batch_.others_in_forward) add(*micro_batch_.others_in_forward, holders);
     return holders;
   }
 
@@ -378,6 +418,7 @@ class StepSimulator::Run {
         const OptionalIndex storage = facts_.pack_storage[pack];
         if (storage.has_value()) release(StorageId(*storage));
       }
+      if (part.kind == BackwardEvent::Kind::kRelease) note_release(pack);
     }
   }
 
@@ -433,16 +474,18 @@ class StepSimulator::Run {
 
   void note_backward(const Moment& moment) {
     if (!micro_batch_.others_in_backward) return;
-    const Bytes others = *micro_batch_.others_in_backward;
-    const Bytes total = baseline_ + alive() + others + moment.recomputed + moment.other_bytes;
+    const HolderBytes& others = *micro_batch_.others_in_backward;
+    const Bytes total =
+        baseline_ + alive() + others.total() + moment.recomputed + moment.other_bytes;
     const bool is_peak = raises_peak(moment.phase, total);
     if (!is_peak && boundaries_ == nullptr) return;
     const BackwardEvent& event = events_[moment.event];
     HolderBytes holders = standing_holders();
     holders[Holder::kGradients] += event.gradient_bytes;
-    holders[Holder::kSavedActivations] = alive() + others;
+    holders[Holder::kSavedActivations] = alive();
     holders[Holder::kRecomputeTransient] = moment.recomputed;
     holders[Holder::kOther] += moment.other_bytes - event.gradient_bytes;
+    add(others, holders);
     const StepBoundary boundary{moment.phase, facts_.top_scope(event.scope), holders};
     if (boundaries_ != nullptr) boundaries_->push_back(boundary);
     if (is_peak) set_peak(boundary);
@@ -456,15 +499,29 @@ class StepSimulator::Run {
     if (trace_.stage) holders[Holder::kOther] -= trace_.stage->held_bytes;
     holders[Holder::kSavedActivations] = alive();
     holders[Holder::kRecomputeTransient] = recomputed_;
+    if (facts_.split) {
+      // Weight passes have released the inputs and computed all gradients.
+      holders[Holder::kSavedActivations] = {};
+    }
+    add(micro_batch_.others_in_optimizer, holders);
     const StepBoundary boundary{Phase::kOptimizer, std::nullopt, holders};
     if (boundaries_ != nullptr) boundaries_->push_back(boundary);
     if (raises_peak(Phase::kOptimizer, holders.total())) set_peak(boundary);
   }
 
-  // live bytes that forward allocated, plus the device memory that stores use
-  Bytes alive() const { return alive_ + stores_.device_bytes(); }
+  // live bytes that forward allocated, plus the device memory that stores use, plus recomputed
+  // inputs of matmuls that wait
+  Bytes alive() const { return alive_ + stores_.device_bytes() + recomputed_inputs_; }
 
-  Bytes others_in_forward() const { return micro_batch_.others_in_forward.value_or(Bytes{}); }
+  Bytes others_in_forward() const {
+    return micro_batch_.others_in_forward ? micro_batch_.others_in_forward->total() : Bytes{};
+  }
+
+  // Returns what the other stages of the rank hold before the step.
+  Bytes others_before() const {
+    const HolderBytes& others = micro_batch_.others_in_optimizer;
+    return others.total() - others[Holder::kGradients];
+  }
 
   void set_peak(const StepBoundary& boundary) {
     result_.peak = boundary;
@@ -515,6 +572,10 @@ class StepSimulator::Run {
   Bytes alive_;  // live bytes that forward allocated
   StoreLedger stores_;
   Bytes recomputed_;  // recomputed bytes held, over all regions
+  // With a split backward: the storages whose recomputed tensors wait for the weight pass, and the
+  // bytes that wait.
+  IdTable<StorageId, bool> is_kept_when_released_;
+  Bytes recomputed_inputs_;
   Bytes peak_;
   std::optional<OpId> peak_op_;  // op at the peak, as long as the peak is in forward
   Bytes peak_alive_;
@@ -553,43 +614,122 @@ StepPrediction StepSimulator::simulate(const std::vector<LocatedRegion>& regions
   return simulate_step(regions, schedule, nullptr);
 }
 
+StepPrediction StepSimulator::simulate_beside(const HeldByOthers& others, const Plan& plan,
+                                              Schedule schedule, StepDetails* details) {
+  return simulate_stage(place(plan), schedule, others, details);
+}
+
 StepPrediction StepSimulator::simulate_step(const std::vector<LocatedRegion>& regions,
                                             Schedule schedule, StepDetails* details) {
-  if (!facts_->in_flight) return Run(*facts_, regions, schedule, details).run();
-  const InFlight& most = *facts_->in_flight;
-  const Bytes held = held_in_flight(regions, schedule);
-  const auto bytes_of = [&](std::optional<std::int64_t> number) {
-    return number ? std::optional(held * *number) : std::nullopt;
-  };
-  MicroBatch first{bytes_of(most.first_forward), bytes_of(most.first_backward)};
-  // A step of one micro-batch has no later one.
-  if (facts_->first_backward.empty()) return Run(*facts_, regions, schedule, details, first).run();
-  first.is_first = true;
-  first.is_last = false;
-  StepPrediction of_first = Run(*facts_, regions, schedule, details, first).run();
-  StepDetails later_details;
-  const MicroBatch later{bytes_of(most.later_forward), bytes_of(most.later_backward)};
-  StepPrediction step =
-      Run(*facts_, regions, schedule, details == nullptr ? nullptr : &later_details, later).run();
-  if (details != nullptr) {
-    details->boundaries.insert(details->boundaries.end(), later_details.boundaries.begin(),
-                               later_details.boundaries.end());
-  }
-  if (of_first.peak_bytes() >= step.peak_bytes()) step.peak = of_first.peak;
+  if (!facts_->scheduled) return Run(*facts_, regions, schedule, details).run();
+  const ScheduledStage& stage = *facts_->scheduled;
+  const StageHolds own = holds(regions, schedule);
+  std::vector<const StageHolds*> known(stage.num_stages, nullptr);
+  known[stage.position] = &own;
+  return simulate_stage(regions, schedule, held_by_others(stage.moments, known, stage.position),
+                        details);
+}
+
+namespace {
+
+// Adds the boundaries and the peaks of other passes to a step. Of equal peaks the other ones count.
+void add_earlier(const StepPrediction& earlier, StepPrediction& step) {
+  if (earlier.peak_bytes() >= step.peak_bytes()) step.peak = earlier.peak;
   for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
-    step.peak_by_phase[phase] = std::max(step.peak_by_phase[phase], of_first.peak_by_phase[phase]);
+    step.peak_by_phase[phase] = std::max(step.peak_by_phase[phase], earlier.peak_by_phase[phase]);
   }
-  if (!most.later_forward) step.after_forward = of_first.after_forward;
+}
+
+}  // namespace
+
+StepPrediction StepSimulator::simulate_stage(const std::vector<LocatedRegion>& regions,
+                                             Schedule schedule, const HeldByOthers& others,
+                                             StepDetails* details) {
+  const auto run = [&](const HeldDuring& during, const HeldDuring& backward, bool is_later,
+                       bool is_alone, StepDetails* of_run) {
+    MicroBatch batch{is_later ? during.later : during.first,
+                     is_later ? backward.later : backward.first, others.optimizer};
+    batch.is_first = !is_later && !is_alone;
+    batch.is_last = is_later || is_alone;
+    return Run(*facts_, regions, schedule, of_run, batch).run();
+  };
+  // A step of one micro-batch has no later one.
+  const bool is_alone = facts_->first_backward.empty();
+  StepPrediction step = run(others.forward, others.backward, false, is_alone, details);
+  if (!is_alone) {
+    const StepPrediction first = step;
+    StepDetails later;
+    step = run(others.forward, others.backward, true, false, details == nullptr ? nullptr : &later);
+    if (details != nullptr) {
+      details->boundaries.insert(details->boundaries.end(), later.boundaries.begin(),
+                                 later.boundaries.end());
+    }
+    add_earlier(first, step);
+    if (!others.forward.later) step.after_forward = first.after_forward;
+  }
+  if (facts_->split) add_weight_passes(others, details, step);
   return step;
 }
 
-Bytes StepSimulator::held_in_flight(const Plan& plan, Schedule schedule) {
-  return held_in_flight(place(plan), schedule);
+// Adds the weight passes, which come before the optimizer.
+//
+// Each matmul finds the operands of all matmuls that have not run. Its result is freed once it has
+// been added to a gradient, or becomes the gradient itself in the first micro-batch.
+void StepSimulator::add_weight_passes(const HeldByOthers& others, StepDetails* details,
+                                      StepPrediction& step) const {
+  const Trace& trace = facts_->trace;
+  const SplitBackward& split = *facts_->split;
+  std::vector<StepBoundary> boundaries;
+  for (const bool is_first : {true, false}) {
+    const std::optional<HolderBytes>& held = is_first ? others.weights.first : others.weights.later;
+    if (!held) continue;
+    HolderBytes standing = *held;
+    standing[Holder::kParameters] += trace.parameter_bytes;
+    standing[Holder::kOptimizer] += facts_->optimizer_bytes.state;
+    standing[Holder::kOther] += trace.constant_bytes - trace.stage->held_bytes;
+    standing[Holder::kGradients] += trace.gradient_bytes;
+    Bytes stored;
+    for (std::size_t next = 0; next < split.waiting.size(); ++next) {
+      const WeightGradient& weight = split.waiting[next];
+      HolderBytes now = standing;
+      now[Holder::kSavedActivations] += split.for_weights[next];
+      now[Holder::kGradients] += stored;
+      now[Holder::kOther] += weight.result;
+      if (weight.is_copied) now[Holder::kOther] += weight.gradient;
+      boundaries.push_back(
+          {Phase::kBackward, facts_->top_scope(trace.ops[weight.forward].scope), now});
+      if (is_first) stored += weight.gradient;
+    }
+  }
+  for (const StepBoundary& boundary : boundaries) {
+    Bytes& of_phase = step.peak_by_phase[static_cast<std::size_t>(boundary.phase)];
+    of_phase = std::max(of_phase, boundary.holders.total());
+    if (boundary.holders.total() > step.peak_bytes()) step.peak = boundary;
+  }
+  if (details == nullptr) return;
+  const bool has_optimizer =
+      !details->boundaries.empty() && details->boundaries.back().phase == Phase::kOptimizer;
+  details->boundaries.insert(details->boundaries.end() - (has_optimizer ? 1 : 0),
+                             boundaries.begin(), boundaries.end());
 }
 
-Bytes StepSimulator::held_in_flight(const std::vector<LocatedRegion>& regions, Schedule schedule) {
-  return Run(*facts_, regions, schedule, nullptr).held_after_forward() +
-         facts_->trace.stage->held_bytes;
+StageHolds StepSimulator::holds(const Plan& plan, Schedule schedule) {
+  return holds(place(plan), schedule);
+}
+
+StageHolds StepSimulator::holds(const std::vector<LocatedRegion>& regions, Schedule schedule) {
+  const Trace& trace = facts_->trace;
+  StageHolds holds;
+  holds.standing[Holder::kParameters] = trace.parameter_bytes;
+  holds.standing[Holder::kOptimizer] = facts_->optimizer_bytes.state;
+  holds.standing[Holder::kOther] = trace.constant_bytes - trace.stage->held_bytes;
+  holds.gradients = trace.gradient_bytes;
+  holds.in_flight =
+      Run(*facts_, regions, schedule, nullptr).held_after_forward() + trace.stage->held_bytes;
+  if (!facts_->split) return holds;
+  holds.weight_gradients = facts_->split->weight_gradients;
+  holds.for_weights = facts_->split->for_weights.front();
+  return holds;
 }
 
 std::vector<LocatedRegion> StepSimulator::place(const Plan& plan) const {

@@ -26,6 +26,7 @@
 #include "policies/base/bytes.h"
 #include "policies/plan/plan.h"
 #include "policies/predict/device/links.h"
+#include "policies/predict/pipeline/rank_holds.h"
 #include "policies/predict/region/region.h"
 #include "policies/predict/step/optimizer_bytes.h"
 #include "policies/trace/holder.h"
@@ -117,10 +118,13 @@ class StepSimulator {
   // `regions` must be disjoint and in forward order.
   StepPrediction simulate(const std::vector<LocatedRegion>& regions, Schedule schedule);
 
-  // Returns the bytes that a micro-batch in flight holds between its forward and its backward. The
-  // trace must be of a stage of a pipeline.
-  Bytes held_in_flight(const std::vector<LocatedRegion>& regions, Schedule schedule);
-  Bytes held_in_flight(const Plan& plan, Schedule schedule);
+  // Like simulate(), for a stage whose rank also runs other stages. simulate() leaves out what the
+  // other stages hold.
+  StepPrediction simulate_beside(const HeldByOthers& others, const Plan& plan, Schedule schedule,
+                                 StepDetails* details = nullptr);
+
+  // Returns what a stage of a pipeline holds.
+  StageHolds holds(const Plan& plan, Schedule schedule);
 
  private:
   class Facts;
@@ -129,6 +133,11 @@ class StepSimulator {
 
   StepPrediction simulate_step(const std::vector<LocatedRegion>& regions, Schedule schedule,
                                StepDetails* details);
+  StepPrediction simulate_stage(const std::vector<LocatedRegion>& regions, Schedule schedule,
+                                const HeldByOthers& others, StepDetails* details);
+  void add_weight_passes(const HeldByOthers& others, StepDetails* details,
+                         StepPrediction& step) const;
+  StageHolds holds(const std::vector<LocatedRegion>& regions, Schedule schedule);
 
   std::vector<LocatedRegion> place(const Plan& plan) const;
 

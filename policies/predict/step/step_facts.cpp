@@ -83,6 +83,36 @@ std::vector<BackwardEvent> backward_of_first(const Trace& trace) {
   return events;
 }
 
+SplitBackward split_backward(const Trace& trace,
+                             const IdTable<StorageId, std::optional<OpId>>& born_at) {
+  SplitBackward split;
+  split.waiting = weight_gradients(trace);
+  split.for_weights = bytes_left_for_weights(trace, split.waiting);
+  split.last_release = IdTable<PackId, OptionalIndex>(trace.packs.size());
+  IdTable<StorageId, bool> waits(trace.storages.size(), false);
+  for (const WeightGradient& weight : split.waiting) {
+    split.weight_gradients += weight.gradient;
+    for (const PackId pack : weight.inputs) {
+      const StorageId storage = trace.values[trace.packs[pack].value].storage;
+      if (waits[storage] || !born_at[storage]) continue;
+      waits[storage] = true;
+      split.inputs.emplace_back(storage, pack);
+    }
+  }
+  IdTable<StorageId, std::optional<PackId>> last(trace.storages.size());
+  for (const BackwardEvent& event : trace.backward) {
+    if (event.kind != BackwardEvent::Kind::kRelease) continue;
+    const StorageId storage = trace.values[trace.packs[*event.pack].value].storage;
+    if (waits[storage]) last[storage] = event.pack;
+  }
+  for (const StorageId storage : last.ids()) {
+    if (last[storage]) split.last_release[*last[storage]] = storage.index;
+  }
+  split.backward = without_weight_passes(trace.backward, trace, split.waiting,
+                                         /*stores=*/micro_batches(trace) == 1);
+  return split;
+}
+
 }  // namespace
 
 StoragesByOp::StoragesByOp(const IdTable<StorageId, std::optional<OpId>>& op_of_storage,
@@ -112,15 +142,29 @@ StepSimulator::Facts::Facts(const Trace& traced, OptimizerKind optimizer, std::i
       index(traced),
       late_copies(traced),
       top_scopes_(top_scopes(traced)) {
-  if (trace.stage) {
-    in_flight = rematch::in_flight(pipeline_shape(trace.dimensions), trace.stage->index);
-    first_backward = backward_of_first(trace);
-    first_parts = parts_of(first_backward);
-  }
+  if (trace.stage) set_stage();
   for (const TracedPack& pack : trace.packs) {
     const StorageId storage = trace.values[pack.value].storage;
     pack_storage.push_back(is_born(storage) ? OptionalIndex(storage.index) : std::nullopt);
   }
+}
+
+void StepSimulator::Facts::set_stage() {
+  const PipelineShape shape = pipeline_shape(trace.dimensions);
+  const std::int64_t stage = trace.stage->index;
+  scheduled = ScheduledStage{pass_moments(shape, stage % shape.num_ranks),
+                             static_cast<std::size_t>(stage / shape.num_ranks),
+                             static_cast<std::size_t>(shape.stages_per_rank)};
+  first_backward = backward_of_first(trace);
+  if (shape.splits_backward) {
+    split = split_backward(trace, born_at);
+    backward_parts = parts_of(split->backward);
+    if (!first_backward.empty()) {
+      first_backward = without_weight_passes(std::move(first_backward), trace, split->waiting,
+                                             /*stores=*/true);
+    }
+  }
+  first_parts = parts_of(first_backward);
 }
 
 const TraceRegion& StepSimulator::Facts::region(OpRange range) {

@@ -12,6 +12,7 @@
 
 #include "policies/predict/device/sharding.h"
 #include "policies/predict/pipeline/schedule.h"
+#include "policies/predict/pipeline/split_backward.h"
 #include "policies/predict/region/late_copies.h"
 #include "policies/predict/region/trace_index.h"
 #include "policies/predict/step/step.h"
@@ -62,6 +63,25 @@ struct BackwardPart {
   Bytes other_bytes;         // backward's bytes at event `highest`
 };
 
+// A stage of a pipeline in its schedule.
+struct ScheduledStage {
+  std::vector<PassMoment> moments;  // of the stage's rank
+  std::size_t position = 0;         // position among the stages of the rank
+  std::size_t num_stages = 1;       // number of stages of the rank
+};
+
+// Backward of a stage without its weight passes: see pipeline/split_backward.h.
+struct SplitBackward {
+  std::vector<WeightGradient> waiting;
+  Bytes weight_gradients;          // sum of the stored gradients
+  std::vector<Bytes> for_weights;  // bytes_left_for_weights()
+  // The storages of saved inputs that forward makes, each with one waiting pack.
+  std::vector<std::pair<StorageId, PackId>> inputs;
+  // For the last pack of such a storage that backward releases: the storage.
+  IdTable<PackId, OptionalIndex> last_release;
+  std::vector<BackwardEvent> backward;  // Trace::backward without the weight passes
+};
+
 class StepSimulator::Facts {
  public:
   Facts(const Trace& traced, OptimizerKind optimizer, std::int64_t round);
@@ -87,7 +107,8 @@ class StepSimulator::Facts {
   // other traces, and for a step of one micro-batch.
   std::vector<BackwardEvent> first_backward;
   std::vector<BackwardPart> first_parts;
-  std::optional<InFlight> in_flight;  // present for a stage of a pipeline
+  std::optional<ScheduledStage> scheduled;  // present for a stage of a pipeline
+  std::optional<SplitBackward> split;       // present if the schedule splits backward
   TraceIndex index;
   LateCopies late_copies;
   std::optional<Profile> profile;
@@ -95,9 +116,15 @@ class StepSimulator::Facts {
   StepTime::Duration communication{};  // communication time of the profile, without recompute
   IdTable<OpId, Bytes> gathered;       // indexed by forward op; empty: nothing is gathered
 
+  // Returns backward of the micro-batches after the first.
+  const std::vector<BackwardEvent>& backward() const {
+    return split ? split->backward : trace.backward;
+  }
   Bytes gathered_at(OpId op) const { return gathered.empty() ? Bytes{} : gathered[op]; }
 
  private:
+  void set_stage();
+
   IdTable<ScopeId, ScopeId> top_scopes_;
   std::map<std::pair<OpId, OpId>, TraceRegion> regions_;
   std::vector<std::shared_ptr<const RegionGraph>> graphs_;

@@ -102,10 +102,13 @@ std::optional<Bytes> answer_question(const Trace& trace, const Profile& profile,
   return std::nullopt;
 }
 
-std::optional<Bytes> answer_pipeline(const Shown& shown, PipelineSearch& search,
-                                     FrontRecord& record) {
+std::optional<Bytes> answer_pipeline(const std::vector<SearchedStage>& stages,
+                                     const SearchSpace& space, const Shown& shown,
+                                     PipelineSearch& search, FrontRecord& record) {
   record.front = search.front(shown.num_points, shown.baselines, worth_showing(search, record));
   record.answer = answer_of(search, record);
+  if (space.is_stopped()) return std::nullopt;
+  if (shown.simple) record.simple = find_simple(stages, space, record, search);
   const std::optional<Bytes> limit = limit_of(record);
   const Bytes lowest = search.lowest().figures.peak;
   if (limit && lowest > *limit) return lowest;

@@ -51,8 +51,9 @@ std::optional<Bytes> answer_question(const Trace& trace, const Profile& profile,
                                      const SearchSpace& space, const Shown& shown,
                                      FrontSearch& search, FrontRecord& record);
 
-// The same for a pipeline. Ignores `shown.simple`.
-std::optional<Bytes> answer_pipeline(const Shown& shown, PipelineSearch& search,
-                                     FrontRecord& record);
+// The same for a pipeline. A simple plan needs one stage on each rank.
+std::optional<Bytes> answer_pipeline(const std::vector<SearchedStage>& stages,
+                                     const SearchSpace& space, const Shown& shown,
+                                     PipelineSearch& search, FrontRecord& record);
 
 }  // namespace rematch

@@ -101,6 +101,8 @@ struct PlanFigures {
   // The number of kernels that the recomputed ops launch. Absent: the profile does not count
   // kernels.
   std::optional<std::int64_t> num_recomputed_kernels;
+  // For a rank with several pipeline stages: the part of `recompute` of each stage.
+  std::vector<std::chrono::nanoseconds> recompute_of_stages = {};
 };
 
 struct FrontPoint {
@@ -180,6 +182,14 @@ std::string verdict_of(const Front& front);
 // Fills in the knee, the hypervolumes and the verdict of a front whose points are complete.
 void summarize(Front& front);
 
+// One stage of a pipeline. The references must outlive the search. `none` is the stage's plan of
+// policy `none`.
+struct SearchedStage {
+  const Trace& trace;
+  const Profile& profile;
+  std::optional<Plan> none;
+};
+
 class FrontSearch {
  public:
   // A plan that the search found, before it is simulated. The estimated peak may be too low,
@@ -187,6 +197,7 @@ class FrontSearch {
   struct Estimate {
     Bytes peak;
     std::chrono::nanoseconds recompute{};
+    std::vector<std::chrono::nanoseconds> recompute_of_stages;  // as in PlanFigures
   };
 
   // Finds all useful plans. `none` is the plan of the catalogue's policy `none`. It is needed only
@@ -195,6 +206,9 @@ class FrontSearch {
   // needed.
   FrontSearch(const Trace& trace, const Profile& profile, const SearchSpace& space,
               std::optional<Plan> none = std::nullopt);
+  // Searches for one rank of a pipeline, which runs these stages. With several stages, plans have a
+  // shape for each stage, and points have no words.
+  FrontSearch(const std::vector<SearchedStage>& stages, const SearchSpace& space);
   ~FrontSearch();
   FrontSearch(const FrontSearch&) = delete;
   FrontSearch& operator=(const FrontSearch&) = delete;
@@ -227,6 +241,7 @@ class FrontSearch {
   std::chrono::nanoseconds step_time_bound(Bytes peak) const;
 
  private:
+  struct Part;
   struct Plans;
 
   void add_points(std::size_t max_points, Front& front);

@@ -18,26 +18,60 @@ using std::chrono::nanoseconds;
 
 }  // namespace
 
-struct PipelineSearch::Stage {
-  Stage(SearchedStage of, const SearchSpace& space)
-      : searched(std::move(of)),
-        search(searched.trace, searched.profile, space, searched.none),
+// The stages of one rank.
+struct PipelineSearch::Rank {
+  Rank(const std::vector<SearchedStage>& all, std::vector<std::int64_t> of_rank,
+       const SearchSpace& space)
+      : stages(std::move(of_rank)),
+        search(selected(all, stages), space),
         estimates(search.estimates()) {}
 
-  SearchedStage searched;
+  static std::vector<SearchedStage> selected(const std::vector<SearchedStage>& all,
+                                             const std::vector<std::int64_t>& stages) {
+    std::vector<SearchedStage> own;
+    for (const std::int64_t stage : stages) own.push_back(all.at(static_cast<std::size_t>(stage)));
+    return own;
+  }
+
+  Plan own_plan(const Plan& plan) const {
+    std::vector<Plan> plans;
+    for (const std::int64_t stage : stages) {
+      plans.push_back(plan_of_stage(plan, static_cast<std::size_t>(stage)));
+    }
+    return plan_of_stages(plans);
+  }
+
+  std::vector<std::int64_t> stages;
   FrontSearch search;
   std::vector<FrontSearch::Estimate> estimates;  // by ascending peak
 };
 
-PipelineSearch::PipelineSearch(std::vector<SearchedStage> stages, const SearchSpace& space,
+namespace {
+
+// Returns the recompute time of each stage of a rank's plan.
+template <class Figures>
+std::vector<nanoseconds> times_of(const Figures& figures) {
+  if (!figures.recompute_of_stages.empty()) return figures.recompute_of_stages;
+  return {figures.recompute};
+}
+
+}  // namespace
+
+PipelineSearch::PipelineSearch(const std::vector<SearchedStage>& stages, const SearchSpace& space,
                                nanoseconds passing)
-    : space_(space), passing_(passing) {
+    : shape_(pipeline_shape(stages.front().trace.dimensions)),
+      stages_(stages),
+      space_(space),
+      passing_(passing) {
+  for (const SearchedStage& stage : stages_) {
+    weights_.push_back(weights_time(stage.trace, stage.profile));
+  }
   std::vector<FrontPoint> kept;
   std::vector<FrontPoint> none;
-  for (SearchedStage& stage : stages) {
-    stages_.push_back(std::make_unique<Stage>(std::move(stage), space));
+  for (std::int64_t rank = 0; rank < shape_.num_ranks; ++rank) {
+    ranks_.push_back(std::make_unique<Rank>(stages_, shape_.stages_of(rank), space));
     constexpr std::size_t kEnds = 2;
-    Front front = stages_.back()->search.front(kEnds, {});
+    Front front = ranks_.back()->search.front(kEnds, {});
     num_plans_found_ += front.num_plans_found;
     time_gap_ = std::max(time_gap_, front.time_gap);
     transient_gap_ = std::max(transient_gap_, front.transient_gap);
@@ -45,44 +79,45 @@ PipelineSearch::PipelineSearch(std::vector<SearchedStage> stages, const SearchSp
     kept.push_back(std::move(front.nothing_recomputed));
   }
   nothing_recomputed_ = compose(kept);
-  if (none.size() == stages_.size()) none_ = compose(none);
+  if (none.size() == ranks_.size()) none_ = compose(none);
   limits_ = estimate_limits();
 }
 
 PipelineSearch::~PipelineSearch() = default;
 
-nanoseconds PipelineSearch::step_time(const std::vector<nanoseconds>& recompute) const {
-  const PipelineShape shape = pipeline_shape(stages_.front()->searched.trace.dimensions);
+nanoseconds PipelineSearch::step_time(
+    const std::vector<std::vector<nanoseconds>>& recompute) const {
   std::vector<StageTime> times;
   for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
-    times.push_back(
-        stage_time(stages_[stage]->searched.profile, recompute[stage], shape.micro_batches));
+    const std::size_t rank = stage % ranks_.size();
+    times.push_back(stage_time(stages_[stage].profile, recompute[rank].at(stage / ranks_.size()),
+                               shape_.micro_batches, weights_[stage]));
   }
-  return pipeline_time(shape, times, passing_).step;
+  return pipeline_time(shape_, times, passing_).step;
 }
 
 // Returns the limits that change the plan of a stage and make the step faster.
 std::vector<PipelineSearch::Limit> PipelineSearch::estimate_limits() const {
   std::vector<Bytes> peaks;
-  for (const auto& stage : stages_) {
-    for (const FrontSearch::Estimate& plan : stage->estimates) peaks.push_back(plan.peak);
+  for (const auto& rank : ranks_) {
+    for (const FrontSearch::Estimate& plan : rank->estimates) peaks.push_back(plan.peak);
   }
   std::sort(peaks.begin(), peaks.end());
-  std::vector<std::size_t> fastest(stages_.size(), 0);  // number of plans within the limit
+  std::vector<std::size_t> fastest(ranks_.size(), 0);  // number of plans within the limit
   std::vector<Limit> limits;
   for (const Bytes peak : peaks) {
-    std::vector<nanoseconds> recompute;
+    std::vector<std::vector<nanoseconds>> recompute;
     bool all_fit = true;
     bool changes = limits.empty();
-    for (std::size_t index = 0; index < stages_.size(); ++index) {
-      const auto& plans = stages_[index]->estimates;
+    for (std::size_t index = 0; index < ranks_.size(); ++index) {
+      const auto& plans = ranks_[index]->estimates;
       const std::size_t before = fastest[index];
       while (fastest[index] < plans.size() && plans[fastest[index]].peak <= peak) ++fastest[index];
       changes |= fastest[index] != before;
       if (fastest[index] == 0) {
         all_fit = false;
       } else {
-        recompute.push_back(plans[fastest[index] - 1].recompute);
+        recompute.push_back(times_of(plans[fastest[index] - 1]));
       }
     }
     if (!all_fit || !changes) continue;
@@ -94,16 +129,19 @@ std::vector<PipelineSearch::Limit> PipelineSearch::estimate_limits() const {
   return limits;
 }
 
-// Joins one point of each stage into a point of the pipeline.
-FrontPoint PipelineSearch::compose(const std::vector<FrontPoint>& points) {
-  std::vector<Plan> plans;
-  std::vector<nanoseconds> recompute;
+FrontPoint PipelineSearch::compose(const std::vector<FrontPoint>& points) const {
+  std::vector<Plan> plans(stages_.size());
+  std::vector<std::vector<nanoseconds>> recompute;
   const FrontPoint* worst = &points.front();
   std::int64_t num_recomputed = 0;
   nanoseconds most_recompute{};
-  for (const FrontPoint& point : points) {
-    plans.push_back(point.plan);
-    recompute.push_back(point.figures.recompute);
+  for (std::size_t index = 0; index < points.size(); ++index) {
+    const FrontPoint& point = points[index];
+    const std::vector<Plan> own = plans_of_shapes(point.plan);
+    for (std::size_t each = 0; each < own.size(); ++each) {
+      plans[static_cast<std::size_t>(ranks_[index]->stages[each])] = own[each];
+    }
+    recompute.push_back(times_of(point.figures));
     num_recomputed += point.figures.num_recomputed;
     most_recompute = std::max(most_recompute, point.figures.recompute);
     if (point.figures.peak > worst->figures.peak) worst = &point;
@@ -113,28 +151,38 @@ FrontPoint PipelineSearch::compose(const std::vector<FrontPoint>& points) {
   whole.figures.num_recomputed = num_recomputed;
   whole.figures.num_recomputed_kernels.reset();
   whole.figures.recompute = most_recompute;
+  whole.figures.recompute_of_stages.clear();
   whole.figures.communication.reset();
-  const auto stage = static_cast<std::size_t>(worst - points.data());
-  whole.figures.peak_place =
-      "stage " + std::to_string(stage) +
-      (whole.figures.peak_place.empty() ? "" : ", " + whole.figures.peak_place);
-  whole.step_time = step_time(recompute);
-  // A stage cannot be faster than its own bound at this peak.
-  std::vector<nanoseconds> least;
-  for (std::size_t index = 0; index < points.size(); ++index) {
-    const nanoseconds bound = stages_[index]->search.step_time_bound(whole.figures.peak);
-    least.push_back(bound - stages_[index]->searched.profile.step_time());
+  if (shape_.stages_per_rank == 1) {
+    const std::string stage =
+        "stage " + std::to_string(static_cast<std::size_t>(worst - points.data()));
+    const std::string& place = whole.figures.peak_place;
+    whole.figures.peak_place = place.empty() ? stage : stage + ", " + place;
   }
-  whole.step_time_bound = std::min(whole.step_time, step_time(least));
+  whole.step_time = step_time(recompute);
+  whole.step_time_bound = std::min(whole.step_time, step_time_bound(whole.figures.peak));
   return whole;
 }
 
-void PipelineSearch::add_words(FrontPoint& point) {
+// No rank can recompute less than its own bound at this peak. Which of its stages recompute is
+// unknown, so a bound exists only for one stage on each rank.
+nanoseconds PipelineSearch::step_time_bound(Bytes peak) const {
+  std::vector<std::vector<nanoseconds>> least;
+  for (const auto& rank : ranks_) {
+    least.emplace_back(rank->stages.size(), nanoseconds{});
+    if (rank->stages.size() > 1) continue;
+    const Profile& profile = stages_[static_cast<std::size_t>(rank->stages.front())].profile;
+    least.back().front() = rank->search.step_time_bound(peak) - profile.step_time();
+  }
+  return step_time(least);
+}
+
+void PipelineSearch::add_words(FrontPoint& point) const {
   point.saves.clear();
   point.layers.clear();
   const std::vector<Plan> plans = plans_of_shapes(point.plan);
   for (std::size_t stage = 0; stage < plans.size(); ++stage) {
-    const Trace& trace = stages_[stage]->searched.trace;
+    const Trace& trace = stages_[stage].trace;
     const std::string name = "stage " + std::to_string(stage);
     if (stage > 0) point.saves += "; ";
     point.saves += name + ": " + saves_text(plans[stage], trace);
@@ -147,33 +195,44 @@ void PipelineSearch::add_words(FrontPoint& point) {
 
 FrontPoint PipelineSearch::judge(const Plan& plan) {
   std::vector<FrontPoint> points;
-  for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
-    points.push_back(stages_[stage]->search.judge(plan_of_stage(plan, stage)));
-  }
+  for (const auto& rank : ranks_) points.push_back(rank->search.judge(rank->own_plan(plan)));
+  return joined(points);
+}
+
+FrontPoint PipelineSearch::joined(const std::vector<FrontPoint>& points) const {
   FrontPoint whole = compose(points);
   add_words(whole);
   return whole;
 }
 
-std::optional<FrontPoint> PipelineSearch::fastest_within(Bytes budget) {
+std::optional<FrontPoint> PipelineSearch::fastest_found_within(Bytes budget) {
   std::vector<FrontPoint> points;
-  for (const auto& stage : stages_) {
-    std::optional<FrontPoint> point = stage->search.fastest_within(budget);
+  for (const auto& rank : ranks_) {
+    std::optional<FrontPoint> point = rank->search.fastest_within(budget);
     if (!point) return std::nullopt;
     points.push_back(*std::move(point));
   }
-  FrontPoint whole = compose(points);
-  add_words(whole);
-  return whole;
+  return compose(points);
 }
 
-// The lowest peak that every stage can have is that of the stage whose lowest peak is the highest.
-// The other stages take their fastest plans within it.
+std::optional<FrontPoint> PipelineSearch::fastest_within(Bytes budget) {
+  std::optional<FrontPoint> best = fastest_found_within(budget);
+  for (const FrontPoint& baseline : baselines_) {
+    if (baseline.figures.peak > budget) continue;
+    if (!best || baseline.step_time < best->step_time) best = baseline;
+  }
+  if (best) add_words(*best);
+  return best;
+}
+
+// The lowest peak that every rank can have is that of the rank whose lowest peak is the highest.
+// The other ranks take their fastest plans within it.
 FrontPoint PipelineSearch::lowest() {
   Bytes least;
-  for (const auto& stage : stages_) {
-    least = std::max(least, stage->search.lowest().figures.peak);
+  for (const auto& rank : ranks_) {
+    least = std::max(least, rank->search.lowest().figures.peak);
   }
+  for (const FrontPoint& baseline : baselines_) least = std::min(least, baseline.figures.peak);
   return fastest_within(least).value();
 }
 
@@ -181,9 +240,9 @@ FrontPoint PipelineSearch::lowest() {
 // limits.
 std::vector<FrontPoint> PipelineSearch::points_at(const Limit& limit) {
   std::vector<FrontPoint> points;
-  for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
-    const Bytes peak = stages_[stage]->search.found(limit.plans[stage]).figures.peak;
-    if (auto point = fastest_within(peak)) points.push_back(*std::move(point));
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+    const Bytes peak = ranks_[rank]->search.found(limit.plans[rank]).figures.peak;
+    if (auto point = fastest_found_within(peak)) points.push_back(*std::move(point));
   }
   return points;
 }
@@ -233,12 +292,16 @@ Front PipelineSearch::front(std::size_t max_points, const std::vector<Plan>& bas
   front.points.push_back(nothing_recomputed_);
   front.points.push_back(lowest());
   add_points(max_points, front);
+  // A baseline that beats what the search found becomes a point itself.
+  baselines_.clear();
   for (const Plan& plan : baselines) {
-    Baseline baseline{judge(plan), false};
-    if (auto match = fastest_within(baseline.point.figures.peak)) {
+    baselines_.push_back(judge(plan));
+    const FrontPoint& baseline = baselines_.back();
+    if (auto match = fastest_found_within(baseline.figures.peak)) {
       front.points.push_back(*std::move(match));
     }
-    front.baselines.push_back(std::move(baseline));
+    front.points.push_back(baseline);
+    front.baselines.push_back({baseline, false});
   }
   front.points = undominated(std::move(front.points), on_plane);
   for (Baseline& baseline : front.baselines) {

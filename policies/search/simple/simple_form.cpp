@@ -65,8 +65,8 @@ struct SimpleSearch::Plans {
   Plans(const Trace& whole_trace, const Profile& its_profile, const SearchSpace& its_space)
       : profile(its_profile),
         space(its_space),
-        judge(whole_trace, profile, space),
-        trace(judge.trace()),
+        judge({{whole_trace, profile, std::nullopt}}, space),
+        trace(judge.trace(0)),
         times(mean_times(trace, profile.forward)),
         map(make_spans(trace, times)),
         modules(modules_of(trace, map)),

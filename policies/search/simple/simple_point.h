@@ -2,10 +2,12 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "policies/base/bytes.h"
 #include "policies/search/front/front.h"
 #include "policies/search/front/front_json.h"
+#include "policies/search/pipeline/pipeline_front.h"
 #include "policies/search/region/span_options.h"
 #include "policies/trace/profile.h"
 #include "policies/trace/trace.h"
@@ -24,5 +26,11 @@ std::optional<Bytes> limit_of(const FrontRecord& record);
 std::optional<SimplePoint> find_simple(const Trace& trace, const Profile& profile,
                                        const SearchSpace& space, const FrontRecord& record,
                                        FrontSearch& exact);
+
+// The same for a pipeline with one stage on each rank: each stage has a plan of a simple form, and
+// all stages have the same limit.
+std::optional<SimplePoint> find_simple(const std::vector<SearchedStage>& stages,
+                                       const SearchSpace& space, const FrontRecord& record,
+                                       PipelineSearch& exact);
 
 }  // namespace rematch

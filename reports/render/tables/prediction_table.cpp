@@ -1,5 +1,6 @@
 #include "reports/render/tables/prediction_table.h"
 
+#include <algorithm>
 #include <set>
 
 #include "policies/base/format.h"
@@ -86,39 +87,58 @@ std::string predictions_to_text(const std::string& words, const std::vector<Pred
 }
 
 std::string stages_to_text(const std::vector<PredictedStep>& steps, std::size_t width) {
-  Grid grid{{{"plan", Alignment::kLeft},
-             {"stage"},
-             {"in flight"},
-             {"predicted peak"},
-             {"in", Alignment::kLeft},
-             {"held by", Alignment::kLeft, 3},
-             {"forward"},
-             {"backward"},
-             {"bubble"}}};
+  const auto is_any = [&](const auto& is) {
+    return std::any_of(steps.begin(), steps.end(), [&](const PredictedStep& step) {
+      return std::any_of(step.stages.begin(), step.stages.end(), is);
+    });
+  };
+  const bool has_weights =
+      is_any([](const PredictedStage& stage) { return stage.weights.has_value(); });
+  bool has_ranks = false;
+  std::string_view schedule;
+  for (const PredictedStep& step : steps) {
+    if (step.stages.empty()) continue;
+    schedule = step.schedule_name;
+    has_ranks |= step.stages.back().rank + 1 < static_cast<std::int64_t>(step.stages.size());
+  }
+  Grid grid{{{"plan", Alignment::kLeft}, {"stage"}}};
+  if (has_ranks) grid.columns.push_back({"rank"});
+  for (const char* title : {"in flight", "predicted peak"}) grid.columns.push_back({title});
+  grid.columns.push_back({"in", Alignment::kLeft});
+  grid.columns.push_back({"held by", Alignment::kLeft, 3});
+  for (const char* title : {"forward", "backward"}) grid.columns.push_back({title});
+  if (has_weights) grid.columns.push_back({"weights"});
+  grid.columns.push_back({"bubble"});
+  const auto duration = [](const std::optional<Profile::Duration>& time) {
+    return time ? format_duration(*time) : std::string(kNotMeasured);
+  };
   for (const PredictedStep& step : steps) {
     for (std::size_t index = 0; index < step.stages.size(); ++index) {
       const PredictedStage& stage = step.stages[index];
-      const auto duration = [](const std::optional<Profile::Duration>& time) {
-        return time ? format_duration(*time) : std::string(kNotMeasured);
-      };
+      std::vector<std::string> cells = {step.policy, std::to_string(index)};
+      if (has_ranks) cells.push_back(std::to_string(stage.rank));
+      for (std::string& cell : std::vector<std::string>{
+               std::to_string(stage.in_flight), bytes_cell(stage.memory.peak_allocated),
+               describe_place(stage.memory), describe_holders(stage.memory),
+               duration(stage.forward), duration(stage.backward)}) {
+        cells.push_back(std::move(cell));
+      }
+      if (has_weights) cells.push_back(duration(stage.weights));
       const bool shows_bubble = index == 0 && step.bubble_ratio;
-      grid.rows.push_back(
-          {{step.policy, std::to_string(index), std::to_string(stage.in_flight),
-            bytes_cell(stage.memory.peak_allocated), describe_place(stage.memory),
-            describe_holders(stage.memory), duration(stage.forward), duration(stage.backward),
-            shows_bubble ? format_fixed(*step.bubble_ratio * 100, 1) + " %"
-                         : std::string(kNotMeasured)},
-           ""});
+      cells.push_back(shows_bubble ? format_fixed(*step.bubble_ratio * 100, 1) + " %"
+                                   : std::string(kNotMeasured));
+      grid.rows.push_back({std::move(cells), ""});
     }
   }
   if (grid.rows.empty()) return "";
+  std::string words = "schedule " + std::string(schedule) +
+                      "; in flight: most micro-batches that a stage holds at once; forward, "
+                      "backward: times of one micro-batch, backward with recompute; ";
+  if (has_weights) words += "weights: time of its gradients of weights, which run later; ";
+  if (has_ranks) words += "peak of a stage: of its rank, while the rank runs this stage; ";
+  words += "bubble: share of the step in which the average rank waits";
   return "\n" + table::format_grid(grid, TableFormat::kText, width) +
-         table::format_line(
-             "in flight: most micro-batches that a stage holds at once; forward, backward: times "
-             "of "
-             "one micro-batch, backward with recompute; bubble: share of the step in which the "
-             "average stage waits",
-             TableFormat::kText, width);
+         table::format_line(words, TableFormat::kText, width);
 }
 
 namespace {

@@ -1,14 +1,20 @@
 // Tests the binary on several ranks: real ranks on the CPU, or one rank in a process that simulates
 // the other ranks.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "policies/base/file.h"
 #include "policies/base/json.h"
+#include "policies/trace/profile_json.h"
 #include "tests/harness/cli/command_line.h"
 #include "tests/harness/cli/tiny_models.h"
 #include "tests/support/catch.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/seeds.h"
 
 namespace rematch::testing {
 namespace {
@@ -433,6 +439,30 @@ TEST_CASE("the error for a layout that does not fit gives the numbers") {
   check_usage_error("run " + kTinyLlama + "--pretend-rank 2 --policy full", "--parallel");
 }
 
+// Two ranks exchange keys and values once in forward. A list that keeps attention keeps the result
+// of the ring, so nothing demands the exchange again. whole_region runs it again nevertheless,
+// because it runs all ops of a region that are not kept.
+TEST_CASE("under ring attention, policy full runs the ring again and policy attn_only does not") {
+  const Json report =
+      report_of(kSplitLlama + "--parallel cp=2,ring --schedule both --policy " +
+                "none,full,attn_only,ops_block,sac_titan,keep_collectives\\(full\\)");
+  check_holds(report, 2);
+  CHECK(issued(point_of(report, "none"), "forward", "all_to_all") == 4);
+  CHECK(issued(point_of(report, "none"), "backward", "all_to_all") == 12);
+  CHECK(issued(point_of(report, "full"), "recompute", "all_to_all") == 4);
+  for (const Json& point : report["points"]) {
+    CAPTURE(point["policy"], point["schedule"]);
+    const bool runs_again = point["policy"] == "full";
+    const bool keeps_exchange =
+        point["policy"] == "none" || point["policy"] == "keep_collectives(full)";
+    const bool exchanges = runs_again || (point["schedule"] == "whole_region" && !keeps_exchange);
+    const Json& again = point["counts"]["recompute"];
+    CHECK(issued(point, "recompute", "all_to_all") == (exchanges ? 4 : 0));
+    if (point["policy"] == "keep_collectives(full)") continue;
+    CHECK(again.contains("attention_forward") == runs_again);
+  }
+}
+
 const std::string kStages =
     "--model llama_small --layers 4 --dim 32 --heads 4 --kv-heads 2 --ffn 64 --tokens 16 --batch 1 "
     "--parallel pp=2,micro=4 ";
@@ -493,6 +523,188 @@ TEST_CASE("a prediction shows the stages of a pipeline") {
   }
   const Outcome table = rematch("predict " + kStages + "--policy none,full --device h100");
   CHECK(table.out.find("in flight") != std::string::npos);
+}
+
+// Four blocks and a micro-batch count that both schedules can have.
+std::string stages_with(const std::string& schedule) {
+  std::string flags = kStages;
+  const std::string layout = "pp=2,micro=4";
+  return flags.replace(flags.find(layout), layout.size(), layout + "," + schedule);
+}
+
+TEST_CASE("a prediction shows the schedule of a pipeline, and what each of its ranks holds") {
+  for (const std::string schedule : {"interleave=2", "zb"}) {
+    CAPTURE(schedule);
+    const bool is_zero_bubble = schedule == "zb";
+    const std::string command =
+        "predict " + stages_with(schedule) + "--policy none,full --device h100";
+    const ScratchFolder scratch;
+    const Outcome outcome = rematch(command + " --json");
+    CAPTURE(outcome.out, outcome.err);
+    REQUIRE(outcome.code == 0);
+    for (const Json& step : parse_json(outcome.out, "predictions")) {
+      CHECK(step["layout"] == "pp=2,micro=4," + schedule);
+      CHECK(step["pipeline_schedule"] == (is_zero_bubble ? "ZB-H1" : "interleaved 1F1B"));
+      REQUIRE(step["stages"].size() == (is_zero_bubble ? 2 : 4));
+      std::int64_t highest = 0;
+      for (std::size_t stage = 0; stage < step["stages"].size(); ++stage) {
+        const Json& each = step["stages"][stage];
+        CHECK(each["rank"] == stage % 2);
+        CHECK(each.contains("weights_ns") == is_zero_bubble);
+        highest =
+            std::max(highest, each["predicted_memory"]["peak_allocated_bytes"].get<std::int64_t>());
+      }
+      CHECK(step["predicted_memory"]["peak_allocated_bytes"] == highest);
+      CHECK(step["bubble_ratio"].get<double>() > 0);
+    }
+    const Outcome table = rematch(command);
+    CHECK(table.out.find(is_zero_bubble ? "schedule ZB-H1" : "schedule interleaved 1F1B") !=
+          std::string::npos);
+    CHECK(table.out.find(is_zero_bubble ? "weights" : "rank") != std::string::npos);
+  }
+}
+
+TEST_CASE("a search knows all schedules of a pipeline") {
+  for (const std::string schedule : {"interleave=2", "zb"}) {
+    CAPTURE(schedule);
+    const ScratchFolder scratch;
+    const std::string front = scratch.file("front.json");
+    const Outcome searched = rematch("search " + stages_with(schedule) +
+                                     "--device h100 --points 4 --baselines none,full -o " + front);
+    CAPTURE(searched.out, searched.err);
+    REQUIRE(searched.code == 0);
+    CHECK(rematch("validate " + front).code == 0);
+    const Json json = read_json_file(front);
+    CHECK(json["layout"] == "pp=2,micro=4," + schedule);
+    const Outcome predicted = rematch("predict --plan " + front + "#0 --device h100 --json");
+    CAPTURE(predicted.out, predicted.err);
+    REQUIRE(predicted.code == 0);
+    const Json step = parse_json(predicted.out, "predictions")[0];
+    const Json& point = json["points"][0];
+    CHECK(step["predicted_memory"]["peak_allocated_bytes"] ==
+          point["predicted_peak_allocated_bytes"]);
+    CHECK(step["predicted_step_time_ns"] == point["predicted_step_time_ns"]);
+  }
+}
+
+TEST_CASE("no named policy beats the front of a pipeline, which also has a simple plan") {
+  const Outcome outcome =
+      rematch("search --model llama_small --parallel pp=2 --device h100 --simple --json");
+  CAPTURE(outcome.out, outcome.err);
+  REQUIRE(outcome.code == 0);
+  const Json front = parse_json(outcome.out, "front");
+  CHECK(front["baselines"].size() > 4);
+  for (const Json& baseline : front["baselines"]) {
+    CAPTURE(baseline["plan"]["policy"]);
+    CHECK(baseline["is_matched"] == true);
+  }
+  const Json& simple = front["simple"];
+  CHECK(simple["plan"]["other_shapes"].size() == 1);
+  CHECK(simple["saves"].get<std::string>().starts_with("stage 0: "));
+  const Outcome interleaved =
+      rematch("search " + stages_with("interleave=2") + "--device h100 --simple");
+  CHECK(interleaved.code == 2);
+  CHECK(interleaved.err.find("--simple finds a rule for each rank's trace") != std::string::npos);
+}
+
+TEST_CASE("run has the schedule 1F1B only, and says so in one line") {
+  for (const std::string schedule : {"interleave=2", "zb"}) {
+    CAPTURE(schedule);
+    const Outcome outcome = rematch("run " + stages_with(schedule) + "--policy none,full");
+    CAPTURE(outcome.out, outcome.err);
+    CHECK(outcome.code == 2);
+    CHECK(outcome.err.find("run has the schedule 1F1B only; leave out") != std::string::npos);
+  }
+}
+
+// A profile of the whole model gives each op of a stage its time.
+TEST_CASE("a profile of the whole model times the stages of a pipeline") {
+  const ScratchFolder scratch;
+  const std::string profile = scratch.file("whole.profile.json");
+  std::string whole = kStages;
+  whole.erase(whole.find("--parallel"));
+  const Outcome profiled =
+      rematch("profile " + whole + "--accumulate 4 --device cpu --steps 2 -o " + profile);
+  CAPTURE(profiled.out, profiled.err);
+  REQUIRE(profiled.code == 0);
+  const Profile times = profile_from_json(read_json_file(profile));
+  for (const std::string schedule : {"", "interleave=2", "zb"}) {
+    CAPTURE(schedule);
+    const std::string stages = schedule.empty() ? kStages : stages_with(schedule);
+    const Outcome outcome =
+        rematch("predict " + stages + "--policy none --json --profile " + profile);
+    CAPTURE(outcome.out, outcome.err);
+    REQUIRE(outcome.code == 0);
+    const Json step = parse_json(outcome.out, "predictions")[0];
+    std::int64_t forward = 0;
+    for (const Json& stage : step["stages"]) forward += stage["forward_ns"].get<std::int64_t>();
+    // Each stage rounds its time of a micro-batch down, and its share of the time between ops.
+    CHECK(std::abs(4 * forward - times.forward_time().count()) <= 8 * 4);
+    const Outcome searched =
+        rematch("search " + stages + "--points 3 --baselines none --profile " + profile);
+    CAPTURE(searched.out, searched.err);
+    CHECK(searched.code == 0);
+  }
+  const Outcome other =
+      rematch("predict " + kStages + "--tokens 32 --policy none --profile " + profile);
+  CHECK(other.code == 2);
+}
+
+// One form of the layouts that people run.
+struct LayoutForm {
+  const char* name;
+  std::string model;
+  std::vector<const char*> layouts;  // run always
+  std::vector<const char*> larger;   // run by scripts/test --deep
+};
+
+const std::vector<LayoutForm>& layout_forms() {
+  static const std::string llama =
+      "--model llama_small --layers 4 --dim 32 --heads 4 --kv-heads 2 --ffn 64 --tokens 32 "
+      "--batch 1 ";
+  static const std::vector<LayoutForm> forms = {
+      {"accumulation",
+       llama,
+       {"--parallel fsdp=2 --accumulate 3"},
+       {"--parallel fsdp=4 --accumulate 4", "--parallel tp=2,sp,fsdp=2 --accumulate 3"}},
+      {"experts inside data parallel",
+       kSplitMoe,
+       {"--parallel fsdp=2,ep=2,balanced_routing"},
+       {"--parallel fsdp=4,ep=2,balanced_routing", "--parallel fsdp=4,ep=4,balanced_routing",
+        "--parallel fsdp=2,ep=2,product,balanced_routing"}},
+      {"context parallel",
+       llama,
+       {"--parallel cp=2", "--parallel cp=2,ring"},
+       {"--parallel cp=4", "--parallel cp=4,ring", "--parallel cp=2,fsdp=4",
+        "--parallel tp=2,sp,cp=2"}},
+      {"pipeline",
+       llama,
+       {"--parallel pp=2,micro=3"},
+       {"--parallel pp=4,micro=8", "--parallel pp=2,micro=4,stages=1/3",
+        "--parallel tp=2,sp,pp=2,micro=3", "--parallel fsdp=2,pp=2,micro=3",
+        "--parallel cp=2,ring,pp=2,micro=3"}}};
+  return forms;
+}
+
+TEST_CASE("the forms of layouts that people run hold their prediction on real ranks") {
+  for (const LayoutForm& form : layout_forms()) {
+    std::vector<const char*> layouts = form.layouts;
+    if (is_deep()) layouts.insert(layouts.end(), form.larger.begin(), form.larger.end());
+    for (const char* layout : layouts) {
+      CAPTURE(form.name, layout);
+      const Json report =
+          report_of(std::string(form.model) + layout + " --policy none,full,attn_only");
+      for (const Json& point : report["points"]) {
+        CAPTURE(point["policy"], point["reason"]);
+        CHECK(point["status"] == "ok");
+        CHECK(point["effect"]["counts_equal_prediction"] == true);
+        CHECK(point["parity"]["loss_bits_equal"] == true);
+        CHECK(point["parity"]["gradient_bits_equal"] == true);
+        CHECK(point["memory"]["peak_allocated_bytes"] ==
+              point["memory"]["predicted_peak_allocated_bytes"]);
+      }
+    }
+  }
 }
 
 TEST_CASE("commands that need one trace reject a pipeline with one line") {

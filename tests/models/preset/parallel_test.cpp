@@ -191,7 +191,7 @@ TEST_CASE("a layout whose experts do not fit into fsdp is rejected with the numb
   CHECK(parse_refusal("fsdp=8,ep=4,expert_fsdp=2").starts_with("layout has an unknown part"));
   CHECK(refusal("llama_small", "fsdp=8,ep=8") ==
         "model 'llama_small' cannot be sharded by ep; known: tp, sp, ulysses, cp, ring, fsdp, pp, "
-        "first_layers, last_layers");
+        "interleave, zb, first_layers, last_layers");
 }
 
 // cp=2 inside fsdp=6: rank 7 is 1 x 6 + 0 x 2 + 1, so it is position 1 of cp and 3 of fsdp.
@@ -290,6 +290,67 @@ TEST_CASE("stages have equally many blocks, or those that are given") {
   CHECK(blocks_of_stages(spec_of("llama_small", "pp=1")) == Blocks{8});
 }
 
+TEST_CASE("given stages are part of the layout's text") {
+  const Dimensions layout = parsed("pp=4,micro=8,stages=5/1/1/1");
+  CHECK(layout.at("stage_0_layers") == 5);
+  CHECK(layout.at("stage_3_layers") == 1);
+  CHECK(layout_text(layout) == "pp=4,micro=8,stages=5/1/1/1");
+  CHECK(blocks_of_stages(spec_of("llama_small", "pp=4,stages=5/1/1/1")) ==
+        std::vector<std::int64_t>{5, 1, 1, 1});
+  const std::string wrong =
+      "' does not list the blocks of each stage; write it like stages=5/7/7/5, with at most 64 "
+      "stages of at least one block";
+  for (const std::string part : {"stages=5/x", "stages=", "stages", "stages=0/8", "stages=4/"}) {
+    CHECK(parse_refusal("pp=2," + part) == "layout: '" + part + wrong);
+  }
+  CHECK(parse_refusal("pp=2,stages=4/4,stages=4/4") == "layout: stages appears twice");
+  CHECK(refusal("llama_small", "pp=2,stages=4/3") == "stages=4/3 has 7 blocks, but layers is 8");
+  CHECK(refusal("llama_small", "pp=3,stages=4/4") == "stages=4/4 lists 2 stages, but there are 3");
+  CHECK(refusal("llama_small", "pp=2,stages=4/4,first_layers=4") ==
+        "stages=4/4 already has the blocks of all stages; leave out first_layers and last_layers");
+  CHECK(refusal("llama_small", "stages=4/4") ==
+        "stages needs pp: it lists the blocks of a pipeline's stages; write pp=2,stages=K/L with K "
+        "+ L blocks");
+}
+
+TEST_CASE("interleave puts several stages on a rank") {
+  ModelSpec spec = spec_of("llama_small", "tp=2,pp=2,micro=4,interleave=2");
+  CHECK(layout_text(spec.dimensions) == "tp=2,pp=2,micro=4,interleave=2");
+  CHECK(world_size(spec) == 4);
+  CHECK(num_stages(spec.dimensions) == 4);
+  CHECK(blocks_of_stages(spec) == std::vector<std::int64_t>{2, 2, 2, 2});
+  // Ranks from 4 on are the later stages of the four ranks.
+  for (spec.rank = 0; spec.rank < 8; ++spec.rank) {
+    CAPTURE(spec.rank);
+    CHECK(stage_blocks(spec).stage == spec.rank / 2);
+    CHECK(rank_axis(spec, "tp").position == spec.rank % 2);
+    CHECK(rank_axis(spec, "pp").position == spec.rank / 2 % 2);
+  }
+}
+
+TEST_CASE("a schedule that a pipeline cannot have is rejected with the numbers") {
+  CHECK(refusal("llama_small", "pp=2,micro=3,interleave=2") ==
+        "micro 3 is not a multiple of pp 2: with interleave, each rank takes pp micro-batches "
+        "through one stage after another, as in Megatron-LM");
+  CHECK(refusal("llama_small", "pp=4,micro=4,interleave=3") ==
+        "layers 8 cannot be cut into pp 4 x interleave 3 = 12 stages: every stage needs at least "
+        "one");
+  CHECK(refusal("llama_small", "pp=2,micro=4,interleave=2,zb") ==
+        "interleave 2 and zb cannot be combined: ZB-H1 has one stage on each rank; leave one of "
+        "them out");
+  CHECK(refusal("llama_small", "fsdp=2,pp=2,micro=4,zb") ==
+        "zb and fsdp 2 cannot be combined: fsdp reduces the gradients of a block's weights "
+        "together, but zb computes them later than those of its norms");
+  CHECK(refusal("llama_small", "interleave=2") ==
+        "interleave needs pp: it puts several stages on each rank of a pipeline; write "
+        "pp=2,micro=4,interleave=2");
+  CHECK(refusal("llama_small", "zb") ==
+        "zb needs pp: it is a schedule of a pipeline; write pp=2,micro=4,zb");
+  CHECK(parse_refusal("pp=2,interleave=x") ==
+        "layout: 'interleave=x' is not a number of stages; write interleave=N with N from 1 to "
+        "10000");
+}
+
 TEST_CASE("the stage of a rank varies slowest") {
   ModelSpec spec = spec_of("llama_small", "tp=2,fsdp=2,pp=2");
   CHECK(world_size(spec) == 8);
@@ -317,7 +378,9 @@ TEST_CASE("a pipeline that a model cannot have is rejected with the numbers") {
         "pp 2 needs tied 0: the embedding is in the first stage and the head in the last");
   CHECK(refusal("llama_small", "pp=2", {{"frozen_layers", 1}}) ==
         "pp 2 and frozen_layers 1 cannot be combined: every stage passes gradients on");
-  CHECK(refusal("wan_small", "pp=2").starts_with("model 'wan_small' cannot be sharded by pp"));
+  CHECK(refusal("wan_small", "pp=2")
+            .starts_with("model 'wan_small' cannot be sharded by pp: its "
+                         "blocks all read the embedded text"));
 }
 
 TEST_CASE("a routing skew that no routing can have is rejected with the numbers") {
@@ -354,7 +417,7 @@ TEST_CASE("a layout that a model does not support is rejected") {
         "sp needs tp: it splits the tokens over tp's ranks; write tp=2,sp");
   CHECK(refusal("llama_small", "ep=2") ==
         "model 'llama_small' cannot be sharded by ep; known: tp, sp, ulysses, cp, ring, fsdp, pp, "
-        "first_layers, last_layers");
+        "interleave, zb, first_layers, last_layers");
   for (const char* preset : {"wan_small", "ltx_small", "moe_small", "deepseek_small"}) {
     CHECK(refusal(preset, "cp=2")
               .starts_with("model '" + std::string(preset) +

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -25,15 +26,16 @@ using std::chrono::nanoseconds;
 constexpr nanoseconds kPassing{40};
 
 // Makes a toy model a stage of a pipeline.
-Trace stage_trace(std::int64_t index, std::int64_t num_stages, std::int64_t micro_batches,
-                  int layers) {
+Trace stage_trace(std::int64_t index, const PipelineShape& shape, int layers) {
   testing::ToySizes sizes;
   sizes.layers = layers;
   sizes.tokens = 32;
   Trace trace = testing::toy_llama(sizes);
-  trace.dimensions["pp"] = num_stages;
+  trace.dimensions["pp"] = shape.num_ranks;
+  if (shape.stages_per_rank > 1) trace.dimensions["interleave"] = shape.stages_per_rank;
+  if (shape.splits_backward) trace.dimensions["zb"] = 1;
   trace.stage = TracedStage{index, Bytes{700 + 100 * index}, {}, {}};
-  return accumulating(std::move(trace), micro_batches);
+  return accumulating(std::move(trace), shape.micro_batches);
 }
 
 Profile stage_profile(const Trace& trace, int slowness) {
@@ -53,10 +55,11 @@ Profile stage_profile(const Trace& trace, int slowness) {
 
 // A pipeline of toy stages with different numbers of layers and speeds.
 struct Toy {
-  Toy(std::int64_t num_stages, std::int64_t micro_batches) {
-    for (std::int64_t stage = 0; stage < num_stages; ++stage) {
-      const int layers = 2 + static_cast<int>(stage % 2);
-      traces.push_back(stage_trace(stage, num_stages, micro_batches, layers));
+  Toy(std::int64_t num_stages, std::int64_t micro_batches)
+      : Toy(PipelineShape{num_stages, micro_batches}) {}
+  explicit Toy(const PipelineShape& shape) {
+    for (std::int64_t stage = 0; stage < shape.num_stages(); ++stage) {
+      traces.push_back(stage_trace(stage, shape, 2 + static_cast<int>(stage % 2)));
     }
     for (std::size_t stage = 0; stage < traces.size(); ++stage) {
       profiles.push_back(stage_profile(traces[stage], stage == 1 ? 3 : 2));
@@ -128,6 +131,77 @@ TEST_CASE("no choice of the stages' points beats the front of a pipeline") {
     });
     CHECK(num_choices > 100);
     CHECK(num_beaten == num_choices);
+  }
+}
+
+// Returns by how much a point is better than the best point of a front, in peak and in step time.
+double win_over(const Front& front, const FrontPoint& point) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const FrontPoint& own : front.points) {
+    const double peak =
+        static_cast<double>(own.figures.peak.count) / static_cast<double>(point.figures.peak.count);
+    const double time =
+        static_cast<double>(own.step_time.count()) / static_cast<double>(point.step_time.count());
+    least = std::min(least, std::max(peak, time) - 1);
+  }
+  return std::max(least, 0.0);
+}
+
+// Tries every choice of plans from the fronts of single stages. Judges each choice as a whole,
+// because the stages of a rank share its memory. No choice may be better by more than `most_win`.
+void check_no_choice_wins(const PipelineShape& shape, std::size_t num_points, double most_win) {
+  CAPTURE(shape.num_ranks, shape.micro_batches, shape.stages_per_rank);
+  const Toy toy(shape);
+  const SearchSpace space = usual_space(Schedule::kOnDemand, OptimizerKind::kAdamW);
+  std::vector<Front> fronts;
+  for (const SearchedStage& stage : toy.stages()) {
+    FrontSearch search(stage.trace, stage.profile, space, stage.none);
+    fronts.push_back(search.front(num_points, {}));
+  }
+  PipelineSearch search(toy.stages(), space, kPassing);
+  const Front front = search.front(100'000, {});
+  CHECK(front.points.size() > 4);
+  int num_choices = 0;
+  double win = 0;
+  for_each_choice(fronts, [&](const std::vector<const FrontPoint*>& chosen) {
+    std::vector<Plan> plans;
+    for (const FrontPoint* point : chosen) plans.push_back(point->plan);
+    ++num_choices;
+    win = std::max(win, win_over(front, search.judge(plan_of_stages(plans))));
+  });
+  CHECK(num_choices > 100);
+  CHECK(win <= most_win);
+}
+
+TEST_CASE("no choice of plans beats the front under ZB-H1") {
+  check_no_choice_wins({3, 3, 1, true}, 8, /*most_win=*/0);
+  check_no_choice_wins({2, 5, 1, true}, 12, /*most_win=*/0);
+}
+
+// A rank's plans are exact in the sum of its recompute times. How the sum is divided among its
+// stages also changes the step time, but little.
+TEST_CASE("no choice of plans beats the front of interleaved stages by much") {
+  constexpr double kMostWin = 0.005;
+  check_no_choice_wins({2, 2, 2}, 8, kMostWin);
+  check_no_choice_wins({2, 4, 2}, 8, kMostWin);
+  check_no_choice_wins({1, 3, 3}, 8, kMostWin);
+}
+
+TEST_CASE(
+    "a point of interleaved stages has a plan for each stage and the peak of its worst rank") {
+  const Toy toy(PipelineShape{2, 4, 2});
+  const SearchSpace space = usual_space(Schedule::kOnDemand, OptimizerKind::kAdamW);
+  PipelineSearch search(toy.stages(), space, kPassing);
+  for (const FrontPoint& point : search.front(6, {}).points) {
+    const std::vector<Plan> plans = plans_of_shapes(point.plan);
+    REQUIRE(plans.size() == 4);
+    for (std::size_t stage = 0; stage < plans.size(); ++stage) {
+      CHECK(plans[stage].trace_sha256 == trace_sha256(toy.traces[stage]));
+    }
+    CHECK(search.judge(point.plan).figures.peak == point.figures.peak);
+    CHECK(search.judge(point.plan).step_time == point.step_time);
+    CHECK(point.step_time_bound <= point.step_time);
+    CHECK(point.figures.peak_place.starts_with("stage "));
   }
 }
 
