@@ -296,6 +296,42 @@ def apply_on_one_rank(rank, distribute, policy):
     assert len(set(counts)) == 1 and counts[0] > 0, counts
 
 
+def accumulate_on_one_rank(rank, distribute, policy):
+    """Tests auto(accumulate=N) with a model that is sharded afterwards. Ranks reduce gradients after the last micro-batch."""
+    torch.manual_seed(0)
+    model = Model()
+    batches = [torch.randn(64, 32, generator=torch.Generator().manual_seed(3 * rank + index)) for index in range(3)]
+
+    def loss_of(x):
+        return model(x) / len(batches)
+
+    settings = {"device": "h100", "optimizer": "none", "accumulate": len(batches)}
+    front = rematch.search(rematch.trace(model, lambda: loss_of(batches[0])), **settings)
+    budget = front["points"][0]["predicted_peak_allocated_bytes"]
+    checkpoint = rematch.auto(model, lambda: loss_of(batches[0]), budget=budget, **settings)
+    model = distribute(model)
+
+    def step(checkpoint):
+        model.zero_grad(set_to_none=True)
+        torch.manual_seed(1)
+        with rematch.watch() as figures:
+            for index, x in enumerate(batches):
+                model.set_requires_gradient_sync(index + 1 == len(batches))
+                with contextlib.ExitStack() as recording:
+                    if checkpoint is not None:
+                        recording.enter_context(rematch.scopes(model))
+                        recording.enter_context(rematch.recording(checkpoint))
+                    loss = loss_of(x)
+                loss.backward()
+        return bits_of(model, loss), sum(figures["ops"]["recompute"].values())
+
+    expected, none = step(None)
+    assert none == 0, none
+    found, recomputed = step(checkpoint)
+    assert all(torch.equal(want, have) for want, have in zip(expected, found, strict=True))
+    assert recomputed > 0 and recomputed % len(batches) == 0, recomputed
+
+
 class Exchange(torch.nn.Module):
     """A linear layer that exchanges its result with the other rank, and adds what it receives."""
 
@@ -427,6 +463,9 @@ class RanksTest(unittest.TestCase):
     def test_fully_sharded(self):
         self.run_ranks(sharded, "full")
         self.run_ranks(sharded, "save_mm")
+
+    def test_micro_batches_under_fully_shard(self):
+        self.run_ranks(sharded, "auto", accumulate_on_one_rank)
 
     def test_fully_sharded_in_another_precision_than_the_trace(self):
         self.run_ranks(sharded_in_bfloat16, "full")
