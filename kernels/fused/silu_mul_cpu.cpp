@@ -1,22 +1,12 @@
 // The CPU kernels. This file is compiled once for each instruction set.
 #include "kernels/fused/silu_mul.h"
 
-#include "kernels/op/lanes.h"
+#include "kernels/op/sigmoid.h"
 
 namespace rematch::kernels::REMATCH_CAPABILITY {
 namespace {
 
 constexpr std::int64_t kGrain = 16'384;
-
-// exp_u20 is several times as fast as exp; its error is at most 20 units in the last place. Its
-// result never overflows to infinity, so for large negative x the sigmoid is about 1e-38 instead of
-// 0.
-template <typename T>
-typename Lanes<T>::Wide sigmoid(const typename Lanes<T>::Wide& x) {
-  using Wide = typename Lanes<T>::Wide;
-  const Wide one(1);
-  return one / (one + x.neg().exp_u20());
-}
 
 // Splits the elements into runs that are adjacent in all arrays. Calls f(first, of_gate, count) for
 // each run: the run begins at element `first` of dense arrays, and at `of_gate` of the other
@@ -45,7 +35,7 @@ void forward(const SiluMul& op) {
     T* out = static_cast<T*>(op.out) + first;
     L::for_each(size, [&](std::int64_t i, int count) {
       const auto gate_wide = L::load(gate + i, count);
-      L::store(gate_wide * sigmoid<T>(gate_wide) * L::load(up + i, count), out + i, count);
+      L::store(gate_wide * sigmoid(gate_wide) * L::load(up + i, count), out + i, count);
     });
   });
 }
@@ -65,7 +55,7 @@ void backward(const SiluMulBackward& op) {
     L::for_each(size, [&](std::int64_t i, int count) {
       const Wide x = L::load(gate + i, count);
       const Wide grad = L::load(grad_out + i, count);
-      const Wide s = sigmoid<T>(x);
+      const Wide s = sigmoid(x);
       const Wide slope = s * at::vec::fmadd(x, one - s, one);
       L::store(grad * x * s, grad_up + i, count);
       L::store(grad * L::load(up + i, count) * slope, grad_gate + i, count);

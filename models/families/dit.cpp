@@ -112,9 +112,11 @@ at::Tensor WanBlock::forward(at::Tensor x_BND, const Conditions& conditions,
 
 at::Tensor WanBlock::self_attend(const at::Tensor& x_BND, const RotaryTable& table) const {
   const Scope scope(scope_names::kSelfAttention);
-  Projected projected = project(self_, x_BND, x_BND);
+  const bool norm_rotates = norm_can_rotate(self_);
+  Projected projected =
+      norm_rotates ? project_and_rotate(self_, x_BND, table) : project(self_, x_BND, x_BND);
   split_heads(self_, projected);
-  {
+  if (!norm_rotates) {
     const Scope rotary(scope_names::kRotary);
     projected.q = apply_rotary(projected.q, table, self_.ops);
     projected.k = apply_rotary(projected.k, table, self_.ops);

@@ -3,12 +3,15 @@
 
 #include <ATen/ops/add.h>
 #include <ATen/ops/gelu.h>
+#include <ATen/ops/linear.h>
 #include <ATen/ops/mul.h>
 
 #include <utility>
 
 #include "kernels/attention/attention.h"
+#include "kernels/fused/bias_gelu.h"
 #include "kernels/fused/layer_norm.h"
+#include "kernels/fused/rms_norm_rope.h"
 #include "models/layers/norm.h"
 #include "models/scope/names.h"
 #include "models/scope/scope.h"
@@ -35,6 +38,21 @@ JointLinear make_projections(Parameters& parameters, const ModelSpec& spec, cons
   constexpr const char* kPackedNames[] = {".query", ".kv", ".qkv"};
   return make_joint_linear(parameters, spec, name + kPackedNames[parts.size() - 1], parts,
                            spec.at("dim"), Bias::kYes);
+}
+
+// Opens scope "qkv".
+Projected project_only(const Attention& attention, const at::Tensor& x_BND,
+                       const at::Tensor& context_BLD) {
+  const Scope scope(scope_names::kQkv);
+  const at::Tensor input_BND = enter(x_BND, attention.parallel);
+  // The text is not split over ranks, so it need not be gathered.
+  const at::Tensor context =
+      context_BLD.is_same(x_BND) ? input_BND : copy(context_BLD, attention.parallel.axis);
+  std::vector<at::Tensor> parts = apply_joint_linear(attention.from_x, input_BND);
+  for (at::Tensor& part : apply_joint_linear(attention.from_context, context)) {
+    parts.push_back(std::move(part));
+  }
+  return {std::move(parts[0]), std::move(parts[1]), std::move(parts[2])};
 }
 
 }  // namespace
@@ -67,24 +85,25 @@ Attention make_attention(Parameters& parameters, const std::string& name, const 
 
 Projected project(const Attention& attention, const at::Tensor& x_BND,
                   const at::Tensor& context_BLD) {
-  Projected result;
-  {
-    const Scope scope(scope_names::kQkv);
-    const at::Tensor input_BND = enter(x_BND, attention.parallel);
-    // The text is not split over ranks, so it need not be gathered.
-    const at::Tensor context =
-        context_BLD.is_same(x_BND) ? input_BND : copy(context_BLD, attention.parallel.axis);
-    std::vector<at::Tensor> parts = apply_joint_linear(attention.from_x, input_BND);
-    for (at::Tensor& part : apply_joint_linear(attention.from_context, context)) {
-      parts.push_back(std::move(part));
-    }
-    result.q = std::move(parts[0]);
-    result.k = std::move(parts[1]);
-    result.v = std::move(parts[2]);
-  }
+  Projected result = project_only(attention, x_BND, context_BLD);
   const Scope scope(scope_names::kQkNorm);
   result.q = norm_over_heads(attention, result.q, attention.query_norm);
   result.k = norm_over_heads(attention, result.k, attention.key_norm);
+  return result;
+}
+
+bool norm_can_rotate(const Attention& attention) {
+  return attention.ops == Ops::kFused && !attention.parallel.axis.is_split();
+}
+
+Projected project_and_rotate(const Attention& attention, const at::Tensor& x_BND,
+                             const RotaryTable& table) {
+  Projected result = project_only(attention, x_BND, x_BND);
+  const Scope scope(scope_names::kRotary);
+  result.q = fused::rms_norm_rope(result.q, attention.query_norm, table.cosine, table.sine,
+                                  attention.norm_eps);
+  result.k = fused::rms_norm_rope(result.k, attention.key_norm, table.cosine, table.sine,
+                                  attention.norm_eps);
   return result;
 }
 
@@ -126,6 +145,7 @@ FeedForward make_feed_forward(Parameters& parameters, const std::string& name,
   const std::int64_t dim = spec.at("dim");
   const std::int64_t ffn = spec.at("ffn");
   FeedForward result;
+  result.ops = ops_of(spec);
   result.parallel = parameters.tensor_parallel();
   result.up = make_linear(parameters, name + ".up", dim, ffn, Bias::kYes, LinearSplit::kByOutputs);
   result.down =
@@ -134,10 +154,19 @@ FeedForward make_feed_forward(Parameters& parameters, const std::string& name,
   return result;
 }
 
+at::Tensor apply_linear_gelu(const Linear& linear, const at::Tensor& x_BND, Ops ops) {
+  if (ops == Ops::kEager) {
+    const at::Tensor hidden_BNF = apply_linear(linear, x_BND);
+    return at::gelu(hidden_BNF, "tanh");
+  }
+  at::Tensor hidden = at::linear(x_BND.view({-1, x_BND.size(-1)}), linear.weight.value());
+  hidden = fused::bias_gelu(hidden, linear.bias.value());
+  return hidden.view({x_BND.size(0), x_BND.size(1), hidden.size(1)});
+}
+
 at::Tensor feed_forward(const FeedForward& ffn, const at::Tensor& x_BND) {
   const Scope scope(scope_names::kFfn);
-  at::Tensor hidden_BNF = apply_linear(ffn.up, enter(x_BND, ffn.parallel));
-  hidden_BNF = at::gelu(hidden_BNF, "tanh");
+  const at::Tensor hidden_BNF = apply_linear_gelu(ffn.up, enter(x_BND, ffn.parallel), ffn.ops);
   return dropout(apply_and_leave(ffn.down, hidden_BNF, ffn.parallel), ffn.dropout_ratio);
 }
 

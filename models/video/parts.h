@@ -60,6 +60,16 @@ struct Projected {
 Projected project(const Attention& attention, const at::Tensor& x_BND,
                   const at::Tensor& context_BLD);
 
+// Whether one op can normalise and rotate queries and keys: with fused ops, unless tp splits the
+// norms.
+bool norm_can_rotate(const Attention& attention);
+
+// Projects x to queries, keys and values. `rematch::rms_norm_rope` normalises and rotates queries
+// and keys. The table has the pairs of one head, or of all heads. Opens scopes "qkv" and "rotary".
+// norm_can_rotate() must be true.
+Projected project_and_rotate(const Attention& attention, const at::Tensor& x_BND,
+                             const RotaryTable& table);
+
 // Replaces q, k and v by views with split heads.
 void split_heads(const Attention& attention, Projected& projected);
 
@@ -69,6 +79,7 @@ at::Tensor attend(const Attention& attention, Projected projected, const at::Ten
 
 // Computes down (gelu (up x)), with biases.
 struct FeedForward {
+  Ops ops = Ops::kEager;
   TensorParallel parallel;
   Linear up, down;
   double dropout_ratio = 0.0;
@@ -77,6 +88,10 @@ struct FeedForward {
 // Creates the parameters `name`.up and `name`.down.
 FeedForward make_feed_forward(Parameters& parameters, const std::string& name,
                               const ModelSpec& spec);
+
+// Returns gelu(linear(x)) with GELU's tanh approximation, for a contiguous x_BND. With fused ops,
+// the linear runs without its bias, and `rematch::bias_gelu` adds the bias.
+at::Tensor apply_linear_gelu(const Linear& linear, const at::Tensor& x_BND, Ops ops);
 
 // Opens scope "ffn".
 at::Tensor feed_forward(const FeedForward& ffn, const at::Tensor& x_BND);

@@ -11,7 +11,6 @@
 #include <ATen/ops/clone.h>
 #include <ATen/ops/cos.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/gelu.h>
 #include <ATen/ops/mean.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/pow.h>
@@ -208,8 +207,7 @@ class VideoModel final : public Model {
   at::Tensor embed_text(const at::Tensor& text) const {
     const Scope scope(scope_names::kText);
     at::Tensor x = text.to(dtype_);
-    x = apply_linear(text_in_, x);
-    x = at::gelu(x, "tanh");
+    x = apply_linear_gelu(text_in_, x, ops_);
     return apply_linear(text_out_, x);
   }
 

@@ -71,6 +71,7 @@ constexpr ClassRow kRows[] = {
     {OpClass::kNorm,
      "rematch::rms_norm rematch::rms_norm_backward rematch::add_rms_norm "
      "rematch::add_rms_norm_backward rematch::layer_norm rematch::layer_norm_backward "
+     "rematch::rms_norm_rope rematch::rms_norm_rope_backward "
      "aten::native_layer_norm aten::native_layer_norm_backward aten::layer_norm "
      "aten::rms_norm aten::_fused_rms_norm aten::_fused_rms_norm_backward "
      "aten::native_group_norm aten::native_group_norm_backward aten::native_batch_norm "
@@ -103,7 +104,8 @@ constexpr ClassRow kRows[] = {
      "aten::_prelu_kernel_backward aten::native_dropout_backward "
      "rematch::silu_mul rematch::silu_mul_backward rematch::packed_silu_mul "
      "rematch::packed_silu_mul_backward rematch::rope rematch::rope_backward "
-     "rematch::modulate rematch::modulate_backward rematch::gated_add "
+     "rematch::modulate rematch::modulate_backward rematch::bias_gelu "
+     "rematch::bias_gelu_backward rematch::gated_add "
      "rematch::gated_add_backward"},
     {OpClass::kReduction,
      "aten::sum aten::mean aten::prod aten::var aten::std aten::var_mean aten::std_mean aten::amax "

@@ -5,6 +5,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/chunk.h>
 #include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/gelu.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/randint.h>
@@ -17,11 +18,13 @@
 #include <string>
 #include <vector>
 
+#include "kernels/fused/bias_gelu.h"
 #include "kernels/fused/gated_add.h"
 #include "kernels/fused/layer_norm.h"
 #include "kernels/fused/linear_cross_entropy.h"
 #include "kernels/fused/modulate.h"
 #include "kernels/fused/rms_norm.h"
+#include "kernels/fused/rms_norm_rope.h"
 #include "kernels/fused/silu_mul.h"
 #include "models/layers/norm.h"
 #include "models/layers/rotary.h"
@@ -83,6 +86,13 @@ at::Tensor add_gated(const Tensors& inputs, Ops ops) {
   return (inputs[0].to(at::kFloat) + branch).to(inputs[0].scalar_type());
 }
 
+// Eager linears add the bias inside of their matmul, so the add is not part of this comparison. The
+// gradient of the bias is.
+at::Tensor add_bias_and_gelu(const Tensors& inputs, Ops ops) {
+  if (ops == Ops::kFused) return fused::bias_gelu(inputs[0], inputs[1]);
+  return at::gelu(inputs[0] + inputs[1], "tanh");
+}
+
 at::Tensor modulate(const Tensors& inputs, Ops ops) {
   if (ops == Ops::kFused) {
     return fused::modulate(inputs[0], inputs[1], inputs[2], inputs[0].scalar_type());
@@ -93,6 +103,23 @@ at::Tensor modulate(const Tensors& inputs, Ops ops) {
 
 at::Tensor rotate(const Tensors& inputs, Ops ops) {
   return apply_rotary(inputs[0], {inputs[1], inputs[2]}, ops);
+}
+
+at::Tensor normalise_and_rotate(const Tensors& inputs, Ops ops) {
+  const at::Tensor& x = inputs[0];
+  if (ops == Ops::kFused) {
+    return fused::rms_norm_rope(x, inputs[1], inputs[2], inputs[3], kEps);
+  }
+  const at::Tensor norm = rms_norm(x, inputs[1], kEps);
+  const std::int64_t head = 2 * inputs[2].size(2);
+  const at::Tensor heads = norm.view({x.size(0), x.size(1), x.size(2) / head, head});
+  return apply_rotary(heads, {inputs[2], inputs[3]}).view(x.sizes());
+}
+
+at::Tensor packed_gate(const Tensors& inputs, Ops ops) {
+  if (ops == Ops::kFused) return fused::packed_silu_mul(inputs[0]);
+  const Tensors halves = at::chunk(inputs[0], 2, -1);
+  return at::mul(at::silu(halves[0]), halves[1]);
 }
 
 at::Tensor gate(const Tensors& inputs, Ops ops) {
@@ -152,6 +179,15 @@ std::vector<Case> cases() {
          return Tensors{leaf({256, 96}, type), leaf({96}, type), leaf({96}, type)};
        },
        8},
+      {"bias_gelu [512, 8960]", add_bias_and_gelu,
+       [](Type type) {
+         return Tensors{leaf({512, 8960}, type), leaf({8960}, type)};
+       }},
+      {"bias_gelu [256, 384]", add_bias_and_gelu,
+       [](Type type) {
+         return Tensors{leaf({256, 384}, type), leaf({384}, type)};
+       },
+       8},
       {"gated_add [1, 512, 2048]", add_gated,
        [](Type type) {
          return Tensors{leaf({1, 512, 2048}, type), leaf({1, 512, 2048}, type),
@@ -182,6 +218,26 @@ std::vector<Case> cases() {
        [](Type type) {
          return Tensors{leaf({2, 128, 4, 32}, type), at::randn({128, 1, 16}),
                         at::randn({128, 1, 16})};
+       },
+       8},
+      {"rms_norm_rope [1, 512, 1536], heads of 128", normalise_and_rotate,
+       [](Type type) {
+         return Tensors{leaf({1, 512, 1536}, type), leaf({1536}, type), at::randn({512, 1, 64}),
+                        at::randn({512, 1, 64})};
+       }},
+      {"rms_norm_rope [2, 128, 96], heads of 24", normalise_and_rotate,
+       [](Type type) {
+         return Tensors{leaf({2, 128, 96}, type), leaf({96}, type), at::randn({128, 1, 12}),
+                        at::randn({128, 1, 12})};
+       },
+       8},
+      {"packed silu_mul [512, 2 x 8192]", packed_gate,
+       [](Type type) {
+         return Tensors{leaf({512, 2 * 8192}, type)};
+       }},
+      {"packed silu_mul [256, 2 x 352]", packed_gate,
+       [](Type type) {
+         return Tensors{leaf({256, 2 * 352}, type)};
        },
        8},
       {"silu_mul [512, 8192]", gate,

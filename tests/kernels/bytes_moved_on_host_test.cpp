@@ -10,11 +10,13 @@
 #include <vector>
 
 #include "kernels/fused/adamw.h"
+#include "kernels/fused/bias_gelu.h"
 #include "kernels/fused/gated_add.h"
 #include "kernels/fused/layer_norm.h"
 #include "kernels/fused/linear_cross_entropy.h"
 #include "kernels/fused/modulate.h"
 #include "kernels/fused/rms_norm.h"
+#include "kernels/fused/rms_norm_rope.h"
 #include "kernels/fused/rope.h"
 #include "kernels/fused/silu_mul.h"
 #include "tests/support/catch.h"
@@ -122,6 +124,44 @@ TEST_CASE("rms_norm keeps rows and sums in registers") {
                                            grad_weight.data(), partial.data()},
                            nullptr);
         }) == Moved{4 * kSize * kElementBytes + partials,
+                    kSize * kElementBytes + partials + kWidth * kElementBytes, 2});
+}
+
+// A norm and a rotation would write the norm and read it again, in both directions.
+TEST_CASE("rms_norm_rope moves each tensor once") {
+  constexpr std::size_t kPairs = 8;
+  constexpr std::size_t kRead = kElementBytes + kSumBytes;  // the weight, cosine and sine
+  Buffer<Element16> x(kSize), weight(kWidth), y(kSize), grad(kSize), grad_x(kSize),
+      grad_weight(kWidth);
+  Buffer<float> cosine(kBatchRows * kPairs), sine(kBatchRows * kPairs),
+      partial(num_blocks() * kWidth);
+  const RmsNormRope op{kBf16, kBatchRows, kBatchRows,    kWidth,        kPairs,      kWidth,
+                       1e-5,  x.data(),   weight.data(), cosine.data(), sine.data(), y.data()};
+  CHECK(moved_by([&] { return cuda::run(op, nullptr); }) ==
+        Moved{kSize * (kElementBytes + kRead), kSize * kElementBytes, 1});
+  const std::size_t partials = num_blocks() * kWidth * kSumBytes;
+  CHECK(moved_by([&] {
+          return cuda::run(RmsNormRopeBackward{op, kWidth, grad.data(), grad_x.data(),
+                                               grad_weight.data(), partial.data()},
+                           nullptr);
+        }) == Moved{kSize * (3 * kElementBytes + kRead) + partials,
+                    kSize * kElementBytes + partials + kWidth * kElementBytes, 2});
+}
+
+// A block of threads reads its biases once. Eager backward would read the gradient again to sum it.
+TEST_CASE("bias_gelu moves each tensor once") {
+  Buffer<Element16> x(kSize), bias(kWidth), y(kSize), grad(kSize), grad_x(kSize), grad_bias(kWidth);
+  Buffer<float> partial(num_blocks() * kWidth);
+  const BiasGelu op{kBf16, kBatchRows, kWidth, x.data(), bias.data(), y.data()};
+  const std::size_t biases = num_blocks() * kWidth * kElementBytes;
+  CHECK(moved_by([&] { return cuda::run(op, nullptr); }) ==
+        Moved{kSize * kElementBytes + biases, kSize * kElementBytes, 1});
+  const std::size_t partials = num_blocks() * kWidth * kSumBytes;
+  CHECK(moved_by([&] {
+          return cuda::run(
+              BiasGeluBackward{op, grad.data(), grad_x.data(), grad_bias.data(), partial.data()},
+              nullptr);
+        }) == Moved{2 * kSize * kElementBytes + biases + partials,
                     kSize * kElementBytes + partials + kWidth * kElementBytes, 2});
 }
 

@@ -5,11 +5,13 @@
 #include <ATen/ops/randn.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "kernels/fused/bias_gelu.h"
 #include "kernels/fused/gated_add.h"
 #include "kernels/fused/layer_norm.h"
 #include "kernels/fused/linear_cross_entropy.h"
 #include "kernels/fused/modulate.h"
 #include "kernels/fused/rms_norm.h"
+#include "kernels/fused/rms_norm_rope.h"
 #include "kernels/fused/rope.h"
 #include "kernels/fused/silu_mul.h"
 #include "tests/support/cuda.h"
@@ -44,6 +46,9 @@ std::vector<Case> cases() {
       {"layer_norm",
        [](const Tensors& in) { return fused::layer_norm(in[0], in[1], in[2], 1, 1e-6); },
        {{2, 70, 300}, {2, 1, 300}, {2, 1, 300}}},
+      {"bias_gelu",
+       [](const Tensors& in) { return fused::bias_gelu(in[0], in[1]); },
+       {{140, 300}, {300}}},
       {"gated_add",
        [](const Tensors& in) { return fused::gated_add(in[0], in[1], in[2]); },
        {{2, 70, 300}, {2, 70, 300}, {2, 1, 300}}},
@@ -54,6 +59,13 @@ std::vector<Case> cases() {
        [](const Tensors& in) { return fused::rope(in[0], in[1], in[2]); },
        {{2, 5, 3, 18}},
        {angle.cos(), angle.sin()}},
+      {"rms_norm_rope",
+       [](const Tensors& in) { return fused::rms_norm_rope(in[0], in[1], in[2], in[3], 1e-5); },
+       {{14, 5, 54}, {54}},
+       {angle.cos(), angle.sin()}},
+      {"packed_silu_mul",
+       [](const Tensors& in) { return fused::packed_silu_mul(in[0]); },
+       {{7, 600}}},
       {"silu_mul",
        [](const Tensors& in) { return fused::silu_mul(in[0], in[1]); },
        {{7, 300}, {7, 300}}},

@@ -10,11 +10,13 @@
 #include <vector>
 
 #include "kernels/fused/adamw.h"
+#include "kernels/fused/bias_gelu.h"
 #include "kernels/fused/gated_add.h"
 #include "kernels/fused/layer_norm.h"
 #include "kernels/fused/linear_cross_entropy.h"
 #include "kernels/fused/modulate.h"
 #include "kernels/fused/rms_norm.h"
+#include "kernels/fused/rms_norm_rope.h"
 #include "kernels/fused/rope.h"
 #include "kernels/fused/silu_mul.h"
 #include "tests/support/catch.h"
@@ -229,6 +231,126 @@ TEMPLATE_TEST_CASE("the CUDA kernels of rms_norm compute the right values", "", 
               return sum;
             }) <= 1);
     }
+  }
+}
+
+TEMPLATE_TEST_CASE("the CUDA kernels of bias_gelu compute the right values", "", float, double,
+                   __nv_bfloat16) {
+  using Sum = typename Type<TestType>::Sum;
+  constexpr std::size_t kRows = 70;
+  for (const std::size_t width : {304, 301, 2600}) {
+    CAPTURE(width);
+    auto x = random_elements<TestType>(kRows * width);
+    auto bias = random_elements<TestType>(width);
+    auto grad = random_elements<TestType>(kRows * width);
+    Elements<TestType> y(kRows * width), grad_x(kRows * width), grad_bias(width);
+    Elements<Sum> partial(static_cast<std::size_t>(num_row_blocks(kRows)) * width);
+    const BiasGelu op{Type<TestType>::kElement,
+                      kRows,
+                      static_cast<std::int64_t>(width),
+                      x.data(),
+                      bias.data(),
+                      y.data()};
+    CHECK(cuda::run(op, nullptr) == 0);
+    // tanh of sqrt(2 / pi) * (v + 0.044715 v^3), and its derivative with respect to v
+    const double slope = std::sqrt(2 / 3.14159265358979323846);
+    const auto value = [&](std::size_t i) { return x.at(i) + bias.at(i % width); };
+    const auto tanh_of = [&](double v) { return std::tanh(slope * (v + 0.044715 * v * v * v)); };
+    CHECK(worst(y, [&](std::size_t i) { return value(i) / 2 * (1 + tanh_of(value(i))); }) <= 1);
+    CHECK(cuda::run(
+              BiasGeluBackward{op, grad.data(), grad_x.data(), grad_bias.data(), partial.data()},
+              nullptr) == 0);
+    const auto gradient = [&](std::size_t i) {
+      const double v = value(i);
+      const double t = tanh_of(v);
+      return grad.at(i) * ((1 + t) / 2 + v / 2 * (1 - t * t) * slope * (1 + 3 * 0.044715 * v * v));
+    };
+    CHECK(worst(grad_x, gradient) <= 1);
+    CHECK(worst(grad_bias, [&](std::size_t column) {
+            double sum = 0;
+            for (std::size_t row = 0; row < kRows; ++row) sum += gradient(row * width + column);
+            return sum;
+          }) <= 1);
+  }
+}
+
+// Two batches of 35 tokens, with gaps between the rows. Depending on the width, a thread makes one
+// or two steps per row, or too many to keep its elements in registers.
+TEMPLATE_TEST_CASE("the CUDA kernels of rms_norm_rope compute the right values", "", float, double,
+                   __nv_bfloat16) {
+  using Sum = typename Type<TestType>::Sum;
+  constexpr std::size_t kTokens = 35;
+  constexpr std::size_t kRows = 2 * kTokens;
+  for (const auto& [heads, pairs] :
+       std::vector<std::pair<std::size_t, std::size_t>>{{2, 64}, {3, 7}, {19, 64}, {1, 2500}}) {
+    CAPTURE(heads, pairs);
+    const std::size_t width = heads * 2 * pairs;
+    const std::size_t stride = width + 8;
+    auto x = random_elements<TestType>(kRows * stride);
+    auto weight = random_elements<TestType>(width);
+    auto grad = random_elements<TestType>(kRows * stride);
+    auto cosine = random_elements<Sum>(kTokens * pairs);
+    auto sine = random_elements<Sum>(kTokens * pairs);
+    Elements<TestType> y(kRows * width), grad_x(kRows * width), grad_weight(width);
+    Elements<Sum> partial(static_cast<std::size_t>(num_row_blocks(kRows)) * width);
+    const RmsNormRope op{Type<TestType>::kElement,
+                         kRows,
+                         kTokens,
+                         static_cast<std::int64_t>(width),
+                         static_cast<std::int64_t>(pairs),
+                         static_cast<std::int64_t>(stride),
+                         1e-5,
+                         x.data(),
+                         weight.data(),
+                         cosine.data(),
+                         sine.data(),
+                         y.data()};
+    CHECK(cuda::run(op, nullptr) == 0);
+    // Element `column` of a row that is rotated forward, or back if `direction` is -1.
+    const auto turned = [&, pairs = pairs](std::size_t row, std::size_t column, double direction,
+                                           const auto& at) {
+      const std::size_t angle = row % kTokens * pairs + column % (2 * pairs) / 2;
+      const double s = sine.at(angle) * direction;
+      const std::size_t even = column / 2 * 2;
+      return column % 2 == 0 ? at(even) * cosine.at(angle) - at(even + 1) * s
+                             : at(even) * s + at(even + 1) * cosine.at(angle);
+    };
+    const auto g = [&](std::size_t row, std::size_t column) {
+      return turned(row, column, -1, [&](std::size_t i) { return grad.at(row * stride + i); });
+    };
+    std::vector<double> r(kRows), mean(kRows);
+    for (std::size_t row = 0; row < kRows; ++row) {
+      double squares = 0;
+      double products = 0;
+      for (std::size_t i = 0; i < width; ++i) {
+        squares += x.at(row * stride + i) * x.at(row * stride + i);
+        products += g(row, i) * weight.at(i) * x.at(row * stride + i);
+      }
+      r[row] = 1 / std::sqrt(squares / static_cast<double>(width) + 1e-5);
+      mean[row] = products / static_cast<double>(width);
+    }
+    CHECK(worst(y, [&](std::size_t i) {
+            const std::size_t row = i / width;
+            return turned(row, i % width, 1, [&](std::size_t column) {
+              return x.at(row * stride + column) * r[row] * weight.at(column);
+            });
+          }) <= 1);
+    CHECK(cuda::run(RmsNormRopeBackward{op, static_cast<std::int64_t>(stride), grad.data(),
+                                        grad_x.data(), grad_weight.data(), partial.data()},
+                    nullptr) == 0);
+    CHECK(worst(grad_x, [&](std::size_t i) {
+            const std::size_t row = i / width;
+            const std::size_t column = i % width;
+            return r[row] * g(row, column) * weight.at(column) -
+                   x.at(row * stride + column) * r[row] * r[row] * r[row] * mean[row];
+          }) <= 1);
+    CHECK(worst(grad_weight, [&](std::size_t column) {
+            double sum = 0;
+            for (std::size_t row = 0; row < kRows; ++row) {
+              sum += g(row, column) * x.at(row * stride + column) * r[row];
+            }
+            return sum;
+          }) <= 1);
   }
 }
 

@@ -157,8 +157,12 @@ TEST_CASE("every kernel of this project has a descriptive name and a class") {
   CHECK(classes == std::map<std::string, std::string>{
                        {"rematch_rms_norm_forward", "norm"},
                        {"rematch_rms_norm_backward", "norm"},
+                       {"rematch_rms_norm_rope_forward", "norm"},
+                       {"rematch_rms_norm_rope_backward", "norm"},
                        {"rematch_layer_norm_forward", "norm"},
                        {"rematch_layer_norm_backward", "norm"},
+                       {"rematch_bias_gelu_forward", "elementwise"},
+                       {"rematch_bias_gelu_backward", "elementwise"},
                        {"rematch_gated_add_forward", "elementwise"},
                        {"rematch_gated_add_backward", "elementwise"},
                        {"rematch_modulate_forward", "elementwise"},
