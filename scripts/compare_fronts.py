@@ -92,6 +92,9 @@ def compare_compiled(models, backend, num_rounds, folder):
         "PYTHONPATH": os.pathsep.join(sys.path[:3]), "OMP_NUM_THREADS": "1",
         # runs Inductor's C++ compiler in child processes, so that its time is not measured
         "TORCHINDUCTOR_COMPILE_THREADS": "1", "TORCHINDUCTOR_CACHE_DIR": str(folder.resolve() / "kernels")}
+    for library in folder.glob("kernels/*/*.so"):
+        if library.stat().st_size == 0:  # the linker was killed, and Inductor would load the empty file
+            library.unlink()
     for model in models:
         path = folder / f"{model}_{backend}.json"
         if not path.exists():

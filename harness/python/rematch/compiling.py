@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
+import functools
 import json
 import pathlib
-import warnings
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
 from rematch._library import PlanError, Refused, RematchError, call
-from rematch._progress import announced, say
 from rematch._recorder import recorder_of
-from rematch._step import left_as_it_was, loss_of
 from rematch.blocks import find_blocks
-from rematch.planning import bytes_of, predict, read_plan, require_for_compiled, resolve, size_text
+from rematch.planning import bytes_of, read_plan, require_for_compiled
 from rematch.tracing import constant_bytes_of, parameters_of
 
 if TYPE_CHECKING:
     from rematch.compiled.chosen import CompiledPlan
     from rematch.compiled.joint_graph import JointGraph
-    from rematch.compiled.options import Option, Planner
+    from rematch.compiled.options import Option
     from rematch.compiled.partitioner import Partitioner
 
 Model = TypeVar("Model", bound=torch.nn.Module)
@@ -40,7 +37,8 @@ def compile(model: Model, step: Callable[[], torch.Tensor] | None = None, *, bud
     Give exactly one of these:
       - `budget`, "24GiB" or a number of bytes. Chooses the fastest plan whose predicted peak fits. The peak counts
         parameters, buffers, gradients, the state of `optimizer`, and the memory of compiled graphs, but not the memory
-        of eager code outside of them. `step()` runs forward on one batch and returns the loss.
+        of eager code outside of them. `step()` runs forward on one batch and returns the loss. The first step compiles
+        the graphs. If their kernels need more than the budget, it compiles a smaller plan.
       - `policy`: "full", "attn_only", "save_mm", "nth_first(2)" or another name that `rematch list` prints.
 
     `per_block` compiles each layer by itself, with one plan for all layers that share a graph. `backend` is "inductor",
@@ -54,7 +52,9 @@ def compile(model: Model, step: Callable[[], torch.Tensor] | None = None, *, bud
     Raises PlanError, which names the lowest peak, if no plan fits. Raises PlanError for an unknown policy. Raises
     Refused for a model under rematch.apply(), for graphs that contain torch.utils.checkpoint, and for an unsupported
     torch. Raises ValueError for any other backend."""
-    from rematch.compiled.backends import require_backend, require_torch
+    from rematch.compiled.backends import aot_eager, require_backend, require_torch
+    from rematch.compiled.chosen import plan_so_far
+    from rematch.compiled.within_budget import WithinBudget
 
     require_backend(backend)
     if (budget is None) == (policy is None):
@@ -72,13 +72,20 @@ def compile(model: Model, step: Callable[[], torch.Tensor] | None = None, *, bud
         modules = [module for blocks in find_blocks(model).values() for module in blocks]
     if not modules:
         raise RematchError(f"{type(model).__name__} has no list of layers, so per_block has nothing to compile")
+    chosen: dict[str, Any]
+    plan: Callable[[], CompiledPlan]
     if policy is not None:
         made = partitioner(policy, device=device, backend=backend)
-        plan = _plan_so_far(made)
+        chosen = {"backend": backend, "options": {**made.inductor_options(), **options}}
+        if backend == "aot_eager":
+            chosen = {"backend": aot_eager(made)}
+        plan = functools.partial(plan_so_far, made)
     else:
         assert budget is not None and step is not None
-        made, plan = _searched(model, modules, step, bytes_of(budget), backend, device, optimizer, keywords)
-    _compile_with(modules, made, backend, options, keywords)
+        within = WithinBudget(model, modules, step, bytes_of(budget), backend, device, optimizer, keywords)
+        chosen, plan = {"backend": within.backend(options, keywords.get("dynamic"))}, within.plan
+    for module in modules:
+        module.compile(**chosen, **keywords)
     _plans[model] = plan
     return model
 
@@ -109,13 +116,13 @@ def export_joint(model: torch.nn.Module, step: Callable[[], torch.Tensor], path:
 
     Raises RematchError if the step runs several graphs."""
     from rematch.compiled.backends import require_backend, require_torch
-    from rematch.compiled.capture import Capture
+    from rematch.compiled.capture import captured
     from rematch.compiled.op_costs import rates_of
     from rematch.compiled.options import Planner
 
     fuses = require_backend(backend) == "inductor"
     require_torch()
-    capture = _captured(Capture(backend), model, [model], step, keywords)
+    capture = captured(backend, model, [model], step, keywords)
     if len(capture.calls) > 1:
         raise RematchError(f"step() runs {len(capture.calls)} compiled graphs, but a file holds only one: remove the graph breaks "
                            "(TORCH_LOGS=graph_breaks names them), or use rematch.compile, which plans several graphs")
@@ -149,8 +156,8 @@ def partitioner(plan: str | int | dict[str, Any] | pathlib.Path, *, device: str 
     cannot be planned, are left to PyTorch's partitioner, with a warning."""
     from rematch.compiled.backends import require_backend, require_torch
     from rematch.compiled.op_costs import rates_of
-    from rematch.compiled.options import Planner
-    from rematch.compiled.partitioner import Partitioner
+    from rematch.compiled.options import Planner, bytes_before, fitting
+    from rematch.compiled.partitioner import Partitioner, warn_once
 
     require_torch()
     rates, fuses = rates_of(device), require_backend(backend) == "inductor"
@@ -167,13 +174,13 @@ def partitioner(plan: str | int | dict[str, Any] | pathlib.Path, *, device: str 
     def choose(joint: JointGraph) -> Option | None:
         planner = Planner(joint, rates, fuses=fuses)
         if limit is not None:
-            return _fitting(planner.options(), _bytes_before(planner.trace, optimizer), limit)
+            return fitting(planner.options(), bytes_before(planner.trace, optimizer), limit)
         if isinstance(found, dict):
             return planner.of_plan(found)
         try:
             return planner.named(found)
         except PlanError as error:
-            _warn_once(told, f"PyTorch chooses what a compiled graph saves, because the policy does not apply: {error}")
+            warn_once(told, f"PyTorch chooses what a compiled graph saves, because the policy does not apply: {error}")
             return None
     return Partitioner(choose, repr((found, rates, optimizer, fuses)))
 
@@ -189,152 +196,5 @@ def _with_mode(mode: str | None, options: dict[str, Any] | None) -> dict[str, An
     return dict(list_mode_options(mode))
 
 
-def _plan_so_far(made: Partitioner, of_step: Iterable[tuple[Option, int]] = (), **figures: int) -> Callable[[], CompiledPlan]:
-    """Returns a function that returns the plan. `of_step` contains the options of the step's graphs, and how often the
-    step calls each graph."""
-    from rematch.compiled.chosen import CompiledGraph, CompiledPlan
-
-    calls = list(of_step)
-
-    def plan() -> CompiledPlan:
-        planned = [option for option, _ in calls]
-        later = [(option, 0) for option in made.chosen if option not in planned]
-        return CompiledPlan(tuple(
-            CompiledGraph(option.name, num_calls, option.num_recomputed, option.peaks.held, option.peaks.forward,
-                          option.peaks.backward) for option, num_calls in (*calls, *later)), made.uuid(), **figures)
-    return plan
-
-
-def _fitting(options: list[Option], before: int, limit: int) -> Option:
-    """Returns the fastest option whose peak fits into `limit`, where `before` is the number of bytes in use before the
-    step. Raises PlanError if no option fits."""
-    fitting = [option for option in options if before + option.peaks.step() <= limit]
-    if not fitting:
-        raise PlanError(_too_small(limit, before + min(option.peaks.step() for option in options)))
-    return _fastest(fitting)
-
-
-def _fastest(options: list[Option]) -> Option:
-    return min(options, key=lambda option: (option.added_ns, option.peaks.step()))
-
-
-def _too_small(limit: int, lowest: int) -> str:
-    return (f"no plan of the compiled step fits into {size_text(limit)}; the lowest peak is {size_text(lowest)}. Use a smaller "
-            "batch, or shard the model")
-
-
-def _bytes_before(trace: dict[str, Any], optimizer: str) -> int:
-    """Returns the bytes of parameters, constants and the optimizer's state."""
-    return int(predict(trace, resolve(trace, "none"), optimizer=optimizer)["before_bytes"])
-
-
 def _device_of(model: torch.nn.Module) -> str:
     return next((parameter.device.type for parameter in model.parameters()), "cpu")
-
-
-def _compile_with(modules: list[torch.nn.Module], made: Partitioner, backend: str, options: dict[str, Any],
-                  keywords: dict[str, Any]) -> None:
-    from rematch.compiled.backends import aot_eager
-
-    chosen: dict[str, Any] = {"backend": backend, "options": {**made.inductor_options(), **options}}
-    if backend == "aot_eager":
-        chosen = {"backend": aot_eager(made)}
-    for module in modules:
-        module.compile(**chosen, **keywords)
-
-
-def _searched(model: torch.nn.Module, modules: list[torch.nn.Module], step: Callable[[], torch.Tensor], limit: int, backend: str,
-              device: str, optimizer: str, keywords: dict[str, Any]) -> tuple[Partitioner, Callable[[], CompiledPlan]]:
-    from rematch.compiled.capture import Capture
-    from rematch.compiled.op_costs import rates_of
-    from rematch.compiled.options import Planner
-    from rematch.compiled.partitioner import Partitioner
-    from rematch.compiled.sequence import fastest_within, step_peak
-    from rematch.compiled.ranks import sharded_ratio, with_sharded_gradients
-
-    rates, fuses = rates_of(device), backend == "inductor"
-    with announced("reading the step's graphs"):
-        capture = _captured(Capture(backend), model, modules, step, keywords)
-    with announced("searching"):
-        planners = {name: Planner(joint, rates, fuses=fuses) for name, joint in capture.graphs.items()}
-        ratio = sharded_ratio(model)
-        options = {name: with_sharded_gradients(planner.options(), ratio) for name, planner in planners.items()}
-    calls = [call.graph for call in capture.calls]
-    before = _bytes_before_step(model, list(planners.values()), optimizer)
-    chosen = fastest_within(options, calls, limit - before)
-    sequence = [chosen[name] for name in calls]
-    peak = before + step_peak(sequence)
-    if peak > limit:
-        lowest = fastest_within(options, calls, None)
-        raise PlanError(_too_small(limit, before + step_peak([lowest[name] for name in calls])))
-    plain = before + step_peak([_fastest(options[name]) for name in calls])
-    plans = ", ".join(f"{option.name} ({option.num_recomputed} ops recomputed)" for option in chosen.values())
-    say(f"compiled plan for {size_text(limit)}: {plans}; predicted peak {size_text(peak)} instead of {size_text(plain)}")
-    told: list[str] = []
-
-    def choose(joint: JointGraph) -> Option:
-        found = chosen.get(joint.fingerprint())
-        if found is not None:
-            return found
-        planner = Planner(joint, rates, fuses=fuses)
-        searched = planner.options()
-        if len(calls) == 1:
-            try:
-                return _fitting(searched, _bytes_before(planner.trace, optimizer), limit)
-            except PlanError as error:
-                _warn_once(told, str(error))
-        else:
-            _warn_once(told, "a graph was compiled that step() did not run; that graph gets the plan with the lowest peak")
-        return min(searched, key=lambda option: (option.peaks.step(), option.added_ns))
-
-    def note_excess(excess: int) -> None:
-        if peak + excess > limit:
-            _warn_once(told, f"Inductor's kernels need {size_text(excess)} more than planned, so the peak of the step may reach "
-                             f"{size_text(peak + excess)} instead of the budget of {size_text(limit)}; use a smaller budget")
-    key = hashlib.sha256(repr(sorted((name, option.saved, option.by_layer) for name, option in chosen.items())).encode())
-    made = Partitioner(choose, f"{key.hexdigest()} {limit} {optimizer} {rates} {fuses}", may_refuse=False)
-    made.kernel_order.on_excess = note_excess
-    return made, _plan_so_far(made, [(chosen[name], calls.count(name)) for name in dict.fromkeys(calls)], budget_bytes=limit,
-                              predicted_peak_allocated_bytes=peak, fastest_peak_bytes=plain)
-
-
-def _warn_once(told: list[str], what: str) -> None:
-    if what not in told:
-        told.append(what)
-        warnings.warn(f"rematch: {what}", stacklevel=2)
-
-
-def _captured(capture: Any, model: torch.nn.Module, modules: list[torch.nn.Module], step: Callable[[], torch.Tensor],
-              keywords: dict[str, Any]) -> Any:
-    """Runs the step's forward, and captures its graphs. Afterwards, the modules are not compiled."""
-    from torch._dynamo.exc import BackendCompilerFailed
-    from torch._functorch import config as functorch_config
-
-    model.zero_grad(set_to_none=True)
-    try:
-        for module in modules:
-            module.compile(backend=capture.backend, **{name: value for name, value in keywords.items() if name != "mode"})
-        with left_as_it_was(model), functorch_config.patch(enable_autograd_cache=False):
-            loss = loss_of(model, step)
-            capture.note_dropped_outputs()
-            del loss
-    except BackendCompilerFailed as error:
-        if isinstance(error.inner_exception, RematchError):
-            raise error.inner_exception from None
-        raise
-    finally:
-        for module in modules:
-            module._compiled_call_impl = None
-    if not capture.calls:
-        raise RematchError(f"step() ran no compiled graph with gradients; does it call this {type(model).__name__}?")
-    return capture
-
-
-def _bytes_before_step(model: torch.nn.Module, planners: list[Planner], optimizer: str) -> int:
-    """Returns the bytes of parameters, buffers and the optimizer's state, of the step's inputs, and what
-    DistributedDataParallel and fully_shard add."""
-    from rematch.compiled.ranks import bucket_bytes, gathered_bytes
-
-    constants = constant_bytes_of(model) + sum(planner.batch_bytes for planner in planners)
-    constants += bucket_bytes(model) + gathered_bytes(model)
-    return _bytes_before(planners[0].trace | parameters_of(model) | {"constant_bytes": constants}, optimizer)

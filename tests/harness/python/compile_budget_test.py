@@ -8,6 +8,7 @@ import io
 import json
 import os
 import pathlib
+import random
 import subprocess
 import sys
 import unittest
@@ -20,7 +21,8 @@ rematch.count_memory()  # replaces torch's allocators, so it must run before any
 import torch  # noqa: E402
 from rematch.compiled.options import Option  # noqa: E402
 from rematch.compiled.peak import PhasePeaks  # noqa: E402
-from rematch.compiled.sequence import fastest_within, step_peak  # noqa: E402
+from rematch.compiled.sequence import step_options, step_peak  # noqa: E402
+from rematch.compiled.step_plan import StepPlan  # noqa: E402
 from stack import WIDTH, Layer, Stack, batch  # noqa: E402
 
 SCRIPT = pathlib.Path(__file__).with_name("compiled_peaks.py")
@@ -155,8 +157,75 @@ class SequenceTest(unittest.TestCase):
         # head, it is 17: the head needs 2 + 2 + 12 = 16, and a layer needs 2 + 15 = 17. The opposite choice needs 10 +
         # 10 + 15 = 35.
         for limit, expected in ((32, ["large", "large"]), (20, ["small", "large"]), (5, ["small", "large"])):
-            chosen = fastest_within(graphs, calls, limit)
-            self.assertEqual([chosen["layer"].name, chosen["head"].name], expected, limit)
+            plan = StepPlan(graphs, calls, limit)
+            self.assertEqual([plan.chosen["layer"].name, plan.chosen["head"].name], expected, limit)
+            self.assertEqual(plan.fits, limit >= 17)
+
+    def test_peaks_of_the_listed_plans_are_apart(self):
+        graphs = {"model": [option(0, peak, 1000 - peak) for peak in range(100, 201)]}
+        peaks = [plan.peak for plan in step_options(graphs, ["model"], distance=0.05)]
+        self.assertEqual((peaks[0], peaks[-1]), (100, 200))
+        for lower, higher in zip(peaks, peaks[1:]):
+            self.assertLessEqual(1.05 * lower, higher)
+        self.assertGreater(len(peaks), 10)  # 1.05 ** 14 is about 2
+
+
+class KernelsAboveTheBudgetTest(unittest.TestCase):
+    """The kernels of a graph may need more memory than its option predicts."""
+
+    OPTIONS = [option(1, peak, 1000 - peak, forward=1, name=str(peak)) for peak in (100, 150, 200, 300)]
+
+    def compiled(self, limit, real_peaks):
+        """Compiles a graph until its kernels fit. Returns the plan, and the names of the options that were tried."""
+        plan, tried = StepPlan({"model": self.OPTIONS}, ["model"], limit), []
+        while True:
+            name = plan.chosen["model"].name
+            tried.append(name)
+            if plan.note_kernels("model", is_backward=False, peak=1) \
+                    and plan.note_kernels("model", is_backward=True, peak=real_peaks.get(name, int(name))):
+                return plan, tried
+
+    def test_the_next_smaller_plan_is_compiled(self):
+        plan, tried = self.compiled(250, {"200": 251, "150": 260})
+        self.assertEqual(tried, ["200", "150", "100"])
+        self.assertEqual((plan.peak(), plan.excess), (100, 0))
+
+    def test_kernels_that_need_less_are_noted(self):
+        plan, tried = self.compiled(250, {"200": 190})
+        self.assertEqual((tried, plan.peak()), (["200"], 190))
+
+    def test_the_smallest_plan_is_compiled_with_its_excess(self):
+        plan, tried = self.compiled(120, {"100": 130})
+        self.assertEqual((tried, plan.peak(), plan.excess), (["100"], 130, 10))
+
+    def test_compiled_graphs_keep_their_options(self):
+        options = [option(held, held + 10, 100 - held, name=str(held)) for held in (10, 20, 30)]
+        plan = StepPlan({"first": options, "last": options}, ["first", "last"], 65)
+        first, last = plan.chosen["first"].name, plan.chosen["last"].name
+        for is_backward, peak in ((False, 0), (True, int(first) + 10)):
+            self.assertTrue(plan.note_kernels("first", is_backward=is_backward, peak=peak))
+        self.assertTrue(plan.note_kernels("last", is_backward=False, peak=0))
+        self.assertFalse(plan.note_kernels("last", is_backward=True, peak=66 - int(first)))
+        self.assertEqual(plan.chosen["first"].name, first)
+        self.assertLess(int(plan.chosen["last"].name), int(last))
+
+    def test_a_lower_budget_never_gives_a_higher_peak(self):
+        """Real peaks differ from predicted peaks by up to half of the distance in the list."""
+        rng = random.Random(0)
+        for _ in range(200):
+            options = [option(1, rng.randint(500, 1500), rng.randint(1, 1000), name=str(number)) for number in range(12)]
+            real = {each.name: round(each.peaks.backward * (1 + rng.uniform(-0.009, 0.009))) for each in options}
+            before = 0
+            for limit in range(400, 1600, 7):
+                plan = StepPlan({"model": options}, ["model"], limit)
+                if not plan.fits:
+                    continue
+                while not plan.note_kernels("model", is_backward=True, peak=real[plan.chosen["model"].name]):
+                    pass
+                if plan.excess == 0:
+                    self.assertLessEqual(plan.peak(), limit)
+                    self.assertGreaterEqual(plan.peak(), before)
+                    before = plan.peak()
 
 
 if __name__ == "__main__":

@@ -75,11 +75,12 @@ class ModesTest(unittest.TestCase):
         torch._dynamo.reset()
         torch.manual_seed(0)
 
-    def compare(self, model, call=run_x, budget="1GiB", policies=("full", "save_mm")):
+    def compare(self, model, call=run_x, budget="1GiB", policies=("full", "save_mm"), **options):
         """Compares a budget and policies with PyTorch's partitioner. Returns the plan for the budget, and what was
-        printed."""
+        printed. `options` go to rematch.compile."""
         plain = copy.deepcopy(model)
-        plain.compile(backend="aot_eager")
+        for module in plain.layers if options.get("per_block") else [plain]:
+            module.compile(backend="aot_eager", dynamic=options.get("dynamic"))
         expected = results_of(plain, call)
         said = io.StringIO()
         for keywords in ({"budget": budget}, *({"policy": policy} for policy in policies)):
@@ -87,7 +88,7 @@ class ModesTest(unittest.TestCase):
             compiled = copy.deepcopy(model)
             step = {"step": lambda compiled=compiled: call(compiled)} if "budget" in keywords else {}
             with contextlib.redirect_stderr(said):
-                rematch.compile(compiled, **step, **keywords, backend="aot_eager")
+                rematch.compile(compiled, **step, **keywords, **options, backend="aot_eager")
             results = results_of(compiled, call)
             self.assertEqual(len(results), len(expected))
             self.assertTrue(all(map(torch.equal, results, expected)), keywords)
@@ -119,6 +120,25 @@ class ModesTest(unittest.TestCase):
         plan = rematch.compiled_plan_of(model)
         self.assertLessEqual(plan.predicted_peak_allocated_bytes, plan.budget_bytes)
         self.assertLess(plan.predicted_peak_allocated_bytes, plan.fastest_peak_bytes)
+
+    def test_autocast(self):
+        def run_half(model):
+            with torch.autocast("cpu", torch.bfloat16):
+                return model(batch())
+
+        plan, _ = self.compare(Stack(num_layers=3), run_half, budget="220KiB")
+        self.assertLess(plan.predicted_peak_allocated_bytes, plan.fastest_peak_bytes)
+
+    def test_dropout_in_layers_that_are_compiled_one_by_one(self):
+        plan, _ = self.compare(Stack(lambda: Layer(dropout=0.5), 3), policies=("full",), per_block=True)
+        self.assertEqual([graph.num_calls for graph in plan.graphs], [1, 2])  # no gradient reaches the first input
+
+    def test_dynamic_shapes(self):
+        def run_two_lengths(model):
+            return model(batch(8)) + model(batch(12))
+
+        plan, _ = self.compare(Stack(num_layers=3), run_two_lengths, policies=("full",), dynamic=True)
+        self.assertEqual([graph.num_calls for graph in plan.graphs], [2])
 
     def test_a_higher_order_op_of_unknown_cost_is_kept_and_named(self):
         _, said = self.compare(Stack(LayerWithCond, 2))

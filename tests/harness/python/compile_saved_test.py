@@ -6,9 +6,8 @@ import unittest
 
 import rematch  # noqa: F401  loads the library
 import torch
-from rematch.compiled.capture import Capture
+from rematch.compiled.capture import captured
 from rematch.compiled.fewest_saved import FewestSaved, _minimum_cut
-from rematch.compiling import _captured
 from stack import Layer, Stack, batch
 
 WIDTH = 128  # so large that a tensor with one value per row takes little memory in comparison
@@ -55,7 +54,7 @@ class FewestSavedTest(unittest.TestCase):
         torch._dynamo.reset()
         torch.manual_seed(0)
         model = Stack(lambda: Layer(WIDTH), num_layers=2, width=WIDTH)
-        capture = _captured(Capture("inductor"), model, [model], lambda: model(batch(width=WIDTH)), {})
+        capture = captured("inductor", model, [model], lambda: model(batch(width=WIDTH)), {})
         (self.joint,) = capture.graphs.values()
 
     def saved(self, recomputed=()):

@@ -5,14 +5,14 @@ process, because torch's profiler sees only allocations of torch's own allocator
 
 A budget is a fraction of the peak of the eager step. "torch=0.5" means 0.5 as PyTorch's own activation_memory_budget.
 "own=0.5" means budget 0.5, but Inductor orders the kernels itself.
-Inductor's CPU kernels are not compiled, because compiling takes minutes and the kernels allocate nothing. Bits are
-therefore compared only under aot_eager."""
+Inductor's CPU kernels are not compiled, because compiling takes minutes and the kernels allocate nothing. Losses and
+gradients are then meaningless. If REMATCH_COMPILE_KERNELS is 1, the kernels are compiled."""
 
 import contextlib
 import gc
 import io
 import json
-import re
+import os
 import sys
 import warnings
 
@@ -74,17 +74,27 @@ def model_of(name):
 
 def peak_of(model, step):
     """Returns the bytes that forward and backward add at their peak, without parameters and the batch."""
+    return max(phase_peaks(model, step))
+
+
+def phase_peaks(model, step):
+    """Returns the bytes that are added at the peak of forward, and at the peak of backward."""
     model.zero_grad(set_to_none=True)
     gc.collect()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profiled:
-        step().backward()
-    events = sorted((event.start_ns(), event.nbytes()) for event in profiled.profiler.kineto_results.events()
-                    if event.name() == "[memory]")
-    live = peak = 0
-    for _, change in events:
+        loss = step()
+        with torch.profiler.record_function("backward of the step"):
+            loss.backward()
+    events = profiled.profiler.kineto_results.events()
+    (end_of_forward,) = (event.start_ns() for event in events if event.name() == "backward of the step")
+    live, forward, backward = 0, 0, 0
+    for time, change in sorted((event.start_ns(), event.nbytes()) for event in events if event.name() == "[memory]"):
         live += change
-        peak = max(peak, live)
-    return peak
+        if time < end_of_forward:
+            forward = max(forward, live)
+        else:
+            backward = max(backward, live)
+    return forward, backward
 
 
 def results_of(model, step):
@@ -99,6 +109,18 @@ def largest_difference(results, expected):
                for found, reference in zip(results, expected))
 
 
+def difference_of_gradients(results, expected):
+    """Returns the norm of the difference of all gradients, divided by their norm."""
+    def norm_of(tensors):
+        return sum(float(each.square().sum()) for each in tensors) ** 0.5
+    return norm_of(found - reference for found, reference in zip(results[1:], expected[1:])) / norm_of(expected[1:])
+
+
+def batch_bytes(step):
+    """Returns the bytes of the tensors that the step reads from its closure. Only predicted peaks include them."""
+    return sum(cell.cell_contents.nbytes for cell in step.__closure__ if isinstance(cell.cell_contents, torch.Tensor))
+
+
 def leave_out_kernels():
     import torch._inductor.async_compile
     torch._inductor.async_compile.AsyncCompile.cpp_pybinding = lambda *_: lambda *_: None
@@ -110,7 +132,8 @@ def main(name, backend, ratios):
         from torch._functorch import config as functorch_config
         from torch._inductor import config as inductor_config
         functorch_config.enable_autograd_cache = inductor_config.fx_graph_cache = False
-        leave_out_kernels()
+        if os.environ.get("REMATCH_COMPILE_KERNELS") != "1":
+            leave_out_kernels()
 
     def made():
         torch._dynamo.reset()
@@ -140,9 +163,8 @@ def main(name, backend, ratios):
             continue
         budget = int(eager * float(ratio.removeprefix("own=")))
         model, step, keywords = made()
-        said = io.StringIO()
         try:
-            with contextlib.redirect_stderr(said):
+            with contextlib.redirect_stderr(io.StringIO()):
                 rematch.compile(model, step, budget=budget, backend=backend, optimizer="none", **keywords)
         except rematch.PlanError as error:
             print(json.dumps({"ratio": ratio, "budget_bytes": budget, "error": str(error)}), flush=True)
@@ -150,9 +172,10 @@ def main(name, backend, ratios):
         results = [results_of(model, step) for _ in range(2)][1]
         print(json.dumps({
             "ratio": ratio, "budget_bytes": budget, "measured_peak_bytes": before + peak_of(model, step),
-            "predicted_peak_mib": float(re.search(r"predicted peak ([0-9.]+) MiB instead", said.getvalue())[1]),
+            "predicted_peak_mib": rematch.compiled_plan_of(model).predicted_peak_allocated_bytes / 2**20,
+            "batch_bytes": batch_bytes(step) + sum(buffer.nbytes for buffer in model.buffers()),
             "bits": all(map(torch.equal, results, expected)), "difference": largest_difference(results, expected),
-            "loss_difference": float((results[0] - expected[0]).abs()),
+            "loss_difference": float((results[0] - expected[0]).abs()), "gradient_difference": difference_of_gradients(results, expected),
             "kernels_peak_bytes": before + max(used[-1].kernel_order.peaks, default=0) if backend == "inductor" else None}), flush=True)
 
 

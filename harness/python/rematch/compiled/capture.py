@@ -6,13 +6,15 @@ from __future__ import annotations
 
 import dataclasses
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import fx
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from rematch._library import RematchError
+from rematch._step import left_as_it_was, loss_of
 from rematch.compiled.backends import aot_eager
 from rematch.compiled.joint_graph import JointGraph, must_be_kept
 from rematch.compiled.options import Option
@@ -85,6 +87,34 @@ class Capture:
         for name, indices in held.items():
             joint = self.graphs[name]
             joint.dropped_outputs = {node for index, node in enumerate(joint.forward_outputs) if index not in indices}
+
+
+def captured(backend: str, model: torch.nn.Module, modules: Sequence[torch.nn.Module], step: Callable[[], torch.Tensor],
+             keywords: Mapping[str, Any]) -> Capture:
+    """Runs the step's forward, and captures the graphs of the compiled `modules`. Afterwards, the modules are not
+    compiled. Raises RematchError if no compiled graph with gradients ran."""
+    from torch._dynamo.exc import BackendCompilerFailed
+    from torch._functorch import config as functorch_config
+
+    capture = Capture(backend)
+    model.zero_grad(set_to_none=True)
+    try:
+        for module in modules:
+            module.compile(backend=capture.backend, **{name: value for name, value in keywords.items() if name != "mode"})
+        with left_as_it_was(model), functorch_config.patch(enable_autograd_cache=False):
+            loss = loss_of(model, step)
+            capture.note_dropped_outputs()
+            del loss
+    except BackendCompilerFailed as error:
+        if isinstance(error.inner_exception, RematchError):
+            raise error.inner_exception from None
+        raise
+    finally:
+        for module in modules:
+            module._compiled_call_impl = None
+    if not capture.calls:
+        raise RematchError(f"step() ran no compiled graph with gradients; does it call this {type(model).__name__}?")
+    return capture
 
 
 def _storage_id(tensor: torch.Tensor) -> int:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 
+from rematch.compiled.options import Option
+from rematch.compiled.partitioner import Partitioner
 from rematch.planning import size_text
 
 
@@ -31,7 +34,8 @@ class CompiledPlan:
 
     `graphs` lists the graphs of the step in the order of their first calls, and then the graphs that were compiled
     later. `budget_bytes` and the predicted peaks of the step are None for a model compiled with a policy, because such a
-    model is compiled without a step. `fastest_peak_bytes` is the peak of the plan that would be chosen without a budget.
+    model is compiled without a step. Once Inductor has lowered a graph, the predicted peak is computed from its kernels.
+    `fastest_peak_bytes` is the peak of the plan that would be chosen without a budget.
     `uuid` is the hash of the plan and its options in the keys of Inductor's caches: processes with equal hashes follow
     equal plans."""
 
@@ -49,3 +53,14 @@ class CompiledPlan:
             rows += ["", f"predicted peak of the step: {size_text(self.predicted_peak_allocated_bytes)}; budget: "
                      f"{size_text(self.budget_bytes)}"]
         return "\n".join(rows)
+
+
+def plan_so_far(made: Partitioner, of_step: Iterable[tuple[Option, int]] = (), **figures: int) -> CompiledPlan:
+    """Returns the plan that a partitioner has followed. `of_step` contains the options of the step's graphs, and how
+    often the step calls each graph."""
+    calls = list(of_step)
+    planned = [option for option, _ in calls]
+    later = [(option, 0) for option in made.chosen if option not in planned]
+    return CompiledPlan(tuple(
+        CompiledGraph(option.name, num_calls, option.num_recomputed, option.peaks.held, option.peaks.forward, option.peaks.backward)
+        for option, num_calls in (*calls, *later)), made.uuid(), **figures)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from torch import fx
 from torch._inductor import custom_graph_pass
 
-from rematch.compiled.kernels import Kernels
+from rematch.compiled.kernels import Kernels, copied_inputs
 
 LIMIT = "rematch_limit_bytes"  # the peak that a plan predicts for a graph, in the meta of the graph's output node
 # How many splits are tried at most, counted in kernels, so that large graphs do not take long to compile.
@@ -26,13 +26,15 @@ _Base: Any = getattr(custom_graph_pass, "CustomSchedulerPass", custom_graph_pass
 
 class KernelOrder(_Base):  # type: ignore[misc]
     """A pass for torch._inductor.config._post_fusion_custom_pass. `identity` is the uuid of the partitioner, which
-    becomes part of the keys of Inductor's caches. `peaks` has the peak of each graph whose kernels were ordered. If a
-    peak is higher than the plan's, calls `on_excess` with the difference in bytes."""
+    becomes part of the keys of Inductor's caches. `peaks` has the peak of each graph whose kernels were ordered. For each
+    planned graph, calls `on_lowered` with whether it is a backward graph, and with its peak and the plan's peak in
+    bytes. `on_lowered` may raise an exception, so that the graph is not compiled."""
 
     def __init__(self, identity: str):
         self._identity = identity
         self.peaks: list[int] = []
-        self.on_excess: Callable[[int], None] | None = None
+        self._copied: dict[int, set[str]] = {}
+        self.on_lowered: Callable[[bool, int, int], None] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_identity": self._identity}
@@ -46,18 +48,28 @@ class KernelOrder(_Base):  # type: ignore[misc]
         if not nodes:
             return nodes
         try:
-            arrangement = Arrangement(nodes, V.graph)
+            copied = self._copied_inputs(V.graph)
+            arrangement = Arrangement(nodes, V.graph, copied)
             limit = limit_of(V.graph.module)
             if limit is not None:
                 arrangement.split_until(limit)
+                arrangement.end_functions(limit)
         except Exception as error:  # an unsupported graph must still compile
             warnings.warn(f"rematch: Inductor orders the kernels of a graph, so its peak may be higher than predicted: "
                           f"{type(error).__name__}: {error}", stacklevel=2)
             return nodes
         self.peaks.append(arrangement.peak)
-        if limit is not None and arrangement.peak > limit and self.on_excess is not None:
-            self.on_excess(arrangement.peak - limit)
+        if limit is not None and self.on_lowered is not None:
+            self.on_lowered(bool(V.graph.is_backward), arrangement.peak, limit)
         return arrangement.apply()
+
+    def _copied_inputs(self, graph: Any) -> set[str]:
+        """Returns the inputs of a backward graph for which its forward graph saved copies. Both have the same
+        graph_id."""
+        if graph.is_backward:
+            return self._copied.pop(graph.graph_id, set())
+        self._copied[graph.graph_id] = copied_inputs(graph)
+        return set()
 
 
 def set_limit(module: fx.GraphModule, limit: int) -> None:
@@ -74,10 +86,12 @@ def limit_of(module: Any) -> int | None:
 class Arrangement:
     """Kernels in the order with the lowest peak of those that were tried."""
 
-    def __init__(self, nodes: list[Any], graph: Any):
+    def __init__(self, nodes: list[Any], graph: Any, copied: Collection[str] = ()):
         self._graph = graph
+        self._copied = copied
         self._scheduler = nodes[0].scheduler
         self._nodes = nodes
+        self._ending: set[int] = set()
         self._kernels, self._order, self.peak = self._best_order(nodes)
 
     def split_until(self, limit: int) -> None:
@@ -95,15 +109,22 @@ class Arrangement:
                 return
             self._nodes, (self._kernels, self._order, self.peak) = best
 
+    def end_functions(self, limit: int) -> None:
+        """Decides which kernels end their C++ functions, so that the peak is above the limit in as few as possible."""
+        self._ending, self.peak = self._kernels.ending_functions(self._order, limit)
+
     def apply(self) -> list[Any]:
-        """Tells Inductor which ops are fused. Returns the kernels in their order."""
+        """Tells Inductor which ops are fused, and which kernels end their functions. Returns the kernels in their
+        order."""
         for node in self._nodes:
             for op in node.get_nodes():
                 self._scheduler.name_to_fused_node[op.get_name()] = node
+        for device in {self._nodes[number].get_device() for number in self._ending}:
+            _end_functions(self._scheduler.get_backend(device), {self._nodes[number].get_first_name() for number in self._ending})
         return [self._nodes[number] for number in self._order]
 
     def _best_order(self, nodes: list[Any]) -> tuple[Kernels, list[int], int]:
-        kernels = Kernels(nodes, self._graph)
+        kernels = Kernels(nodes, self._graph, self._copied)
         orders = (kernels.ordered(lambda number: int(nodes[number].max_order)),
                   kernels.ordered(lambda number: int(nodes[number].min_order)),
                   kernels.ordered(lambda number: number))  # Inductor's order
@@ -134,6 +155,17 @@ class Arrangement:
             for part in (ops[:cuts[number]], ops[cuts[number]:]):
                 found.append(part[0] if len(part) == 1 else type(node)(self._scheduler, part))
         return found
+
+
+def _end_functions(backend: Any, names: set[str]) -> None:
+    """Makes a backend of Inductor end its C++ function after the kernels whose first ops have these names."""
+    generate = backend.codegen_node
+
+    def codegen_node(node: Any) -> None:
+        generate(node)
+        if node.get_first_name() in names:
+            backend._set_flush_status(True)
+    backend.codegen_node = codegen_node
 
 
 def _is_better(peak: int, other: int, limit: int) -> bool:

@@ -2,17 +2,21 @@
 
 A kernel is a node of Inductor's scheduler: an extern call, or a group of fused ops. Its outputs are allocated before it
 runs. Memory is freed after the last kernel that reads it. A kernel may write an output into the memory of an input that
-is not read later: see SchedulerNode.decide_inplace_update() in torch._inductor."""
+is not read later: see SchedulerNode.decide_inplace_update() in torch._inductor.
+
+For the CPU, Inductor puts all kernels between two extern calls into one C++ function. The outputs of all its kernels are
+allocated before the call, and nothing is freed before the function returns. A kernel can be made to end its function."""
 
 from __future__ import annotations
 
 import dataclasses
 import heapq
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
+from torch import fx
 
 from rematch.compiled.joint_graph import tensor_bytes
 
@@ -28,9 +32,10 @@ class _Write:
 
 
 class Kernels:
-    """The kernels of a graph, numbered in the order of `nodes`. `graph` is Inductor's GraphLowering."""
+    """The kernels of a graph, numbered in the order of `nodes`. `graph` is Inductor's GraphLowering. `copied` are the
+    inputs of a backward graph for which forward saved a copy: see copied_inputs()."""
 
-    def __init__(self, nodes: Sequence[Any], graph: Any):
+    def __init__(self, nodes: Sequence[Any], graph: Any, copied: Collection[str] = ()):
         from torch._inductor.memory import compute_size_for_scheduler_buffer
 
         self._nodes = nodes
@@ -42,7 +47,7 @@ class Kernels:
         sizes = compute_size_for_scheduler_buffer({buffer.get_name(): buffer for node in nodes for buffer in node.get_outputs()})
         self._allocated = {name: allocated for name, (allocated, _) in sizes.items()}
         self._freed = {name: freed for name, (_, freed) in sizes.items()}
-        inputs = _input_bytes(graph)
+        inputs = _input_bytes(graph, copied)
         self._freed.update(inputs)
         self._before = [self._kernels_before(number) for number in range(len(nodes))]
         self._readers: dict[str, list[int]] = defaultdict(list)
@@ -51,22 +56,55 @@ class Kernels:
                 self._readers[name].append(number)
         self._inside = {name for name, number in self._maker_of.items() if self._stays_inside(name, number)}
         self._writes = [[self._write_of(op, buffer) for op in node.get_nodes() for buffer in op.get_outputs()] for node in nodes]
+        self._is_joinable = [_is_in_function(node) for node in nodes]
         self._input_bytes = sum(num_bytes for name, num_bytes in inputs.items() if name in self._readers)
 
     def peak(self, order: Sequence[int]) -> tuple[int, int]:
-        """Returns the peak in bytes, and the position in `order` where it occurs."""
+        """Returns the peak in bytes if each kernel is a function of its own, and the position in `order` where the peak
+        occurs."""
+        peaks = self._peaks(order, [range(position, position + 1) for position in range(len(order))])
+        at = max(range(len(peaks)), key=peaks.__getitem__)
+        return peaks[at], at
+
+    def ending_functions(self, order: Sequence[int], limit: int) -> tuple[set[int], int]:
+        """Returns the kernels that must end their functions, so that few functions exceed the limit. Also returns the
+        peak in bytes that results. Functions are not split without need, because each costs time to compile."""
+        functions = list(self._functions(order))
+        peaks = self._peaks(order, functions)
+        lowest, _ = self.peak(order)
+        ending: set[int] = set()
+        found: list[range] = []
+        for function, peak in zip(functions, peaks, strict=True):
+            if peak > max(limit, lowest) and len(function) > 1:
+                ending.update(order[position] for position in function)
+                found += [range(position, position + 1) for position in function]
+            else:
+                found.append(function)
+        return ending, max(self._peaks(order, found))
+
+    def _functions(self, order: Sequence[int]) -> Iterator[range]:
+        """Yields the positions of the kernels of each C++ function, and of each other kernel."""
+        start = 0
+        for position, number in enumerate(order):
+            if position > start and not (self._is_joinable[number] and self._is_joinable[order[position - 1]]):
+                yield range(start, position)
+                start = position
+        yield range(start, len(order))
+
+    def _peaks(self, order: Sequence[int], functions: Sequence[range]) -> list[int]:
+        """Returns the peak of each function. `functions` contains positions in `order`."""
         position_of = {number: position for position, number in enumerate(order)}
-        ends = defaultdict(list)
+        ends: dict[int, int] = defaultdict(int)
         for name, readers in self._readers.items():
             if name not in self._outputs and name not in self._inside:
-                ends[max(position_of[number] for number in readers)].append(self._freed[name])
-        live, peak, at = self._input_bytes, 0, 0
-        for position, number in enumerate(order):
-            made, overwritten = self._bytes_written(number, position_of)
-            if live + made - overwritten > peak:
-                peak, at = live + made - overwritten, position
-            live += made - sum(ends[position])
-        return peak, at
+                ends[max(position_of[number] for number in readers)] += self._freed[name]
+        live, peaks = self._input_bytes, []
+        for function in functions:
+            written = [self._bytes_written(order[position], position_of) for position in function]
+            made = sum(made for made, _ in written)
+            peaks.append(live + made - sum(overwritten for _, overwritten in written))
+            live += made - sum(ends[position] for position in function)
+        return peaks
 
     def holders(self, order: Sequence[int], at: int) -> list[int]:
         """Returns the kernels that decide which memory is in use at a position of `order`: the kernel there, and for
@@ -164,8 +202,24 @@ class Kernels:
         return len({access for each in inside for access in each.read_writes.reads_and_writes() if access.name == name}) <= 1
 
 
-def _input_bytes(graph: Any) -> dict[str, int]:
+def _is_in_function(node: Any) -> bool:
+    """Returns whether the kernel is part of a C++ function, which may contain several kernels."""
+    if node.get_device() is None or node.is_extern() or node.is_template():
+        return False
+    return hasattr(node.scheduler.get_backend(node.get_device()), "_set_flush_status")
+
+
+def _input_bytes(graph: Any, copied: Collection[str]) -> dict[str, int]:
     """Returns the bytes of each input that is freed after its last use. The program holds all other inputs."""
     return {node.name: tensor_bytes(node.meta["val"]) for node in graph.module.graph.nodes
             if node.op == "placeholder" and isinstance(node.meta.get("val"), torch.Tensor)
-            and not node.name.startswith(("primals_", "arg"))}
+            and (node.name in copied or not node.name.startswith(("primals_", "arg")))}
+
+
+def copied_inputs(graph: Any) -> set[str]:
+    """Returns the inputs of a forward graph that it saves as copies in another layout, such as the weight of a
+    convolution."""
+    (returned,) = graph.module.graph.find_nodes(op="output")[0].args
+    return {node.name for node, buffer in zip(returned, graph.graph_outputs, strict=False)
+            if isinstance(node, fx.Node) and node.op == "placeholder" and node.name in graph.graph_inputs
+            and isinstance(node.meta.get("val"), torch.Tensor) and buffer.get_name() != node.name}

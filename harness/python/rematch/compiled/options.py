@@ -6,6 +6,7 @@ graphs."""
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 from torch import fx
@@ -17,7 +18,7 @@ from rematch.compiled.joint_trace import profile_of, trace_of
 from rematch.compiled.op_costs import DeviceRates, OpCosts
 from rematch.compiled.peak import PhasePeaks, peaks_of
 from rematch.compiled.schedule import Schedule, recomputed_ops, regions_of, require_plan_of, saved_values, schedule_of
-from rematch.planning import resolve, search
+from rematch.planning import predict, resolve, search, size_text
 
 NUM_POINTS = 24
 POLICIES = ("none", "full", "attn_only", "save_mm")
@@ -46,6 +47,7 @@ class Planner:
         self._fuses = fuses
         self._costs = OpCosts(joint, rates, fuses=fuses)
         self._fewest = FewestSaved(joint) if fuses else None
+        self._options: dict[tuple[fx.Node, ...], Option] = {}
         # The search takes only whole layers as regions, because choosing among all modules takes too long.
         self.trace = trace_of(joint, model, has_modules=False)
         self._model = model
@@ -77,21 +79,21 @@ class Planner:
         choices = [saved]
         if self._fewest is not None:
             choices = [inputs_and_sizes(saved) + self._fewest.values(recomputed, shift) for shift in SHIFTS]
-        found: dict[tuple[int, ...], Option] = {}
-        for choice in choices:
-            schedules = [schedule_of(joint, choice, by_layer=by_layer, fuses=self._fuses) for by_layer in (False, True)]
-            key = tuple(joint.order[node] for node in schedules[0].saved)
-            if key not in found:
-                by_first_use, by_layer = schedules
-                options = [self._option(name, by_first_use, False)]
-                if by_layer.backward != by_first_use.backward:
-                    options.append(self._option(name, by_layer, True))
-                found[key] = min(options, key=lambda option: option.peaks.step())
-        return list(found.values())
+        return [dataclasses.replace(option, name=name) for option in dict.fromkeys(map(self._option_of, map(tuple, choices)))]
 
-    def _option(self, name: str, schedule: Schedule, by_layer: bool) -> Option:
+    def _option_of(self, choice: tuple[fx.Node, ...]) -> Option:
+        """Returns the option that saves these values, without a name. Different plans often save the same values."""
+        if choice not in self._options:
+            by_first_use, by_layer = (schedule_of(self._joint, choice, by_layer=each, fuses=self._fuses) for each in (False, True))
+            found = [self._option(by_first_use, False)]
+            if by_layer.backward != by_first_use.backward:
+                found.append(self._option(by_layer, True))
+            self._options[choice] = min(found, key=lambda option: option.peaks.step())
+        return self._options[choice]
+
+    def _option(self, schedule: Schedule, by_layer: bool) -> Option:
         added_ns = sum(map(self._costs.time_ns, schedule.recomputed)) + sum(map(self._costs.saving_ns, schedule.saved))
-        return Option(name, tuple(self._joint.order[node] for node in schedule.saved), by_layer,
+        return Option("", tuple(self._joint.order[node] for node in schedule.saved), by_layer,
                       peaks_of(self._joint, schedule, fuses=self._fuses), added_ns,
                       sum(not is_view(op) for op in schedule.recomputed), self._fuses)
 
@@ -117,3 +119,22 @@ class Planner:
 def nodes_of(joint: JointGraph, option: Option) -> list[fx.Node]:
     """Returns the nodes that the option saves."""
     return [joint.nodes[index] for index in option.saved]
+
+
+def fitting(options: Sequence[Option], before: int, limit: int) -> Option:
+    """Returns the fastest option whose peak fits into `limit`, where `before` is the number of bytes in use before the
+    step. Raises PlanError if no option fits."""
+    found = [option for option in options if before + option.peaks.step() <= limit]
+    if not found:
+        raise PlanError(too_small(limit, before + min(option.peaks.step() for option in options)))
+    return min(found, key=lambda option: (option.added_ns, option.peaks.step()))
+
+
+def too_small(limit: int, lowest: int) -> str:
+    return (f"no plan of the compiled step fits into {size_text(limit)}; the lowest peak is {size_text(lowest)}. Use a smaller "
+            "batch, or shard the model")
+
+
+def bytes_before(trace: dict[str, Any], optimizer: str) -> int:
+    """Returns the bytes of parameters, constants and the optimizer's state."""
+    return int(predict(trace, resolve(trace, "none"), optimizer=optimizer)["before_bytes"])

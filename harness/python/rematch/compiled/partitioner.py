@@ -156,3 +156,9 @@ def sources_sha256() -> str:
     for path in sorted(pathlib.Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+def warn_once(told: list[str], what: str) -> None:
+    if what not in told:
+        told.append(what)
+        warnings.warn(f"rematch: {what}", stacklevel=2)

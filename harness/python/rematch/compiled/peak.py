@@ -8,6 +8,7 @@ import dataclasses
 from collections import defaultdict
 from collections.abc import Collection
 
+import torch
 from torch import fx
 
 from rematch._private import gradients_die_in_graphs
@@ -48,8 +49,23 @@ def peaks_of(joint: JointGraph, schedule: Schedule, *, fuses: bool) -> PhasePeak
     outlasting = set() if gradients_die_in_graphs() else tangents
     backward = _Run(joint, schedule.backward, constants, gradients | returned | outlasting, fuses=fuses)
     for_parameters = {joint.root(node) for node in joint.parameter_gradients} - constants
-    return PhasePeaks(forward.peak(activations), _total(joint, returned | saved), backward.peak(saved | tangents | returned),
+    copied = _total(joint, _copied_inputs(joint).intersection(schedule.saved)) if fuses else 0
+    return PhasePeaks(forward.peak(activations) + copied, _total(joint, returned | saved) + copied,
+                      backward.peak(saved | tangents | returned) + copied,
                       _total(joint, returned), _total(joint, for_parameters), _total(joint, returned - saved))
+
+
+def _copied_inputs(joint: JointGraph) -> set[fx.Node]:
+    """Returns the inputs that Inductor copies to the channels-last layout for a convolution on the CPU. If such an input
+    is saved, the copy is saved instead. See GraphLowering.decide_layout_opt() in torch._inductor."""
+    if not torch.backends.mkldnn.is_available():
+        return set()
+    read = {node for op in joint.forward if op.target is torch.ops.aten.convolution.default for node in op.all_input_nodes[:2]}
+    return {node for node in read if node.op == "placeholder" and is_tensor(node) and _needs_channels_last(node.meta["val"])}
+
+
+def _needs_channels_last(tensor: torch.Tensor) -> bool:
+    return tensor.device.type == "cpu" and tensor.dim() == 4 and not tensor.is_contiguous(memory_format=torch.channels_last)
 
 
 def _total(joint: JointGraph, roots: set[fx.Node]) -> int:

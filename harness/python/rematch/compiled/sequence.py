@@ -1,9 +1,10 @@
-"""Chooses one option for each graph of a step, so that the step fits a budget.
+"""Lists the plans of a step: one option for each graph, so that the step fits a budget.
 
 A graph that is called several times, such as the graph of a layer, uses the same option in all calls."""
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,18 @@ from collections.abc import Mapping, Sequence
 from rematch.compiled.options import Option
 
 MAX_COMBINATIONS = 50_000
+# Measured and predicted peaks differ by less than half of this. So of two plans in a list, the one with the lower
+# predicted peak has the lower measured peak.
+MIN_DISTANCE = 0.02
+
+
+@dataclasses.dataclass(frozen=True)
+class StepOption:
+    """A plan of the step. `peak` does not count the memory in use before the step."""
+
+    peak: int
+    added_ns: int
+    chosen: dict[str, Option]
 
 
 def step_peak(calls: Sequence[Option]) -> int:
@@ -29,21 +42,33 @@ def added_ns(calls: Sequence[Option]) -> int:
     return sum(call.added_ns for call in calls)
 
 
-def fastest_within(options: Mapping[str, Sequence[Option]], calls: Sequence[str], limit: int | None) -> dict[str, Option]:
-    """Returns one option for each graph, so that the step fits the limit and has the shortest recompute time. Without a
-    limit, or if nothing fits, returns the options with the lowest peak. `calls` names the graph of each call."""
+def step_options(options: Mapping[str, Sequence[Option]], calls: Sequence[str], distance: float = MIN_DISTANCE) -> list[StepOption]:
+    """Returns the plans of the step, by ascending peak. Each plan is faster than all plans before it. Leaves out plans
+    whose peaks are closer than `distance`, except the plan with the lowest peak and the fastest plan. `calls` names the
+    graph of each call."""
     thinned = _thinned(options)
-    best: tuple[tuple[int, int], dict[str, Option]] | None = None
+    found = []
     for combination in itertools.product(*thinned.values()):
         chosen = dict(zip(thinned, combination, strict=True))
         sequence = [chosen[name] for name in calls]
-        peak, time = step_peak(sequence), added_ns(sequence)
-        excess = peak if limit is None else max(0, peak - limit)
-        rank = (excess, time if excess == 0 or limit is None else peak)
-        if best is None or rank < best[0]:
-            best = rank, chosen
-    assert best is not None
-    return best[1]
+        found.append(StepOption(step_peak(sequence), added_ns(sequence), chosen))
+    found.sort(key=lambda each: (each.peak, each.added_ns))
+    front: list[StepOption] = []
+    for each in found:
+        if not front or each.added_ns < front[-1].added_ns:
+            front.append(each)
+    return _apart(front, distance)
+
+
+def _apart(front: Sequence[StepOption], distance: float) -> list[StepOption]:
+    lowest, *others = front
+    found: list[StepOption] = []
+    for each in reversed(others):
+        if not found or each.peak * (1 + distance) <= found[-1].peak:
+            found.append(each)
+    while len(found) > 1 and lowest.peak * (1 + distance) > found[-1].peak:
+        found.pop()
+    return [lowest, *reversed(found)]
 
 
 def _thinned(options: Mapping[str, Sequence[Option]]) -> dict[str, list[Option]]:
