@@ -23,6 +23,7 @@ PointRecord without_times(PointRecord point) {
   TimeRecord kept;
   kept.attention_backend = point.time->attention_backend;
   kept.repeatable_bits = point.time->repeatable_bits;
+  kept.replayed = point.time->replayed;
   kept.peak_requested = point.time->peak_requested;
   kept.peak_allocated = point.time->peak_allocated;
   kept.peak_reserved = point.time->peak_reserved;
@@ -148,7 +149,8 @@ void ComparisonRun::list_points() {
 void ComparisonRun::measure_exact() {
   for (const Variant& variant : variants_) {
     const std::string part = describe_variant(variant) + ", exact";
-    const std::string name = point_name(variant.identity, variant.policy) + ".exact";
+    const std::string name = point_name(variant.identity, variant.policy) +
+                             (request_.cuda_graph ? ".exact-graph" : ".exact");
     progress_.start(part);
     std::optional<PointRecord> point = store_.load(name, PointStore::Figures::kExact);
     const bool has_its_steps =

@@ -43,6 +43,8 @@ struct RunRequest {
   std::string allocator;  // if empty, the environment's setting
   std::string attention;  // if empty, the first backend that the device supports
   Determinism timed_as = Determinism::kFastest;
+  // If true, timed steps replay one step that was captured into a CUDA graph.
+  bool cuda_graph = false;
   OptimizerChoice optimizer;
   std::string data_file;  // if empty, the data shipped with the project
   std::uint64_t seed = 0;

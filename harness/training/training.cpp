@@ -89,8 +89,18 @@ void Training::observe_moves(MoveObserver* observer) const {
 }
 
 Batch Training::batch(std::int64_t index) {
+  if (!given_batches_.empty()) {
+    return given_batches_[static_cast<std::size_t>(index) % given_batches_.size()];
+  }
   const c10::impl::ExcludeDispatchKeyGuard unseen(c10::DispatchKey::Fake);
   return model_->part_of_stage(data_->batch(data_index(spec_, index)));
+}
+
+std::vector<Batch> Training::batches_of_step(std::int64_t index) {
+  const std::int64_t num = micro_batches(spec_);
+  std::vector<Batch> batches;
+  for (std::int64_t i = 0; i < num; ++i) batches.push_back(batch(index * num + i));
+  return batches;
 }
 
 at::Tensor Training::loss(const Batch& batch) { return run_stage(batch, {}); }

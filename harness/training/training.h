@@ -10,6 +10,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/engine/recording.h"
@@ -75,6 +76,11 @@ class Training {
   // Makes this rank's batch `index`. A step uses as many batches as it has micro-batches. Observers
   // do not see the ops that make a batch, because they are not part of the step.
   Batch batch(std::int64_t index);
+  // Makes this rank's batches of step `index`, one for each micro-batch.
+  std::vector<Batch> batches_of_step(std::int64_t index);
+  // Makes all later steps use these batches, one for each micro-batch. An empty list makes steps
+  // use their own batches again.
+  void use_batches(std::vector<Batch> batches) { given_batches_ = std::move(batches); }
 
   // Runs forward once and returns the loss with its graph. The loss is divided by the number of
   // micro-batches, so that gradients that are added up have the scale of their mean.
@@ -127,6 +133,7 @@ class Training {
   StageLink* link_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<DataSource> data_;
+  std::vector<Batch> given_batches_;
   std::unique_ptr<Optimizer> optimizer_;
   std::optional<Checkpoint> checkpoint_;
 };

@@ -60,6 +60,9 @@ struct ParityRecord {
   // whether every parameter got a nonzero gradient in the first step
   std::optional<bool> every_parameter_has_gradient;
   std::string first_parameter_without_gradient;
+  // Whether a replayed CUDA graph gave the loss, parameters and generator states of the same step
+  // run op by op. Absent without --cuda-graph.
+  std::optional<bool> replay_bits_equal;
   bool operator==(const ParityRecord&) const = default;
 };
 
@@ -77,12 +80,14 @@ void visit_fields(Parity& parity, Visit visit) {
   visit("every_parameter_has_gradient", parity.every_parameter_has_gradient);
   visit({"first_parameter_without_gradient", kNullIfEmpty},
         parity.first_parameter_without_gradient);
+  visit({"replay_bits_equal", kLater | kOmitIfEmpty}, parity.replay_bits_equal);
 }
 
 // Returns whether some compared bits differ.
 inline bool has_other_bits(const ParityRecord& parity) {
   return parity.loss_bits_equal == false || parity.gradient_bits_equal == false ||
-         parity.parameter_hash_equal == false || parity.generator_hash_equal == false;
+         parity.parameter_hash_equal == false || parity.generator_hash_equal == false ||
+         parity.replay_bits_equal == false;
 }
 
 // Whether the plan equals the plan of policy `none` or `full`, and whether the run executed the ops

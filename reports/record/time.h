@@ -123,6 +123,9 @@ struct TimeRecord {
   // True if the steps were timed with deterministic kernels, false if they were timed with the
   // fastest kernels. Absent if the fastest kernels are deterministic.
   std::optional<bool> repeatable_bits;
+  // True if each timed step was a replay of one captured CUDA graph. Phases are then unknown.
+  // Absent if steps ran op by op.
+  std::optional<bool> replayed;
   // The attention backend of the timed steps, which may differ from the backend in the point's
   // identity. Empty if the device is not CUDA.
   std::string attention_backend;
@@ -149,6 +152,7 @@ void visit_fields(Time& time, Visit visit) {
   visit("quality", time.quality);
   visit({"device_state", kLater}, time.device_state);
   visit({"repeatable_bits", kLater}, time.repeatable_bits);
+  visit({"replayed", kLater | kOmitIfEmpty}, time.replayed);
   visit({"attention_backend", kLater | kNullIfEmpty}, time.attention_backend);
   visit({"peak_requested_bytes", kLater}, time.peak_requested);
   visit({"peak_allocated_bytes", kLater}, time.peak_allocated);

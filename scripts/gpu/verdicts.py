@@ -75,6 +75,8 @@ def wrong_bits(point):
     if False in bits:
         where = parity["first_different_tensor"] or "a tensor without a name"
         return f"bits differ from reference {parity['reference']} at {where}"
+    if parity.get("replay_bits_equal") is False:
+        return "the replayed CUDA graph has other bits than the step op by op"
     if point["status"] != "ok":
         return None  # the point stopped early, and the steps that it ran were compared above
     if None in bits:
@@ -136,6 +138,17 @@ def judge_bits(report):
     equal = sum(point["status"] == "ok" and not wrong_bits(point) for _, point in points(report))
     findings = [f"{equal} of {len(report['points'])} points have the reference's bits"]
     return findings, point_problems(report)
+
+
+def judge_graph(report):
+    """Requires that every point replayed a CUDA graph with the bits of the step op by op."""
+    if is_dry(report):
+        return ["equal bits on the dry device prove nothing"], point_problems(report)
+    problems = point_problems(report)
+    replayed = [name for name, point in points(report) if (point["parity"] or {}).get("replay_bits_equal") is not None]
+    problems += [f"{name}: no replay was compared" for name, point in points(report)
+                 if point["status"] == "ok" and name not in replayed]
+    return [f"{len(replayed)} of {len(report['points'])} points replayed a step"], problems
 
 
 def kernel_sum(point, kernel_class):
@@ -308,6 +321,6 @@ def judge_package(report):
     return findings, list(report["problems"])
 
 
-JUDGES = {"bits": judge_bits, "counts": judge_counts, "overhead": judge_overhead, "steps": judge_steps,
+JUDGES = {"bits": judge_bits, "graph": judge_graph, "counts": judge_counts, "overhead": judge_overhead, "steps": judge_steps,
           "times": judge_times, "profile": judge_profile, "front": judge_front, "ceilings": judge_ceilings,
           "package": judge_package, "pytorch": judge_pytorch}

@@ -126,6 +126,18 @@ class JudgeTest(unittest.TestCase):
         self.assertEqual(verdicts.judge_steps(report(point("none"), oom))[1],
                          ["full, on_demand: bits differ from reference none at loss"])
 
+    def test_a_replayed_graph_must_have_the_bits_of_the_step(self):
+        def replayed(**changes):
+            return report(point("none", parity=dict(point("none")["parity"], **changes)))
+        self.assertEqual(verdicts.judge_graph(replayed(replay_bits_equal=True)),
+                         (["1 of 1 points replayed a step"], []))
+        self.assertEqual(verdicts.judge_graph(replayed(replay_bits_equal=False))[1],
+                         ["none, on_demand: the replayed CUDA graph has other bits than the step op by op"])
+        self.assertEqual(verdicts.judge_graph(replayed())[1], ["none, on_demand: no replay was compared"])
+        refused = point("full", status="refused", reason="aten::item in forward: not permitted", parity=None)
+        self.assertEqual(verdicts.judge_graph(report(refused))[1],
+                         ["full, on_demand: refused: aten::item in forward: not permitted"])
+
     def test_a_report_without_points_proves_nothing(self):
         self.assertIn("the report has no points", verdicts.judge_bits(report())[1])
 

@@ -74,6 +74,19 @@ std::optional<int> pretended_rank_of(const RunFlags& flags, int world) {
   return flags.pretend_rank;
 }
 
+void require_graph_of_one_rank(const RunRequest& request) {
+  if (!request.cuda_graph) return;
+  if (!is_on_cuda(request)) {
+    throw UsageError("--cuda-graph needs a CUDA device; device is " + request.device +
+                     "; leave it out, or use --device cuda");
+  }
+  if (!request.pretended_rank && world_size(request.model) > 1) {
+    throw UsageError(
+        "--cuda-graph can replay the step of a single rank only; leave it out, or measure one rank "
+        "with --pretend-rank");
+  }
+}
+
 // Rejects a routing skew, and flags that cannot be combined with --times-only or --in-process.
 void require_consistent(const RunRequest& request) {
   if (const std::int64_t skew = request.model.option(std::string(kRoutingSkew)); skew > 0) {
@@ -164,6 +177,7 @@ RunRequest request_of(const RunFlags& flags) {
   RunRequest request;
   request.device = flags.device;
   request.allocator = flags.allocator;
+  request.cuda_graph = flags.cuda_graph;
   request.plans = require_given_plans(flags.plan_files);
   request.model = spec_for(flags.model, first_of(request.plans));
   set_kernels(flags, request);
@@ -183,6 +197,7 @@ RunRequest request_of(const RunFlags& flags) {
   request.times_only = flags.times_only;
   request.snapshot_file = flags.snapshot;
   require_one_point(flags, request);
+  require_graph_of_one_rank(request);
   require_consistent(request);
   return request;
 }

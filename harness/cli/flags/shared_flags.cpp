@@ -176,6 +176,9 @@ RunFlags::RunFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
   app.add_option("--card", card,
                  "Card that cuda-dry imitates: h100, h200, l40s or a100 (default: h100)");
   add_kernel_flags(app);
+  app.add_flag("--cuda-graph", cuda_graph,
+               "On CUDA: capture one step into a CUDA graph, time its replays and compare their "
+               "bits. A point whose step cannot be captured is refused");
   app.add_option("--allocator", allocator,
                  "CUDA allocator: caching, or expandable for expandable segments (default: taken "
                  "from PYTORCH_CUDA_ALLOC_CONF or PYTORCH_ALLOC_CONF)");

@@ -104,6 +104,7 @@ struct RunFlags : PolicyFlags, MeasureFlags, KernelFlags, OutputFlags {
   std::string schedule = kUsualSchedule;
   std::string device = "cpu";
   std::string card;
+  bool cuda_graph = false;
   std::string allocator;
   std::string optimizer = "adamw";
   std::string data_file;

@@ -5,6 +5,8 @@
 
 #include <mutex>
 
+#include "harness/engine/record/captured_generator.h"
+
 namespace rematch {
 namespace {
 
@@ -36,6 +38,9 @@ GeneratorState state_of(at::Generator generator) {
                                          .next_float = cpu->next_float_normal_sample(),
                                          .next_double = cpu->next_double_normal_sample()}};
   }
+  if (generator.device().is_cuda() && captured_generator_state != nullptr) {
+    if (const auto captured = captured_generator_state(generator)) return {generator, *captured};
+  }
   return {generator, generator.get_state()};
 }
 
@@ -47,6 +52,10 @@ void put_back(const GeneratorState& recorded) {
     cpu->set_engine(state->engine);
     cpu->set_next_float_normal_sample(state->next_float);
     cpu->set_next_double_normal_sample(state->next_double);
+    return;
+  }
+  if (const auto* state = std::get_if<CapturedGeneratorState>(&recorded.state)) {
+    set_captured_generator_state(generator, *state);
     return;
   }
   generator.set_state(std::get<at::Tensor>(recorded.state));

@@ -177,9 +177,14 @@ struct CpuGeneratorState {
   std::optional<double> next_double;
 };
 
+// The state of a CUDA generator in a stream capture: how far the captured ops have advanced it.
+struct CapturedGeneratorState {
+  std::uint64_t offset;
+};
+
 struct GeneratorState {
   at::Generator generator;
-  std::variant<CpuGeneratorState, at::Tensor> state;
+  std::variant<CpuGeneratorState, CapturedGeneratorState, at::Tensor> state;
 };
 
 struct Record {

@@ -26,6 +26,7 @@ void visit_fields(Request& request, Visit visit) {
   visit("snapshot_file", request.snapshot_file);
   visit("repeatable_bits", request.timed_as);
   visit("libtorch_chooses_attention", request.libtorch_chooses_attention);
+  visit("cuda_graph", request.cuda_graph);
 }
 
 PointRequest request_for(const RunSettings& settings, const Variant& variant, Pass pass,
@@ -40,6 +41,7 @@ PointRequest request_for(const RunSettings& settings, const Variant& variant, Pa
   request.plan = variant.plan;
   request.num_steps = num_steps;
   request.timed_as = settings.request.timed_as;
+  request.cuda_graph = settings.request.cuda_graph;
   request.libtorch_chooses_attention = settings.libtorch_chooses_attention && pass == Pass::kTime;
   return request;
 }

@@ -39,6 +39,7 @@ struct PointRequest {
   // Whether LibTorch chooses the attention backend in the time pass on CUDA. If false, the pass
   // uses the backend that the identity names.
   bool libtorch_chooses_attention = false;
+  bool cuda_graph = false;  // the time pass replays a captured step; the exact pass checks its bits
 };
 
 // Returns the request for one pass over `variant`, which must have been made with `settings`.

@@ -11,6 +11,7 @@
 #include "harness/measure/device_memory.h"
 #include "harness/measure/memory.h"
 #include "harness/run/children/out_of_memory.h"
+#include "harness/training/replayed_step.h"
 
 namespace rematch {
 namespace {
@@ -33,6 +34,8 @@ class EarlyEnd {
                        requested_bytes(error.what_without_backtrace()));
     } catch (const std::bad_alloc&) {
       is_out_of_memory("out of memory: an allocation failed", std::nullopt);
+    } catch (const NotCapturable& error) {
+      is(PointStatus::kRefused, error.what());
     } catch (const LossNotFinite& error) {
       is(PointStatus::kInvalid, error.what());
     } catch (const c10::Error& error) {

@@ -72,8 +72,10 @@ void exact_passes(const PointRequest& request, Job& job, Training& training, Pas
   if (!device.is_cuda()) return;
   position = {"kernel", -1, {}};
   kernel_pass(training, device, step, request.num_steps, record);
-  if (request.snapshot_file.empty()) return;
-  snapshot_pass(training, step - 1, request.snapshot_file, position);
+  if (!request.snapshot_file.empty()) {
+    snapshot_pass(training, step - 1, request.snapshot_file, position);
+  }
+  if (request.cuda_graph) replay_pass(training, device, step, position, record);
 }
 
 void measure(const PointRequest& request, PassPosition& position, PointRecord& record) {
@@ -91,7 +93,8 @@ void measure(const PointRequest& request, PassPosition& position, PointRecord& r
   } else if (request.pass == Pass::kParity) {
     parity_pass(training, job, request.num_steps, position, record);
   } else {
-    const StepsToTime steps{0, request.num_steps, warm_up_of_process(job.device())};
+    const StepsToTime steps{0, request.num_steps, warm_up_of_process(job.device()),
+                            request.cuda_graph};
     time_pass(training, job, steps, position, record);
     note_determinism(request, record);
   }

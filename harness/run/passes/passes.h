@@ -39,6 +39,11 @@ void parity_pass(Training& training, Job& job, int num_steps, PassPosition& posi
 MemoryRecord memory_pass(Training& training, at::Device device, std::int64_t step,
                          PassPosition& position, std::vector<OpObserver*> beside = {});
 
+// Runs the replay pass on a GPU: a step op by op, and the same step as a replay of a CUDA graph.
+// Records whether all bits are equal, if the parity pass has compared bits. Throws NotCapturable.
+void replay_pass(Training& training, at::Device device, std::int64_t first_step,
+                 PassPosition& position, PointRecord& record);
+
 // The rule for the warm-up steps before timed steps. Warm-up takes at least `min_steps` steps and
 // at least `min_time`.
 struct WarmUp {
@@ -55,12 +60,13 @@ struct StepsToTime {
   std::int64_t first = 0;
   int count = 1;
   WarmUp warm_up;
+  bool replayed = false;  // the timed steps replay one step, captured into a CUDA graph
 };
 
 // Runs a time pass, in which only a clock observes the steps. Fills the point's time with one round
 // of samples and phases. On a GPU, adds the device's state and the peaks of its allocator. On other
 // devices, adds the time of each op class. Returns the number of the next step. Throws
-// LossNotFinite.
+// LossNotFinite, and NotCapturable if the steps are to be replayed.
 std::int64_t time_pass(Training& training, const Job& job, const StepsToTime& steps,
                        PassPosition& position, PointRecord& record);
 

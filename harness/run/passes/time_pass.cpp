@@ -12,6 +12,7 @@
 #include "harness/profile/clocked_step.h"
 #include "harness/profile/recorded_step.h"
 #include "harness/run/passes/passes.h"
+#include "harness/training/replayed_step.h"
 #include "kernels/attention/backend.h"
 #include "reports/statistics/statistics.h"
 
@@ -25,9 +26,14 @@ constexpr std::chrono::milliseconds kGpuWarmUpTime{1000};
 // Times steps and their phases. No other observer is active.
 class TimeListener final : public ClockedStep {
  public:
-  // `sampler` may be null. It samples the GPU's state during all `num_steps` steps.
-  TimeListener(PassPosition& position, at::Device device, int num_steps, GpuSampler* sampler)
-      : ClockedStep(device), watching_(position), num_steps_(num_steps), sampler_(sampler) {}
+  // `sampler` may be null. It samples the GPU's state during all steps.
+  TimeListener(PassPosition& position, const Job& job, const StepsToTime& to_time,
+               GpuSampler* sampler)
+      : ClockedStep(job.device()),
+        watching_(position),
+        num_steps_(to_time.count),
+        has_phases_(!to_time.replayed),
+        sampler_(sampler) {}
 
   void before_step() override {
     watching_.before_step();
@@ -49,6 +55,7 @@ class TimeListener final : public ClockedStep {
     ClockedStep::after_optimizer();
     if (sampler_ != nullptr && is_last) readings = sampler_->stop();
     steps.push_back(clock().whole());
+    if (!has_phases_) return;
     const auto times = clock().by_phase();
     for (const Phase phase : {Phase::kForward, Phase::kBackward, Phase::kOptimizer}) {
       phases[std::string(to_string(phase))].push_back(
@@ -63,6 +70,7 @@ class TimeListener final : public ClockedStep {
  private:
   Watching watching_;
   int num_steps_;
+  bool has_phases_;  // the phases of a replayed step cannot be told apart
   GpuSampler* sampler_;
 };
 
@@ -110,11 +118,40 @@ int warm_up_by(const WarmUp& rule, Training& training, at::Device device, std::i
   return num_steps;
 }
 
+// Runs the steps of a time pass op by op, or as replays.
+class StepRunner {
+ public:
+  StepRunner(Training& training, at::Device device, bool replayed) : training_(training) {
+    if (replayed) replayed_.emplace(training, device);
+  }
+
+  int warm_up(const WarmUp& rule, at::Device device, std::int64_t first, PassPosition& position) {
+    int num_steps = 0;
+    const auto run = [&] { num_steps = warm_up_by(rule, training_, device, first, position); };
+    replayed_ ? replayed_->run(run) : run();
+    return num_steps;
+  }
+
+  // Captures the step that is replayed, with the batch of step `index`.
+  void prepare(std::int64_t index) {
+    if (replayed_) replayed_->capture(index);
+  }
+
+  at::Tensor step(std::int64_t index, StepListener& listener) {
+    return replayed_ ? replayed_->step(index, listener) : training_.step(index, listener);
+  }
+
+ private:
+  Training& training_;
+  std::optional<ReplayedStep> replayed_;
+};
+
 // Returns the number of the step after the last timed step.
 std::int64_t time_steps(Training& training, const Job& job, const StepsToTime& steps,
                         PassPosition& position, PointRecord& record) {
   const at::Device device = job.device();
-  const int warm_up_steps = warm_up_by(steps.warm_up, training, device, steps.first, position);
+  StepRunner runner(training, device, steps.replayed);
+  const int warm_up_steps = runner.warm_up(steps.warm_up, device, steps.first, position);
   const std::int64_t first = steps.first + warm_up_steps;
   position = {"time", first - 1, {}};
   const auto monitor = device.is_cuda() ? open_gpu_monitor(device.index()) : nullptr;
@@ -122,16 +159,18 @@ std::int64_t time_steps(Training& training, const Job& job, const StepsToTime& s
   if (monitor) sampler.emplace(*monitor);
   std::optional<AllocatorCounts> allocator;
   if (device.is_cuda()) allocator.emplace(device);
-  TimeListener listener(position, device, steps.count, sampler ? &*sampler : nullptr);
+  runner.prepare(first);  // a replay allocates nothing, so the peaks are those of the capture
+  TimeListener listener(position, job, steps, sampler ? &*sampler : nullptr);
   at::Tensor loss;
   for (int step = 0; step < steps.count; ++step) {
     loss.reset();  // frees the last step's loss, which would otherwise count in this step's peak
-    loss = training.step(first + step, listener);
+    loss = runner.step(first + step, listener);
   }
   const std::int64_t next = first + steps.count;
   if (!job.is_pretended() && loss.defined()) require_finite(loss.item<double>(), next - 1);
   record.warm_up_steps = warm_up_steps;
   record.time.emplace();
+  if (steps.replayed) record.time->replayed = true;
   if (device.is_cuda()) {
     record.time->attention_backend = to_string(attention_backend_in_use());
     record.time->device_state = summarize_readings(listener.readings);

@@ -62,7 +62,7 @@ class Turns {
     PointRecord round = empty_record(request);
     run_to_early_end(position_, job_.device(), round, [&] {
       training_->use_plan(request.plan, request.identity.schedule);
-      const StepsToTime steps{next_step_, request.num_steps, warm_up()};
+      const StepsToTime steps{next_step_, request.num_steps, warm_up(), request.cuda_graph};
       next_step_ = time_pass(*training_, job_, steps, position_, round);
       note_determinism(request, round);
       if (round.time->device_state) round.time->device_state->round_repeats = turn.repeat;

@@ -134,7 +134,10 @@ TimeRecord summarize_rounds(const std::vector<TimedRound>& rounds) {
       phases[phase].push_back(static_cast<double>(duration.count()));
     }
   }
-  if (!rounds.empty()) time.repeatable_bits = rounds.front().repeatable_bits;
+  if (!rounds.empty()) {
+    time.repeatable_bits = rounds.front().repeatable_bits;
+    time.replayed = rounds.front().replayed;
+  }
   for (const auto& [phase, medians] : phases) time.phases[phase] = nanoseconds(median(medians));
   summarize_classes(rounds, time);
   if (!rounds.empty()) time.attention_backend = rounds.front().attention_backend;

@@ -292,6 +292,7 @@ std::string TimedArms::arms_hash() const {
   }
   if (request_.timed_as == Determinism::kRepeatableBits) text += " repeatable";
   if (settings_.libtorch_chooses_attention) text += " chosen attention";
+  if (request_.cuda_graph) text += " replayed";
   for (const Arm& arm : arms_) {
     text.append(" ").append(point_name(variants_[arm.point].identity, variants_[arm.point].policy));
   }

@@ -278,6 +278,11 @@ TEST_CASE("bad inputs are refused with a one-line error") {
                     "--allocator requires device cuda");
   check_usage_error("run " + kTinyLlama + "--policy full --snapshot x.pickle" + steps,
                     "--snapshot needs a CUDA device; device is cpu");
+  check_usage_error("run " + kTinyLlama + "--policy full --cuda-graph" + steps,
+                    "--cuda-graph needs a CUDA device; device is cpu; leave it out, or use");
+  check_usage_error(
+      "run --model llama_small --parallel tp=2 --policy full --device cuda --cuda-graph",
+      "single rank only");
   check_usage_error("run " + kTinyLlama + "--policy full --shard 2/2" + steps, "such as 0/4");
   check_usage_error("run " + kTinyLlama + "--policy full --heads 3" + steps, "heads");
   check_usage_error("run " + kTinyLlama + "--policy full --layers 0" + steps, "layers");
