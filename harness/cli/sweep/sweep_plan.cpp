@@ -88,11 +88,12 @@ void predict(const SweepPlanFlags& flags, ComparisonPlan& plan) {
   for (PlannedComparison& comparison : plan.comparisons) {
     const auto [same, is_new] = known.try_emplace(key_of(comparison));
     if (is_new) {
-      if (!model || shape(traced) != shape(comparison.spec)) {
-        model = traced_model(comparison.spec);
-      }
-      traced = comparison.spec;
       const RunRequest request = require_request(flags.file, comparison);
+      // The layout of a pipeline is in the arguments only.
+      const ModelSpec& spec =
+          num_stages(request.model.dimensions) > 1 ? request.model : comparison.spec;
+      if (!model || shape(traced) != shape(spec)) model = traced_model(spec);
+      traced = spec;
       auto predicted = predict_comparison(request, traces_of_stages(*model), sheet);
       if (const auto* rejected = std::get_if<Rejected>(&predicted)) {
         throw UsageError(flags.file + ": " + comparison.path + ": " + comparison.spec.preset +

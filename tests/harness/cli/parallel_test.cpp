@@ -707,6 +707,30 @@ TEST_CASE("the forms of layouts that people run hold their prediction on real ra
   }
 }
 
+TEST_CASE("a sweep predicts the stages of a pipeline, and rejects schedules that run lacks") {
+  const ScratchFolder scratch;
+  const auto planned = [&](const std::string& layout, const std::string& folder) {
+    const std::string file = scratch.file("sweep.json");
+    write_file_atomically(file,
+                          R"({"schema": "rematch.sweep/1.0", "run": ["--parallel", ")" + layout +
+                              R"(", "--optimizer", "adamw"], )" +
+                              R"("groups": [{"model": "llama_small", "policies": ["none"]}]})");
+    return rematch("sweep plan " + file + " " + scratch.file(folder) + " --card h100");
+  };
+  const Outcome plan = planned("pp=2,micro=4", "stages");
+  CAPTURE(plan.out, plan.err);
+  REQUIRE(plan.code == 0);
+  const Json found = read_json_file(scratch.file("stages") + "/plan.json")["comparisons"][0];
+  const Outcome predicted =
+      rematch("predict --model llama_small --parallel pp=2,micro=4 --policy none --json");
+  CHECK(found["most_predicted_peak_bytes"] ==
+        parse_json(predicted.out, "predictions")[0]["predicted_memory"]["peak_allocated_bytes"]);
+  const Outcome refused = planned("pp=2,micro=4,zb", "zb");
+  CAPTURE(refused.out, refused.err);
+  CHECK(refused.code == 2);
+  CHECK(refused.err.find("run has the schedule 1F1B only") != std::string::npos);
+}
+
 TEST_CASE("commands that need one trace reject a pipeline with one line") {
   const Outcome outcome = rematch("describe llama_small full --parallel pp=2");
   CHECK(outcome.code == 2);
