@@ -330,6 +330,11 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
   return searched;
 }
 
+bool has_stages(const ModelFlags& model) {
+  const ModelSpec spec = model.range() ? model.spec_at(model.range()->least) : model.spec();
+  return num_stages(spec.dimensions) > 1;
+}
+
 // Rejects flags that need the trace of a whole model.
 void require_pipeline_flags(const SearchFlags& flags) {
   const std::pair<bool, const char*> refused[] = {
@@ -344,7 +349,7 @@ void require_pipeline_flags(const SearchFlags& flags) {
     throw UsageError(std::string(flag) +
                      " needs one trace, but each stage of a pipeline has its own; leave it out. A "
                      "search for stages takes --device h100, --profile, --budget, "
-                     "--max-slowdown and --simple");
+                     "--max-slowdown, --maximize and --simple");
   }
   if (flags.simple && flags.model.spec().option(std::string(kInterleave)) > 1) {
     throw UsageError(
@@ -393,7 +398,6 @@ std::vector<Profile> times_of_stages(const SearchFlags& flags,
 
 Searched search_pipeline(const SearchFlags& flags, const SearchSpace& space,
                          const FrontRecord& asked, const OutputFile& output) {
-  require_pipeline_flags(flags);
   const TracedModel model =
       trace_for_prediction(flags.model.spec(), space.optimizer, Sizes::kExact);
   output.require_model(model.trace.model);
@@ -487,10 +491,10 @@ ExitCode search(const SearchFlags& flags) {
   };
   space.on_layer = [&progress](int done, int total) { progress.advance(done, total); };
   require_one_budget(flags);
+  const bool is_pipeline = flags.trace_file.empty() && has_stages(flags.model);
+  if (is_pipeline) require_pipeline_flags(flags);
   if (!flags.maximize.empty()) return maximize(flags, space, asked.device_memory);
   add_question(flags, asked);
-  const bool is_pipeline =
-      flags.trace_file.empty() && num_stages(flags.model.spec().dimensions) > 1;
   Searched searched = is_pipeline ? search_pipeline(flags, space, asked, output)
                                   : search_trace(flags, space, asked, output, progress);
   FrontRecord& record = searched.record;

@@ -1,11 +1,16 @@
 #include "harness/cli/search/search_maximize.h"
 
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "harness/cli/files/input_files.h"
 #include "harness/cli/files/output.h"
 #include "harness/cli/flags/flag_values.h"
+#include "harness/cli/libtorch/predict_model.h"
 #include "harness/cli/libtorch/profile_here.h"
+#include "harness/cli/predicted_steps.h"
 #include "harness/cli/search/search_limits.h"
 #include "harness/measure/source_state.h"
 #include "harness/process/interrupt.h"
@@ -15,6 +20,7 @@
 #include "policies/catalogue/resolve.h"
 #include "policies/search/front/front.h"
 #include "policies/search/loads/loads.h"
+#include "policies/search/pipeline/pipeline_front.h"
 #include "reports/render/tables/front_table.h"
 #include "reports/render/tables/load_table.h"
 
@@ -72,15 +78,34 @@ LoadsRecord record_of(const SearchFlags& flags, const SearchSpace& space, Bytes 
   return record;
 }
 
-// Returns nothing if no plan fits.
-std::optional<LoadPlan> best_plan(const SearchFlags& flags, SearchSpace space,
-                                  const LoadsRecord& record, std::int64_t load) {
-  const ModelSpec spec = flags.model.spec_at(load);
+// These functions return nothing if no plan fits.
+std::optional<FrontPoint> fastest_of_stages(const SearchFlags& flags, const SearchSpace& space,
+                                            const ModelSpec& spec, Bytes budget) {
+  const TracedModel model = trace_for_prediction(spec, space.optimizer, Sizes::kExact);
+  const std::vector<const Trace*> traces = traces_of_stages(model);
+  std::vector<Profile> profiles;
+  for (const Trace* trace : traces) profiles.push_back(sheet_times(flags, *trace));
+  std::vector<SearchedStage> stages;
+  for (std::size_t stage = 0; stage < traces.size(); ++stage) {
+    stages.push_back({*traces[stage], profiles[stage], resolve_none(*traces[stage])});
+  }
+  const Profile::Duration passing = passing_between(*traces.at(1), find_device_sheet(flags.device));
+  return PipelineSearch(stages, space, passing).fastest_within(budget);
+}
+
+std::optional<FrontPoint> fastest_plan(const SearchFlags& flags, SearchSpace space,
+                                       const ModelSpec& spec, Bytes budget) {
+  if (num_stages(spec.dimensions) > 1) return fastest_of_stages(flags, space, spec, budget);
   const Trace trace = record_trace(spec);
   const Profile profile = sheet_times(flags, trace);
   add_host_link(flags, trace, profile, space);
-  FrontSearch search(trace, profile, space, resolve_none(trace));
-  std::optional<FrontPoint> fastest = search.fastest_within(record.budget);
+  return FrontSearch(trace, profile, space, resolve_none(trace)).fastest_within(budget);
+}
+
+std::optional<LoadPlan> best_plan(const SearchFlags& flags, const SearchSpace& space,
+                                  const LoadsRecord& record, std::int64_t load) {
+  const ModelSpec spec = flags.model.spec_at(load);
+  std::optional<FrontPoint> fastest = fastest_plan(flags, space, spec, record.budget);
   if (!fastest) return std::nullopt;
   const double rate = static_cast<double>(tokens_in_step(spec)) /
                       std::chrono::duration<double>(fastest->step_time).count();

@@ -607,6 +607,28 @@ TEST_CASE("no named policy beats the front of a pipeline, which also has a simpl
   CHECK(interleaved.err.find("--simple finds a rule for each rank's trace") != std::string::npos);
 }
 
+TEST_CASE("search --maximize tries batches of a pipeline") {
+  const std::string search =
+      "search --model llama_small --parallel pp=2,micro=4 --device h100 "
+      "--budget 22MiB --json ";
+  const Outcome outcome = rematch(search + "--maximize tokens_per_second --batch 1:4");
+  CAPTURE(outcome.out, outcome.err);
+  REQUIRE(outcome.code == 0);
+  const Json loads = parse_json(outcome.out, "loads");
+  CHECK(loads["world"] == 2);
+  REQUIRE_FALSE(loads["tried"].empty());
+  for (const Json& plan : loads["tried"]) {
+    const Outcome single = rematch(search + "--batch " + plan["load"].dump());
+    CAPTURE(plan.dump(), single.err);
+    const bool fits = !plan["predicted_peak_allocated_bytes"].is_null();
+    CHECK(single.code == (fits ? 0 : 3));
+    if (!fits) continue;
+    const Json answer = parse_json(single.out, "front")["answer"];
+    CHECK(answer["predicted_step_time_ns"] <= plan["predicted_step_time_ns"]);
+    CHECK(plan["predicted_peak_allocated_bytes"] <= 22 * 1024 * 1024);
+  }
+}
+
 TEST_CASE("run has the schedule 1F1B only, and says so in one line") {
   for (const std::string schedule : {"interleave=2", "zb"}) {
     CAPTURE(schedule);
@@ -739,6 +761,16 @@ TEST_CASE("commands that need one trace reject a pipeline with one line") {
   CAPTURE(pretended.err);
   CHECK(pretended.code == 2);
   CHECK(pretended.err.find("a stage of a pipeline needs its neighbours") != std::string::npos);
+  for (const std::string flag :
+       {"--for torch", "--free 1GiB", "--offload", "--activation-budget 1GiB"}) {
+    CAPTURE(flag);
+    const Outcome refused =
+        rematch("search --model llama_small --parallel pp=2 --device h100 " + flag);
+    CHECK(refused.code == 2);
+    CHECK(refused.err.find(flag.substr(0, flag.find(' ')) +
+                           " needs one trace, but each stage of a pipeline has its own") !=
+          std::string::npos);
+  }
   const Outcome moved = rematch("predict " + kStages + "--policy 'offload_inputs(full)'");
   CAPTURE(moved.err);
   CHECK(moved.code == 2);
