@@ -1,7 +1,7 @@
-// Forward has one block of threads per row. In backward, a block processes every num_row_blocks-th
-// row, and each thread sums its own columns.
+// Forward has one block of threads per row. In backward, each thread sums its own columns over
+// rows.
 #include "kernels/fused/gated_add.h"
-#include "kernels/op/device.cuh"
+#include "kernels/op/rows.cuh"
 
 namespace rematch::kernels::cuda {
 namespace {
@@ -23,20 +23,20 @@ __global__ void rematch_gated_add_forward(GatedAdd op) {
   }
 }
 
-// A block of threads covers kThreads * kCount columns, so that a thread loads its gate once.
+// See Note [Columns in blocks]. A thread loads its gate once.
 template <typename T, typename U, int kCount>
 __global__ void __launch_bounds__(kThreads, 5)
     rematch_gated_add_backward(GatedAddBackward op, std::int64_t blocks_in_batch) {
   using Sum = SumOf<T>;
   const GatedAdd& shape = op.forward;
-  const std::int64_t column = std::int64_t{blockIdx.y * kThreads + threadIdx.x} * kCount;
-  if (column >= shape.width) return;
-  const std::int64_t batch = blockIdx.x / blocks_in_batch;
-  const auto gates =
-      load_lanes<kCount>(static_cast<const U*>(shape.gate) + batch * shape.gate_stride + column);
+  const ColumnPlace<kCount> own(blocks_in_batch, shape.width);
+  const std::int64_t num_rows = own.is_used ? shape.rows : 0;
+  const U* const gate = static_cast<const U*>(shape.gate) + own.batch * shape.gate_stride;
+  Sum gates[kCount] = {};
+  if (own.is_used) load_lanes(gate + own.column, gates);
   Sum gate_sum[kCount] = {};
-  for (std::int64_t row = blockIdx.x % blocks_in_batch; row < shape.rows; row += blocks_in_batch) {
-    const std::int64_t place = (batch * shape.rows + row) * shape.width + column;
+  for (std::int64_t row = own.first_row; row < num_rows; row += own.row_stride) {
+    const std::int64_t place = (own.batch * shape.rows + row) * shape.width + own.column;
     const auto branch = load_lanes<kCount>(static_cast<const T*>(shape.branch) + place);
     const auto grads = load_lanes<kCount>(static_cast<const T*>(op.grad_out) + place);
     Sum scaled[kCount];
@@ -47,7 +47,8 @@ __global__ void __launch_bounds__(kThreads, 5)
     }
     store_lanes(scaled, static_cast<T*>(op.grad_branch) + place);
   }
-  store_lanes(gate_sum, static_cast<Sum*>(op.partial) + blockIdx.x * shape.width + column);
+  if (!add_over_groups<kWarp>(gate_sum) || !own.is_used) return;
+  store_lanes(gate_sum, static_cast<Sum*>(op.partial) + blockIdx.x * shape.width + own.column);
 }
 
 }  // namespace
@@ -71,9 +72,8 @@ int run(const GatedAdd& op, void* stream) {
 
 int run(const GatedAddBackward& op, void* stream) {
   const GatedAdd& shape = op.forward;
-  const std::int64_t blocks_in_batch = num_row_blocks(shape.rows);
-  const auto num_blocks = static_cast<unsigned>(shape.batch * blocks_in_batch);
-  if (num_blocks == 0 || shape.width == 0) return cudaSuccess;
+  if (shape.batch * shape.rows * shape.width == 0) return cudaSuccess;
+  const std::int64_t blocks_in_batch = num_column_blocks(shape.batch, shape.rows, shape.width);
   const auto on = static_cast<cudaStream_t>(stream);
   with_table_type(shape.element, shape.gate_element, [&](auto* x, auto* gate) {
     using T = std::remove_pointer_t<decltype(x)>;
@@ -82,10 +82,10 @@ int run(const GatedAddBackward& op, void* stream) {
                       are_aligned(shape.branch, shape.gate, op.grad_out, op.grad_branch);
     with_lanes<T>(wide, [&](auto lanes) {
       constexpr int kCount = lanes;
-      const dim3 grid(num_blocks, blocks_for((shape.width + kCount - 1) / kCount));
+      const dim3 grid = column_grid<kCount>(shape.batch, blocks_in_batch, shape.width);
       rematch_gated_add_backward<T, U, kCount><<<grid, kThreads, 0, on>>>(op, blocks_in_batch);
     });
-    const dim3 sums(sum_blocks_for(shape.width), static_cast<unsigned>(shape.batch));
+    const dim3 sums = table_sum_grid(shape.batch, shape.width);
     rematch_add_partial_sums<U><<<sums, kThreads, 0, on>>>(static_cast<const SumOf<U>*>(op.partial),
                                                            blocks_in_batch, shape.width,
                                                            static_cast<U*>(op.grad_gate));

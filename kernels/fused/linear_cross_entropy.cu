@@ -1,7 +1,7 @@
 // One block of threads per token. The matmuls are LibTorch's and run before and after these
 // kernels.
 #include "kernels/fused/linear_cross_entropy.h"
-#include "kernels/op/device.cuh"
+#include "kernels/op/rows.cuh"
 
 namespace rematch::kernels::cuda {
 namespace {
@@ -36,11 +36,16 @@ __device__ Softmax<Sum> merged(const Softmax<Sum>& a, const Softmax<Sum>& b) {
   return {maximum, sum_under(a, maximum) + sum_under(b, maximum)};
 }
 
-// Updates the maximum and the sum of each row with the logits of one chunk. The old values and the
-// target are loaded first, so that their latency overlaps with the loop.
+// Threads of a block that reads a row of logits. A row has tens of thousands of logits.
+inline constexpr int kLogitThreads = 512;
+
+// Updates the maximum and the sum of each row with the logits of one chunk. A thread starts two
+// loads per turn, so that more bytes are in flight, and rescales its sum once per turn. The old
+// values and the target are loaded first, so that their latency overlaps with the loop.
 template <typename T, int kCount>
-__global__ void rematch_cross_entropy_add_logits(LogitChunk op) {
+__global__ void __launch_bounds__(kLogitThreads) rematch_cross_entropy_add_logits(LogitChunk op) {
   using Sum = SumOf<T>;
+  constexpr int kStride = kLogitThreads * kCount;
   const std::int64_t row = blockIdx.x;
   const int width = static_cast<int>(op.width);
   const T* logits = static_cast<const T*>(op.logits) + row * op.width;
@@ -48,20 +53,28 @@ __global__ void rematch_cross_entropy_add_logits(LogitChunk op) {
   Sum& sum = static_cast<Sum*>(op.sum)[row];
   const bool is_first = threadIdx.x == 0;
   const Softmax<Sum> before = is_first ? Softmax<Sum>{maximum, sum} : Softmax<Sum>{};
-  const std::int64_t target = threadIdx.x == kThreads - 1 ? op.target[row] - op.first : -1;
+  const std::int64_t target = threadIdx.x == kLogitThreads - 1 ? op.target[row] - op.first : -1;
   Softmax<Sum> own = {-static_cast<Sum>(INFINITY), 0};
-  for (int i = static_cast<int>(threadIdx.x) * kCount; i < width; i += kThreads * kCount) {
-    Sum values[kCount];
-    load_lanes(logits + i, values);
+  for (int i = static_cast<int>(threadIdx.x) * kCount; i < width; i += 2 * kStride) {
+    const bool has_other = i + kStride < width;
+    const auto values = load_lanes<kCount>(logits + i);
+    Lanes<T, kCount> others = values;
+    if (has_other) others = load_lanes<kCount>(logits + i + kStride);
     Sum largest = own.maximum;
-    for (int lane = 0; lane < kCount; ++lane) largest = max(largest, values[lane]);
+    for (int lane = 0; lane < kCount; ++lane) {
+      largest = max(largest, max(values[lane], others[lane]));
+    }
     own = {largest, sum_under(own, largest)};
-    for (int lane = 0; lane < kCount; ++lane) own.sum += power_of_e(values[lane] - largest);
+    for (int lane = 0; lane < kCount; ++lane) {
+      own.sum += power_of_e(values[lane] - largest);
+      if (has_other) own.sum += power_of_e(others[lane] - largest);
+    }
   }
   const bool has_target = target >= 0 && target < op.width;
   const Sum target_logit = has_target ? load(logits + target) : Sum(0);
-  const Sum largest = block_reduce(own.maximum, [](Sum a, Sum b) { return max(a, b); });
-  const Softmax<Sum> added = {largest, block_sum(sum_under(own, largest))};
+  const Sum largest =
+      group_reduce<kLogitThreads>(own.maximum, [](Sum a, Sum b) { return max(a, b); });
+  const Softmax<Sum> added = {largest, group_sum<kLogitThreads>(sum_under(own, largest))};
   if (has_target) static_cast<Sum*>(op.target_logit)[row] = target_logit;
   if (!is_first) return;
   const Softmax<Sum> all = merged(before, added);
@@ -100,7 +113,7 @@ int run(const LogitChunk& op, void* stream) {
     const bool wide = are_multiples(kLanes<T>, op.width) && are_aligned(op.logits);
     with_lanes<T>(wide, [&](auto lanes) {
       constexpr int kCount = lanes;
-      rematch_cross_entropy_add_logits<T, kCount><<<rows, kThreads, 0, on>>>(op);
+      rematch_cross_entropy_add_logits<T, kCount><<<rows, kLogitThreads, 0, on>>>(op);
     });
   });
   return cudaGetLastError();

@@ -1,7 +1,7 @@
-// Forward has one block of threads per row. In backward, a block processes every num_row_blocks-th
-// row, and each thread sums its own columns.
+// Forward has one block of threads per row. In backward, each thread sums its own columns over
+// rows.
 #include "kernels/fused/modulate.h"
-#include "kernels/op/device.cuh"
+#include "kernels/op/rows.cuh"
 
 namespace rematch::kernels::cuda {
 namespace {
@@ -30,43 +30,59 @@ __global__ void rematch_modulate_forward(Modulate op) {
   }
 }
 
-// Each thread loads its columns once per row. Loading up to eight rows at once was not faster on an
-// H100.
+// See Note [Columns in blocks]. A thread loads two rows at once, so that more bytes are in flight.
 template <typename T, typename U, int kCount>
-__global__ void __launch_bounds__(kThreads, 5)
+__global__ void __launch_bounds__(kThreads, 4)
     rematch_modulate_backward(ModulateBackward op, std::int64_t blocks_in_batch) {
   using Sum = SumOf<T>;
   const Modulate& shape = op.forward;
-  const std::int64_t column = std::int64_t{blockIdx.y * kThreads + threadIdx.x} * kCount;
-  if (column >= shape.width) return;
-  const std::int64_t batch = blockIdx.x / blocks_in_batch;
-  const auto scales =
-      load_lanes<kCount>(static_cast<const T*>(shape.scale) + batch * shape.scale_stride + column);
-  Sum shift_sum[kCount] = {};
-  Sum scale_sum[kCount] = {};
-  for (std::int64_t row = blockIdx.x % blocks_in_batch; row < shape.rows; row += blocks_in_batch) {
-    const std::int64_t place = (batch * shape.rows + row) * shape.width + column;
-    const auto values = load_lanes<kCount>(static_cast<const T*>(shape.x) + place);
-    const auto grads = load_lanes<kCount>(static_cast<const U*>(op.grad_out) + place);
+  const ColumnPlace<kCount> own(blocks_in_batch, shape.width);
+  const std::int64_t num_rows = own.is_used ? shape.rows : 0;
+  const T* const scale = static_cast<const T*>(shape.scale) + own.batch * shape.scale_stride;
+  Sum scales[kCount] = {};
+  if (own.is_used) load_lanes(scale + own.column, scales);
+  Sum sums[2 * kCount] = {};  // of shift, then of scale
+  const auto place_of = [&](std::int64_t row) {
+    return (own.batch * shape.rows + row) * shape.width + own.column;
+  };
+  const auto process = [&](std::int64_t place, const auto& values, const auto& grads) {
     Sum scaled[kCount];
     for (int lane = 0; lane < kCount; ++lane) {
       const Sum grad = grads[lane];
-      shift_sum[lane] += grad;
-      scale_sum[lane] += grad * values[lane];
+      sums[lane] += grad;
+      sums[kCount + lane] += grad * values[lane];
       scaled[lane] = grad * (Sum(1) + scales[lane]);
     }
     store_lanes(scaled, static_cast<T*>(op.grad_x) + place);
+  };
+  for (std::int64_t row = own.first_row; row < num_rows; row += 2 * own.row_stride) {
+    const std::int64_t place = place_of(row);
+    const std::int64_t other = place_of(row + own.row_stride);
+    const bool has_other = row + own.row_stride < num_rows;
+    const auto values = load_lanes<kCount>(static_cast<const T*>(shape.x) + place);
+    const auto grads = load_lanes<kCount>(static_cast<const U*>(op.grad_out) + place);
+    Lanes<T, kCount> other_values;
+    Lanes<U, kCount> other_grads;
+    if (has_other) {
+      other_values = load_lanes<kCount>(static_cast<const T*>(shape.x) + other);
+      other_grads = load_lanes<kCount>(static_cast<const U*>(op.grad_out) + other);
+    }
+    process(place, values, grads);
+    if (has_other) process(other, other_values, other_grads);
   }
-  Sum* shift_sums = static_cast<Sum*>(op.partial) + blockIdx.x * shape.width + column;
-  store_lanes(shift_sum, shift_sums);
-  store_lanes(scale_sum, shift_sums + shape.batch * blocks_in_batch * shape.width);
+  if (!add_over_groups<kWarp>(sums) || !own.is_used) return;
+  Sum* const shift_sums = static_cast<Sum*>(op.partial) + blockIdx.x * shape.width + own.column;
+  Sum total[kCount];
+  for (int lane = 0; lane < kCount; ++lane) total[lane] = sums[lane];
+  store_lanes(total, shift_sums);
+  for (int lane = 0; lane < kCount; ++lane) total[lane] = sums[kCount + lane];
+  store_lanes(total, shift_sums + shape.batch * blocks_in_batch * shape.width);
 }
 
 template <typename T>
-void add_sums(const ModulateBackward& op, cudaStream_t stream) {
+void add_sums(const ModulateBackward& op, std::int64_t blocks_in_batch, cudaStream_t stream) {
   const Modulate& shape = op.forward;
-  const std::int64_t blocks_in_batch = num_row_blocks(shape.rows);
-  const dim3 grid(sum_blocks_for(shape.width), static_cast<unsigned>(shape.batch));
+  const dim3 grid = table_sum_grid(shape.batch, shape.width);
   const auto* shift_partial = static_cast<const SumOf<T>*>(op.partial);
   const auto* scale_partial = shift_partial + shape.batch * blocks_in_batch * shape.width;
   rematch_add_partial_sums<T><<<grid, kThreads, 0, stream>>>(
@@ -105,9 +121,8 @@ int run(const Modulate& op, void* stream) {
 
 int run(const ModulateBackward& op, void* stream) {
   const Modulate& shape = op.forward;
-  const std::int64_t blocks_in_batch = num_row_blocks(shape.rows);
-  const auto num_blocks = static_cast<unsigned>(shape.batch * blocks_in_batch);
-  if (num_blocks == 0 || shape.width == 0) return cudaSuccess;
+  if (shape.batch * shape.rows * shape.width == 0) return cudaSuccess;
+  const std::int64_t blocks_in_batch = num_column_blocks(shape.batch, shape.rows, shape.width);
   const auto on = static_cast<cudaStream_t>(stream);
   with_types(shape, [&](auto* x, auto* out) {
     using T = std::remove_pointer_t<decltype(x)>;
@@ -116,10 +131,10 @@ int run(const ModulateBackward& op, void* stream) {
                       are_aligned(shape.x, shape.scale, op.grad_out, op.grad_x);
     with_lanes<T>(wide, [&](auto lanes) {
       constexpr int kCount = lanes;
-      const dim3 grid(num_blocks, blocks_for((shape.width + kCount - 1) / kCount));
+      const dim3 grid = column_grid<kCount>(shape.batch, blocks_in_batch, shape.width);
       rematch_modulate_backward<T, U, kCount><<<grid, kThreads, 0, on>>>(op, blocks_in_batch);
     });
-    add_sums<T>(op, on);
+    add_sums<T>(op, blocks_in_batch, on);
   });
   return cudaGetLastError();
 }

@@ -1,7 +1,7 @@
-// Forward has one block of threads per row. In backward, a block processes every num_row_blocks-th
-// row, and each thread sums its own columns. add_rms_norm uses the same kernels.
+// Forward processes each row once. In backward, the grid is fixed, a block processes many rows, and
+// each thread sums its own columns. add_rms_norm uses the same kernels.
 #include "kernels/fused/rms_norm.h"
-#include "kernels/op/device.cuh"
+#include "kernels/op/rows.cuh"
 
 namespace rematch::kernels::cuda {
 namespace {
@@ -18,36 +18,29 @@ struct RowSums {
   Sum products;
 };
 
-// Loads kCount elements. If `from` is null, sets all of them to `missing` instead.
+// Loads kCount elements. If `from` is null, returns `missing` for each of them.
 template <int kCount, typename T>
-__device__ void load_or(SumOf<T> missing, const T* from, int first, SumOf<T> (&to)[kCount]) {
-  if (from != nullptr) return load_lanes(from + first, to);
-  for (int lane = 0; lane < kCount; ++lane) to[lane] = missing;
+__device__ Lanes<T, kCount> load_or(SumOf<T> missing, const T* from, int first) {
+  if (from != nullptr) return load_lanes<kCount>(from + first);
+  SumOf<T> values[kCount];
+  for (int lane = 0; lane < kCount; ++lane) values[lane] = missing;
+  return __builtin_bit_cast(Lanes<T, kCount>, narrowed_lanes<T>(values));
 }
 
-// One block of threads per row. If kSteps is above 0, a thread makes kSteps accesses per row, and
-// the row stays in registers. If kSteps is 0, a thread loads its row twice. With kAdds, the row is
-// the sum of x and branch, rounded as it is stored.
-template <typename T, int kCount, int kSteps, bool kAdds>
+// With kAdds, the row is the sum of x and branch, rounded as it is stored.
+template <typename T, int kCount, typename Shape, bool kAdds>
 __global__ void __launch_bounds__(kThreads) rematch_rms_norm_forward(RmsNorm op) {
   using Sum = SumOf<T>;
-  constexpr bool kKeeps = kSteps > 0;
-  constexpr int kStride = kThreads * kCount;
-  const int width = static_cast<int>(op.width);
-  const int column = static_cast<int>(threadIdx.x) * kCount;
-  const int steps = kKeeps ? kSteps : (width + kStride - 1) / kStride;
-  const T* x = static_cast<const T*>(op.x) + blockIdx.x * op.x_stride + column;
-  const T* branch =
-      kAdds ? static_cast<const T*>(op.branch) + blockIdx.x * op.branch_stride + column : nullptr;
-  T* sum = kAdds ? static_cast<T*>(op.sum) + blockIdx.x * op.width + column : nullptr;
-  T* y = static_cast<T*>(op.y) + blockIdx.x * op.width + column;
-  Lanes<T, kCount> kept[kKeeps ? kSteps : 1];
+  const std::int64_t row = std::int64_t{blockIdx.x} * Shape::kRows + threadIdx.x / Shape::kGroup;
+  const Columns<kCount, Shape> own(row < op.rows ? op.width : 0);
+  const T* x = static_cast<const T*>(op.x) + row * op.x_stride;
+  const T* branch = kAdds ? static_cast<const T*>(op.branch) + row * op.branch_stride : nullptr;
+  T* sum = kAdds ? static_cast<T*>(op.sum) + row * op.width : nullptr;
+  T* y = static_cast<T*>(op.y) + row * op.width;
+  Lanes<T, kCount> kept[Shape::kKept];
   Sum squares = 0;
-#pragma unroll
-  for (int step = 0; step < steps; ++step) {
-    const int i = step * kStride;
-    if (column + i >= width) continue;
-    auto& lanes = kept[kKeeps ? step : 0];
+  own.for_each([&](int at, int i) {
+    auto& lanes = kept[at];
     lanes = load_lanes<kCount>(x + i);
     if constexpr (kAdds) {
       const auto added = load_lanes<kCount>(branch + i);
@@ -56,126 +49,139 @@ __global__ void __launch_bounds__(kThreads) rematch_rms_norm_forward(RmsNorm op)
       lanes = store_lanes(sums, sum + i);
     }
     for (int lane = 0; lane < kCount; ++lane) squares += lanes[lane] * lanes[lane];
-  }
-  const Sum scale = reciprocal_rms(block_sum(squares), op);
-#pragma unroll
-  for (int step = 0; step < steps; ++step) {
-    const int i = step * kStride;
-    if (column + i >= width) continue;
-    auto& lanes = kept[kKeeps ? step : 0];
-    if (!kKeeps) lanes = load_lanes<kCount>((kAdds ? sum : x) + i);
+  });
+  const Sum scale = reciprocal_rms(group_sum<Shape::kGroup>(squares), op);
+  own.for_each([&](int at, int i) {
+    auto& lanes = kept[at];
+    if (!Shape::kKeeps) lanes = load_lanes<kCount>((kAdds ? sum : x) + i);
+    const auto weights = load_or<kCount>(Sum(1), static_cast<const T*>(op.weight), i);
     Sum values[kCount];
-    load_or(Sum(1), static_cast<const T*>(op.weight), column + i, values);
-    for (int lane = 0; lane < kCount; ++lane) values[lane] *= scale * lanes[lane];
+    for (int lane = 0; lane < kCount; ++lane) values[lane] = weights[lane] * (scale * lanes[lane]);
     store_lanes(values, y + i);
-  }
+  });
 }
 
-// If a thread makes at most two accesses per row, the compiler limits registers so that this many
-// blocks fit on a multiprocessor at once. Four was the fastest on an H100.
-inline constexpr int kBlocksOnProcessor = 4;
+// A thread's elements of one row of x and grad_y.
+template <typename T, int kCount, int kKept>
+struct BackwardRow {
+  Lanes<T, kCount> x[kKept], grads[kKept];
 
-// Uses the formulas of the CPU kernel. If kSteps is above 0, a thread makes kSteps accesses per
-// row, and its sums and loaded values stay in registers. If kSteps is 0, a thread makes any number
-// of accesses, loads its row twice, and keeps its sums in memory. With kAdds, grad_sum is added to
-// grad_x.
-template <typename T, int kCount, int kSteps, bool kAdds>
-__global__ void __launch_bounds__(kThreads, kSteps > 2 ? 2 : kBlocksOnProcessor)
-    rematch_rms_norm_backward(RmsNormBackward op) {
+  __device__ void load(const RmsNormBackward& op, std::int64_t row, int at, int i) {
+    const RmsNorm& shape = op.forward;
+    x[at] = load_lanes<kCount>(static_cast<const T*>(shape.x) + row * shape.x_stride + i);
+    grads[at] = load_lanes<kCount>(static_cast<const T*>(op.grad_y) + row * op.grad_stride + i);
+  }
+};
+
+// Uses the formulas of the CPU kernel. If the shape keeps elements, the loads of the next row are
+// started before the sums of this row, so that they overlap. The weight is then loaded once. If
+// not, a thread loads its row twice, and keeps its column sums in memory. With kAdds, grad_sum is
+// added to grad_x.
+template <typename T, int kCount, typename Shape, bool kAdds>
+__global__ void __launch_bounds__(kThreads) rematch_rms_norm_backward(RmsNormBackward op) {
   using Sum = SumOf<T>;
-  constexpr bool kKeeps = kSteps > 0;
-  constexpr int kKept = kKeeps ? kSteps : 1;
-  constexpr int kStride = kThreads * kCount;
+  constexpr bool kKeeps = Shape::kKeeps;
   const RmsNorm& shape = op.forward;
-  const int width = static_cast<int>(shape.width);
-  const int column = static_cast<int>(threadIdx.x) * kCount;
-  const int steps = kKeeps ? kSteps : (width + kStride - 1) / kStride;
   const T* weight = static_cast<const T*>(shape.weight);
-  Sum* partial = op.partial == nullptr
-                     ? nullptr
-                     : static_cast<Sum*>(op.partial) + blockIdx.x * shape.width + column;
-  Sum sums[kKept][kCount] = {};
-  Lanes<T, kCount> kept_x[kKept];
-  Lanes<T, kCount> kept_grads[kKept];
-  Lanes<T, kCount> kept_sums[kKept];  // of grad_sum
-  for (std::int64_t row = blockIdx.x; row < shape.rows; row += gridDim.x) {
-    const T* x = static_cast<const T*>(shape.x) + row * shape.x_stride + column;
-    const T* grad_y = static_cast<const T*>(op.grad_y) + row * op.grad_stride + column;
-    const T* grad_sum =
-        kAdds ? static_cast<const T*>(op.grad_sum) + row * op.grad_sum_stride + column : nullptr;
-    T* grad_x = static_cast<T*>(op.grad_x) + row * shape.width + column;
-    Sum weights[kCount];
-    RowSums<Sum> own = {0, 0};
-#pragma unroll
-    for (int step = 0; step < steps; ++step) {
-      const int i = step * kStride;
-      if (column + i >= width) continue;
-      const int kept = kKeeps ? step : 0;
-      kept_x[kept] = load_lanes<kCount>(x + i);
-      kept_grads[kept] = load_lanes<kCount>(grad_y + i);
-      if (kAdds && kKeeps) kept_sums[kept] = load_lanes<kCount>(grad_sum + i);
-      load_or(Sum(1), weight, column + i, weights);
-      for (int lane = 0; lane < kCount; ++lane) {
-        const Sum value = kept_x[kept][lane];
-        own.squares += value * value;
-        own.products += kept_grads[kept][lane] * weights[lane] * value;
-      }
+  Sum* partial =
+      op.partial == nullptr ? nullptr : static_cast<Sum*>(op.partial) + blockIdx.x * shape.width;
+  const Columns<kCount, Shape> columns(shape.width);
+  const std::int64_t stride = std::int64_t{gridDim.x} * Shape::kRows;
+  const std::int64_t first = std::int64_t{blockIdx.x} * Shape::kRows;
+  const int group = static_cast<int>(threadIdx.x) / Shape::kGroup;
+  Sum sums[Shape::kKept * kCount] = {};
+  Lanes<T, kCount> weights[Shape::kKept];
+  BackwardRow<T, kCount, Shape::kKept> current, next;
+  Lanes<T, kCount> grad_sums[Shape::kKept];
+  const auto load_weights = [&](int at, int i) {
+    weights[at] = load_or<kCount>(Sum(1), weight, i);
+  };
+  const auto load_next = [&](std::int64_t row) {
+    if (row < shape.rows) columns.for_each([&](int at, int i) { next.load(op, row, at, i); });
+  };
+  if constexpr (kKeeps) {
+    columns.for_each(load_weights);
+    load_next(first + group);
+  }
+  int turn = 0;
+  // All groups of a block make the same number of turns, because they meet at barriers.
+  for (std::int64_t base = first; base < shape.rows; base += stride) {
+    const std::int64_t row = base + group;
+    const Columns<kCount, Shape> own(row < shape.rows ? shape.width : 0);
+    if constexpr (kKeeps) {
+      current = next;
+      load_next(row + stride);
     }
-    const RowSums<Sum> of_row = block_reduce(own, [](const auto& a, const auto& b) {
-      return RowSums<Sum>{a.squares + b.squares, a.products + b.products};
+    const auto load_grad_sum = [&](int at, int i) {
+      const T* grad_sum = static_cast<const T*>(op.grad_sum) + row * op.grad_sum_stride;
+      grad_sums[at] = load_lanes<kCount>(grad_sum + i);
+    };
+    if constexpr (kAdds && kKeeps) own.for_each(load_grad_sum);
+    RowSums<Sum> of_thread = {0, 0};
+    own.for_each([&](int at, int i) {
+      if constexpr (!kKeeps) {
+        current.load(op, row, at, i);
+        load_weights(at, i);
+      }
+      for (int lane = 0; lane < kCount; ++lane) {
+        const Sum value = current.x[at][lane];
+        of_thread.squares += value * value;
+        of_thread.products += current.grads[at][lane] * weights[at][lane] * value;
+      }
     });
+    const RowSums<Sum> of_row = group_reduce<Shape::kGroup>(
+        of_thread,
+        [](const auto& a, const auto& b) {
+          return RowSums<Sum>{a.squares + b.squares, a.products + b.products};
+        },
+        turn);
+    turn = 1 - turn;
     const Sum r = reciprocal_rms(of_row.squares, shape);
     const Sum pull = -of_row.products * r * r * r / static_cast<Sum>(shape.width);
-#pragma unroll
-    for (int step = 0; step < steps; ++step) {
-      const int i = step * kStride;
-      if (column + i >= width) continue;
-      const int kept = kKeeps ? step : 0;
-      if (!kKeeps) {
-        kept_x[kept] = load_lanes<kCount>(x + i);
-        kept_grads[kept] = load_lanes<kCount>(grad_y + i);
-        if (kAdds) kept_sums[kept] = load_lanes<kCount>(grad_sum + i);
-        load_or(Sum(0), row == blockIdx.x ? nullptr : partial, i, sums[kept]);
+    own.for_each([&](int at, int i) {
+      if constexpr (!kKeeps) {
+        current.load(op, row, at, i);
+        load_weights(at, i);
+        if constexpr (kAdds) load_grad_sum(at, i);
+        const auto before = load_or<kCount>(Sum(0), base == first ? nullptr : partial, i);
+        for (int lane = 0; lane < kCount; ++lane) sums[lane] = before[lane];
       }
-      load_or(Sum(1), weight, column + i, weights);
+      Sum gradients[kCount];
       for (int lane = 0; lane < kCount; ++lane) {
-        const Sum value = kept_x[kept][lane];
-        const Sum scaled = kept_grads[kept][lane] * r;
-        sums[kept][lane] += scaled * value;
-        weights[lane] = value * pull + scaled * weights[lane];
-        if (kAdds) weights[lane] += kept_sums[kept][lane];
+        const Sum value = current.x[at][lane];
+        const Sum scaled = current.grads[at][lane] * r;
+        sums[at * kCount + lane] += scaled * value;
+        gradients[lane] = value * pull + scaled * weights[at][lane];
+        if constexpr (kAdds) gradients[lane] += grad_sums[at][lane];
       }
-      store_lanes(weights, grad_x + i);
-      if (!kKeeps && partial != nullptr) store_lanes(sums[kept], partial + i);
-    }
+      store_lanes(gradients, static_cast<T*>(op.grad_x) + row * shape.width + i);
+      if constexpr (!kKeeps) {
+        if (partial != nullptr) store_lanes(sums, partial + i);
+      }
+    });
   }
   if constexpr (kKeeps) {
-#pragma unroll
-    for (int step = 0; step < kSteps; ++step) {
-      const int i = step * kStride;
-      if (partial != nullptr && column + i < width) store_lanes(sums[step], partial + i);
-    }
+    if (partial == nullptr || !add_over_groups<Shape::kGroup>(sums)) return;
+    columns.for_each([&](int at, int i) {
+      Sum totals[kCount];
+      for (int lane = 0; lane < kCount; ++lane) totals[lane] = sums[at * kCount + lane];
+      store_lanes(totals, partial + i);
+    });
   }
 }
 
-// Calls f with two constants: the number of accesses that a thread makes per row, which is 1, 2 or
-// 4, or 0 for more than 4, and whether the kernel adds.
-template <typename Function>
-void with_steps(std::int64_t width, std::int64_t stride, bool adds, const Function& f) {
-  const auto with_adds = [&](auto steps) {
-    if (adds) return f(steps, std::true_type());
-    f(steps, std::false_type());
-  };
-  if (width <= stride) return with_adds(std::integral_constant<int, 1>());
-  if (width <= 2 * stride) return with_adds(std::integral_constant<int, 2>());
-  if (width <= 4 * stride) return with_adds(std::integral_constant<int, 4>());
-  with_adds(std::integral_constant<int, 0>());
+// Calls f with the shape of the rows, and whether the kernel adds.
+template <int kCount, typename Function>
+void with_shape(std::int64_t width, bool adds, const Function& f) {
+  with_row_shape<kCount>(width, [&](auto shape) {
+    if (adds) return f(shape, std::true_type());
+    f(shape, std::false_type());
+  });
 }
 
 }  // namespace
 
 int run(const RmsNorm& op, void* stream) {
-  const auto rows = static_cast<unsigned>(op.rows);
   const auto on = static_cast<cudaStream_t>(stream);
   with_type(op.element, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
@@ -183,10 +189,11 @@ int run(const RmsNorm& op, void* stream) {
                       are_aligned(op.x, op.weight, op.y, op.branch, op.sum);
     with_lanes<T>(wide, [&](auto lanes) {
       constexpr int kCount = lanes;
-      with_steps(op.width, kThreads * kCount, op.branch != nullptr, [&](auto steps, auto adds) {
-        constexpr int kSteps = steps;
+      with_shape<kCount>(op.width, op.branch != nullptr, [&](auto shape, auto adds) {
+        using Shape = decltype(shape);
         constexpr bool kAdds = adds;
-        rematch_rms_norm_forward<T, kCount, kSteps, kAdds><<<rows, kThreads, 0, on>>>(op);
+        const unsigned blocks = blocks_for_rows<Shape>(op.rows);
+        rematch_rms_norm_forward<T, kCount, Shape, kAdds><<<blocks, kThreads, 0, on>>>(op);
       });
     });
   });
@@ -196,7 +203,7 @@ int run(const RmsNorm& op, void* stream) {
 int run(const RmsNormBackward& op, void* stream) {
   const RmsNorm& shape = op.forward;
   const auto on = static_cast<cudaStream_t>(stream);
-  const auto num_blocks = static_cast<unsigned>(num_row_blocks(shape.rows));
+  const auto num_blocks = static_cast<unsigned>(num_sum_blocks(shape.rows));
   with_type(shape.element, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
     const bool wide =
@@ -205,10 +212,10 @@ int run(const RmsNormBackward& op, void* stream) {
     with_lanes<T>(wide, [&](auto lanes) {
       constexpr int kCount = lanes;
       const bool has_sum = op.grad_sum != nullptr;
-      with_steps(shape.width, kThreads * kCount, has_sum, [&](auto steps, auto adds) {
-        constexpr int kSteps = steps;
+      with_shape<kCount>(shape.width, has_sum, [&](auto row_shape, auto adds) {
+        using Shape = decltype(row_shape);
         constexpr bool kAdds = adds;
-        rematch_rms_norm_backward<T, kCount, kSteps, kAdds><<<num_blocks, kThreads, 0, on>>>(op);
+        rematch_rms_norm_backward<T, kCount, Shape, kAdds><<<num_blocks, kThreads, 0, on>>>(op);
       });
     });
     if (op.partial == nullptr) return;

@@ -2,7 +2,7 @@
 // row, and each thread sums its own columns. A thread handles kCount elements at a time, which are
 // whole pairs of one head.
 #include "kernels/fused/rms_norm_rope.h"
-#include "kernels/op/device.cuh"
+#include "kernels/op/rows.cuh"
 
 namespace rematch::kernels::cuda {
 namespace {
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(kThreads) rematch_rms_norm_rope_forward(RmsNor
     load_group<kAccess>(x + i, values);
     for (int lane = 0; lane < kCount; ++lane) squares += values[lane] * values[lane];
   }
-  const Sum scale = reciprocal_rms(block_sum(squares), op);
+  const Sum scale = reciprocal_rms(group_sum<kThreads>(squares), op);
 #pragma unroll
   for (int step = 0; step < steps; ++step) {
     const int i = column + step * kStride;
@@ -136,9 +136,12 @@ __global__ void __launch_bounds__(kThreads) rematch_rms_norm_rope_backward(RmsNo
         own.products += grads[kept][lane] * weights[lane] * value;
       }
     }
-    const NormSums<Sum> of_row = block_reduce(own, [](const auto& a, const auto& b) {
-      return NormSums<Sum>{a.squares + b.squares, a.products + b.products};
-    });
+    const NormSums<Sum> of_row = group_reduce<kThreads>(
+        own,
+        [](const auto& a, const auto& b) {
+          return NormSums<Sum>{a.squares + b.squares, a.products + b.products};
+        },
+        static_cast<int>(row / gridDim.x % 2));
     const Sum r = reciprocal_rms(of_row.squares, shape);
     const Sum pull = -of_row.products * r * r * r / static_cast<Sum>(shape.width);
 #pragma unroll

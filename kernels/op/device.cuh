@@ -1,5 +1,5 @@
 // Shared by the CUDA kernels of fused ops: loads that widen elements to the type of sums, and sums
-// over a block of threads. Values are added in a fixed order, so that results repeat exactly. A
+// of partial sums. Values are added in a fixed order, so that results repeat exactly. A
 // kernel's name begins with rematch_ and says what the kernel does. Profilers record only the name,
 // and the kernel's class is derived from it.
 #pragma once
@@ -97,15 +97,24 @@ __device__ void load_lanes(const T* from, SumOf<T> (&to)[kCount]) {
   for (int lane = 0; lane < kCount; ++lane) to[lane] = lanes[lane];
 }
 
+template <typename T, int kCount>
+struct alignas(kAlignment<T, kCount>) StoredLanes {
+  T lanes[kCount];
+};
+
+template <typename T, int kCount, typename Sum>
+__device__ StoredLanes<T, kCount> narrowed_lanes(const Sum (&from)[kCount]) {
+  StoredLanes<T, kCount> stored;
+  for (int lane = 0; lane < kCount; ++lane) stored.lanes[lane] = narrowed<T>(from[lane]);
+  return stored;
+}
+
 // Stores kCount elements and returns them as they are stored.
 template <int kCount, typename T, typename Sum>
 __device__ Lanes<T, kCount> store_lanes(const Sum (&from)[kCount], T* to) {
-  struct alignas(kAlignment<T, kCount>) Stored {
-    T lanes[kCount];
-  } stored;
   REMATCH_COUNT_WRITTEN(kCount * sizeof(T));
-  for (int lane = 0; lane < kCount; ++lane) stored.lanes[lane] = narrowed<T>(from[lane]);
-  *reinterpret_cast<Stored*>(to) = stored;
+  const auto stored = narrowed_lanes<T>(from);
+  *reinterpret_cast<StoredLanes<T, kCount>*>(to) = stored;
   return __builtin_bit_cast(Lanes<T, kCount>, stored);
 }
 
@@ -126,35 +135,6 @@ template <typename T, typename Function>
 void with_lanes(bool wide, const Function& f) {
   if (wide) return f(std::integral_constant<int, kLanes<T>>());
   f(std::integral_constant<int, 1>());
-}
-
-// Combines values over all threads of the block and returns the result to every thread. All threads
-// must call this function. First, thread t < kRow combines the values of threads t, t + kRow and so
-// on. Then every thread combines the kRow results. One call needs two barriers. Consecutive calls
-// need no barrier between them, because a call writes `row` only after its first barrier.
-template <typename Value, typename Combine>
-__device__ Value block_reduce(Value value, const Combine& combine) {
-  constexpr int kRow = 16;
-  __shared__ Value values[kThreads];
-  __shared__ Value row[kRow];
-  values[threadIdx.x] = value;
-  __syncthreads();
-  if (threadIdx.x < kRow) {
-    Value column = values[threadIdx.x];
-    for (int i = static_cast<int>(threadIdx.x) + kRow; i < kThreads; i += kRow) {
-      column = combine(column, values[i]);
-    }
-    row[threadIdx.x] = column;
-  }
-  __syncthreads();
-  Value result = row[0];
-  for (int i = 1; i < kRow; ++i) result = combine(result, row[i]);
-  return result;
-}
-
-template <typename Sum>
-__device__ Sum block_sum(Sum value) {
-  return block_reduce(value, [](Sum a, Sum b) { return a + b; });
 }
 
 // number of columns that one block sums; equals the width of a warp

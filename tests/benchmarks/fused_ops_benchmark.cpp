@@ -3,6 +3,8 @@
 // caches. Small sizes come from the small presets.
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/chunk.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/gelu.h>
@@ -11,6 +13,7 @@
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/silu.h>
+#include <ATen/ops/zeros.h>
 #include <benchmark/benchmark.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -18,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/fused/adamw.h"
 #include "kernels/fused/bias_gelu.h"
 #include "kernels/fused/gated_add.h"
 #include "kernels/fused/layer_norm.h"
@@ -278,6 +282,58 @@ void compare(benchmark::State& state, const Case& which, at::ScalarType dtype) {
   add_row({"fused", which.name + ", " + c10::toString(dtype), "x", ratio, 1.0, {}, true});
 }
 
+// bfloat16 parameters with float32 masters and moments, as the optimizer of a training step has.
+struct Parameters {
+  explicit Parameters(std::int64_t num, at::IntArrayRef sizes) {
+    for (std::int64_t i = 0; i < num; ++i) {
+      const at::Tensor value = at::randn(sizes);
+      tensors.parameters.push_back(value.to(at::kBFloat16));
+      tensors.gradients.push_back(at::randn(sizes).to(at::kBFloat16));
+      tensors.values.push_back(value);
+      tensors.first_moments.push_back(at::zeros(sizes));
+      tensors.second_moments.push_back(at::zeros(sizes));
+      tensors.steps.push_back(at::zeros({}));
+    }
+  }
+  fused::AdamWTensors tensors;
+};
+
+constexpr fused::AdamWSettings kAdamW = {1e-3, 0.9, 0.95, 1e-8, 0.01};
+
+// LibTorch's op needs a float32 gradient, and leaves the rounding to a copy.
+void update(Parameters& parameters, Ops ops) {
+  fused::AdamWTensors& tensors = parameters.tensors;
+  if (ops == Ops::kFused) {
+    at::_foreach_add_(tensors.steps, 1.0);
+    fused::adamw(tensors, kAdamW);
+    return;
+  }
+  for (std::size_t i = 0; i < tensors.parameters.size(); ++i) {
+    const std::vector<at::Tensor> step = {tensors.steps[i]};
+    at::_foreach_add_(step, 1.0);
+    at::_fused_adamw_({tensors.values[i]}, {tensors.gradients[i].to(at::kFloat)},
+                      {tensors.first_moments[i]}, {tensors.second_moments[i]},
+                      /*max_exp_avg_sqs=*/{}, step, kAdamW.learning_rate, kAdamW.beta1,
+                      kAdamW.beta2, kAdamW.weight_decay, kAdamW.epsilon, /*amsgrad=*/false,
+                      /*maximize=*/false);
+    tensors.parameters[i].copy_(tensors.values[i]);
+  }
+}
+
+void compare_updates(benchmark::State& state, std::int64_t num, std::int64_t width) {
+  const at::NoGradGuard no_grad;
+  Parameters parameters(num, {width, width});
+  Turns turns(width < 1024 ? 8 : 1);
+  const std::size_t eager = turns.add([&] { update(parameters, Ops::kEager); });
+  const std::size_t fused = turns.add([&] { update(parameters, Ops::kFused); });
+  for (auto _ : state) turns.sweep();
+  const Estimate ratio = turns.ratio(fused, eager);
+  state.counters["fused / eager"] = ratio.value;
+  const std::string name =
+      std::to_string(num) + " x [" + std::to_string(width) + ", " + std::to_string(width) + "]";
+  add_row({"fused", "adamw " + name + ", BFloat16", "x", ratio, 1.0, {}, true});
+}
+
 }  // namespace
 }  // namespace rematch::benchmarks
 
@@ -292,5 +348,11 @@ int main(int argc, char** argv) {
           ->Unit(benchmark::kMillisecond);
     }
   }
+  benchmark::RegisterBenchmark("fused/adamw 4 x [2048, 2048]/BFloat16", compare_updates, 4, 2048)
+      ->Iterations(kNumSweeps)
+      ->Unit(benchmark::kMillisecond);
+  benchmark::RegisterBenchmark("fused/adamw 40 x [128, 128]/BFloat16", compare_updates, 40, 128)
+      ->Iterations(kNumSweeps)
+      ->Unit(benchmark::kMillisecond);
   return run_benchmarks(argc, argv);
 }

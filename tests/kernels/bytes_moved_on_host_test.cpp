@@ -69,6 +69,9 @@ class Buffer {
 
 std::size_t num_blocks() { return static_cast<std::size_t>(num_row_blocks(kBatchRows)); }
 
+// Rows of kWidth have one warp each, so eight groups of a block load the same columns of a table.
+constexpr std::size_t kGroups = 8;
+
 TEST_CASE("silu_mul reads each input once and writes each output once") {
   Buffer<Element16> a(kSize), b(kSize), c(kSize), d(kSize), e(kSize);
   CHECK(moved_by([&] {
@@ -110,8 +113,9 @@ TEST_CASE("rope reads its cosine and sine tables once for each head") {
         }) == Moved{kNum * kElementBytes + kNum / 2 * 2 * kSumBytes, kNum * kElementBytes, 1});
 }
 
-// Forward reads x and the weight once. Backward reads x and the gradient once and the weight twice.
-TEST_CASE("rms_norm keeps rows and sums in registers") {
+// Forward reads x and, for each row, the weight. Backward reads x and the gradient once, and the
+// weight once for each group of threads.
+TEST_CASE("rms_norm keeps rows, weights and sums in registers") {
   Buffer<Element16> x(kSize), weight(kWidth), y(kSize), grad(kSize), grad_x(kSize),
       grad_weight(kWidth);
   Buffer<float> partial(num_blocks() * kWidth);
@@ -123,7 +127,8 @@ TEST_CASE("rms_norm keeps rows and sums in registers") {
           return cuda::run(RmsNormBackward{op, kWidth, grad.data(), grad_x.data(),
                                            grad_weight.data(), partial.data()},
                            nullptr);
-        }) == Moved{4 * kSize * kElementBytes + partials,
+        }) == Moved{2 * kSize * kElementBytes + num_blocks() * kGroups * kWidth * kElementBytes +
+                        partials,
                     kSize * kElementBytes + partials + kWidth * kElementBytes, 2});
 }
 
@@ -188,7 +193,8 @@ TEST_CASE("add_rms_norm moves each tensor once") {
                                            kWidth,
                                            grad_sum.data()},
                            nullptr);
-        }) == Moved{5 * kSize * kElementBytes + partials,
+        }) == Moved{3 * kSize * kElementBytes + num_blocks() * kGroups * kWidth * kElementBytes +
+                        partials,
                     kSize * kElementBytes + partials + kWidth * kElementBytes, 2});
 }
 
@@ -207,8 +213,8 @@ TEST_CASE("adamw moves each tensor once, and updates many parameters in one laun
               2 * kSize * (kElementBytes + 3 * kSumBytes), 1});
 }
 
-// In Wan scale and shift are float32. Forward reads them for each row, backward once for a block of
-// rows.
+// In Wan scale and shift are float32. Forward reads them for each row, backward once for each group
+// of threads.
 TEST_CASE("layer_norm keeps rows, tables and sums in registers") {
   Buffer<Element16> x(kSize), y(kSize), grad(kSize), grad_x(kSize);
   Buffer<float> scale(kWidth), shift(kWidth), grad_scale(kWidth), grad_shift(kWidth),
@@ -223,11 +229,11 @@ TEST_CASE("layer_norm keeps rows, tables and sums in registers") {
           return cuda::run(LayerNormBackward{op, grad.data(), grad_x.data(), grad_scale.data(),
                                              grad_shift.data(), partial.data()},
                            nullptr);
-        }) == Moved{2 * kSize * kElementBytes + tables + 2 * tables,
+        }) == Moved{2 * kSize * kElementBytes + kGroups * tables + 2 * tables,
                     kSize * kElementBytes + 2 * tables + 2 * kWidth * kSumBytes, 3});
 }
 
-// Forward reads the gate for each row, backward once for a block of rows. The gradient of x is the
+// Forward reads the gate for each row, backward once for each warp. The gradient of x is the
 // gradient of the result and is not moved.
 TEST_CASE("gated_add moves each tensor once") {
   Buffer<Element16> x(kSize), branch(kSize), out(kSize), grad(kSize), grad_branch(kSize);
@@ -241,11 +247,11 @@ TEST_CASE("gated_add moves each tensor once") {
           return cuda::run(GatedAddBackward{op, grad.data(), grad_branch.data(), grad_gate.data(),
                                             partial.data()},
                            nullptr);
-        }) == Moved{2 * kSize * kElementBytes + 2 * tables,
+        }) == Moved{2 * kSize * kElementBytes + kGroups * tables + tables,
                     kSize * kElementBytes + tables + kWidth * kSumBytes, 2});
 }
 
-// Forward reads scale and shift for each row. Backward reads the scale once for a block of rows.
+// Forward reads scale and shift for each row. Backward reads the scale once for each warp.
 TEST_CASE("modulate keeps its sums in registers") {
   Buffer<Element16> x(kSize), shift(kWidth), scale(kWidth), out(kSize), grad(kSize), grad_x(kSize),
       grad_shift(kWidth), grad_scale(kWidth);
@@ -260,8 +266,46 @@ TEST_CASE("modulate keeps its sums in registers") {
           return cuda::run(ModulateBackward{op, grad.data(), grad_x.data(), grad_shift.data(),
                                             grad_scale.data(), partial.data()},
                            nullptr);
-        }) == Moved{2 * kSize * kElementBytes + num_blocks() * kWidth * kElementBytes + partials,
+        }) == Moved{2 * kSize * kElementBytes + num_blocks() * kGroups * kWidth * kElementBytes +
+                        partials,
                     kSize * kElementBytes + partials + 2 * kWidth * kElementBytes, 3});
+}
+
+// The widths of the models: one warp for a row of 1,536, two for 2,048, four for 4,096, eight for
+// 8,192. Rows of 8,200 do not fit into registers.
+TEST_CASE("backward reads each row once at the widths of the models, and partial sums are few") {
+  constexpr std::size_t kRows = 96;
+  for (const std::size_t width : {1536, 2048, 4096, 8192, 8200}) {
+    CAPTURE(width);
+    const std::size_t size = kRows * width;
+    Buffer<Element16> x(size), weight(width), grad(size), grad_x(size), grad_weight(width),
+        scale(width), grad_shift(width), grad_scale(width);
+    Buffer<float> partial(2 * 3 * width);
+    const auto num = static_cast<std::int64_t>(width);
+    const RmsNorm norm{kBf16, kRows, num, num, 1e-5, x.data(), weight.data(), nullptr};
+    const Moved of_norm = moved_by([&] {
+      return cuda::run(RmsNormBackward{norm, num, grad.data(), grad_x.data(), grad_weight.data(),
+                                       partial.data()},
+                       nullptr);
+    });
+    const std::size_t groups = width == 1536 ? 8 : width == 2048 ? 4 : width == 4096 ? 2 : 1;
+    const std::size_t partials = 3 * width * kSumBytes;
+    if (width <= 8192) {
+      CHECK(of_norm ==
+            Moved{2 * size * kElementBytes + 3 * groups * width * kElementBytes + partials,
+                  size * kElementBytes + partials + width * kElementBytes, 2});
+    } else {
+      CHECK(of_norm.read > 4 * size * kElementBytes);
+    }
+    const Modulate modulate{kBf16, kBf16,    1,       kRows,        num,    num,
+                            num,   x.data(), nullptr, scale.data(), nullptr};
+    CHECK(moved_by([&] {
+            return cuda::run(ModulateBackward{modulate, grad.data(), grad_x.data(),
+                                              grad_shift.data(), grad_scale.data(), partial.data()},
+                             nullptr);
+          }) == Moved{2 * size * kElementBytes + 3 * kGroups * width * kElementBytes + 2 * partials,
+                      size * kElementBytes + 2 * partials + 2 * width * kElementBytes, 3});
+  }
 }
 
 // Forward reads a chunk's logits once, and the target's logit a second time. Backward replaces the

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "harness/measure/clocks.h"
+#include "kernels/fused/adamw.h"
 #include "kernels/fused/gated_add.h"
 #include "kernels/fused/layer_norm.h"
 #include "kernels/fused/linear_cross_entropy.h"
@@ -259,6 +260,25 @@ std::vector<Timed> cross_entropies(Workspace& memory, const Shape& logits) {
       })};
 }
 
+// 64 bfloat16 parameters with float32 masters and moments, which one launch updates.
+std::vector<Timed> updates(Workspace& memory, const Shape& parameter) {
+  const std::int64_t size = parameter.size();
+  const Shape all{kMaxAdamWTensors * parameter.rows, parameter.width};
+  return {timed("adamw", all, 28, [&] {
+    AdamW op{kBf16, kMaxAdamWTensors, 1e-3F, 0.9F, 0.95F, 1e-8F, 0.01F, {}};
+    for (AdamWTensor& tensor : op.tensors) {
+      tensor = {size,
+                memory.bf16(size),
+                static_cast<float*>(memory.f32(size)),
+                static_cast<float*>(memory.f32(size)),
+                static_cast<float*>(memory.f32(size)),
+                memory.bf16(size),
+                static_cast<const float*>(memory.f32(1))};
+    }
+    return op;
+  })};
+}
+
 using Group = std::function<std::vector<Timed>(Workspace&)>;
 
 // Shapes of two models. llama3_1b runs 4 x 2,048 tokens with 32 heads, a SwiGLU width of 8,192 and
@@ -284,6 +304,9 @@ std::vector<Group> kernels_of_models() {
           },
           [](Workspace& memory) {
             return modulates(memory, {31200, 1536});
+          },
+          [](Workspace& memory) {
+            return updates(memory, {1024, 2048});
           }};
 }
 
@@ -332,10 +355,10 @@ TEST_CASE("every kernel in the bandwidth table launches and is timed", "[device]
   std::vector<Timed> kernels = silu_muls(memory, {64, 512});
   for (auto& more : {row_kernels(memory, {64, 512}, 16), modulates(memory, {64, 512}),
                      cross_entropies(memory, {64, 512}), added_norms(memory, {64, 512}),
-                     modulated_residuals(memory, {64, 512})}) {
+                     modulated_residuals(memory, {64, 512}), updates(memory, {8, 512})}) {
     kernels.insert(kernels.end(), more.begin(), more.end());
   }
-  CHECK(kernels.size() == 15);
+  CHECK(kernels.size() == 16);
   for (const Timed& kernel : kernels) {
     CAPTURE(kernel.name);
     CHECK(kernel.copies.size() == kMaxCopies);
@@ -357,7 +380,7 @@ TEST_CASE("with the models' tensor shapes, the launches move more bytes than a c
       names.push_back(kernel.name);
     }
   }
-  CHECK(names.size() == 18);
+  CHECK(names.size() == 19);
   CHECK(std::set<std::string>(names.begin(), names.end()).size() == names.size());
 }
 

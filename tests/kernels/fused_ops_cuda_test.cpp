@@ -1,10 +1,16 @@
 // Compares the CUDA kernels of the fused ops with the CPU kernels in double.
 #include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/allclose.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <string>
+
+#include "kernels/fused/adamw.h"
 #include "kernels/fused/bias_gelu.h"
 #include "kernels/fused/gated_add.h"
 #include "kernels/fused/layer_norm.h"
@@ -114,6 +120,54 @@ TEST_CASE("fused ops on CUDA agree with the CPU and are deterministic", "[gpu]")
     check_case(which, at::kFloat, 2e-5);
     check_case(which, at::kBFloat16, 3e-2);
     check_case(which, at::kDouble, 1e-12);
+  }
+}
+
+// A row has one warp, two, four or eight, or does not fit into registers. More than kMaxSumBlocks
+// blocks would be needed if each processed kRowsInBlock rows.
+TEST_CASE("norms and modulation on CUDA are right at the widths of the models", "[gpu]") {
+  REMATCH_NEEDS_GPU();
+  for (Case& which : cases()) {
+    const std::string name = which.name;
+    if (name != "rms_norm" && name != "add_rms_norm" && name != "layer_norm" &&
+        name != "modulate" && name != "gated_add") {
+      continue;
+    }
+    for (const std::int64_t width : {1536, 2048, 4096, 8192, 8200}) {
+      const std::int64_t rows = width == 1536 ? 9000 : 100;
+      CAPTURE(width);
+      for (auto& sizes : which.sizes) {
+        sizes.back() = width;
+        if (sizes.size() > 1 && sizes[sizes.size() - 2] > 1) sizes[sizes.size() - 2] = rows;
+      }
+      check_case(which, at::kBFloat16, 3e-2);
+    }
+  }
+}
+
+TEST_CASE("adamw on CUDA updates as on the CPU", "[gpu]") {
+  REMATCH_NEEDS_GPU();
+  const at::NoGradGuard no_grad;
+  fused::AdamWTensors on_cpu, on_cuda;
+  for (std::int64_t i = 0; i < 70; ++i) {  // more than one launch
+    const auto tensor = [&](auto fused::AdamWTensors::*list, const at::Tensor& value) {
+      (on_cpu.*list).push_back(value);
+      (on_cuda.*list).push_back(value.to(at::kCUDA, /*non_blocking=*/false, /*copy=*/true));
+    };
+    const at::Tensor value = at::randn({100 * i + 1});
+    tensor(&fused::AdamWTensors::values, value);
+    tensor(&fused::AdamWTensors::parameters, value.to(at::kBFloat16));
+    tensor(&fused::AdamWTensors::gradients, at::randn(value.sizes()).to(at::kBFloat16));
+    tensor(&fused::AdamWTensors::first_moments, at::randn(value.sizes()));
+    tensor(&fused::AdamWTensors::second_moments, at::randn(value.sizes()).abs());
+    tensor(&fused::AdamWTensors::steps, at::ones({}));
+  }
+  const fused::AdamWSettings settings{1e-2, 0.9, 0.95, 1e-8, 0.01};
+  fused::adamw(on_cpu, settings);
+  fused::adamw(on_cuda, settings);
+  for (std::size_t i = 0; i < on_cpu.values.size(); ++i) {
+    CHECK(at::allclose(on_cuda.values[i].cpu(), on_cpu.values[i], 1e-5, 1e-6));
+    CHECK(at::equal(on_cuda.parameters[i], on_cuda.values[i].to(at::kBFloat16)));
   }
 }
 

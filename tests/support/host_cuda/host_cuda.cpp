@@ -1,9 +1,13 @@
 #include "tests/support/host_cuda/host_cuda.h"
 
+#include <cstdio>
+#include <cstdlib>
+
 namespace host_cuda {
 namespace {
 
 constexpr std::size_t kStackBytes = 64 << 10;
+constexpr std::size_t kWarp = 32;
 int launches = 0;
 
 }  // namespace
@@ -18,15 +22,56 @@ Block::Block(unsigned num_threads, const std::function<void()>& kernel)
 void Block::run() {
   for (Thread& thread : threads_) start(thread);
   running_ = this;
-  for (std::size_t num_ended = 0; num_ended < threads_.size();) {
-    for (std::size_t index = 0; index < threads_.size(); ++index) {
-      current_ = &threads_[index];
-      if (current_->has_ended) continue;
-      threadIdx = {static_cast<unsigned>(index), 0, 0};
-      swapcontext(&scheduler_, &current_->context);
-      if (current_->has_ended) ++num_ended;
-    }
+  const auto all_ended = [this] {
+    return std::all_of(threads_.begin(), threads_.end(),
+                       [](const Thread& thread) { return thread.has_ended; });
+  };
+  while (!all_ended()) {
+    const bool any_ran = run_threads();
+    const bool any_warp_released = release_warps();
+    if (any_ran || any_warp_released || release_block()) continue;
+    std::fputs("host_cuda: threads of a block wait for different barriers\n", stderr);
+    std::abort();
   }
+}
+
+// Runs every thread that waits for nothing. Returns whether there was one.
+bool Block::run_threads() {
+  bool any = false;
+  for (std::size_t index = 0; index < threads_.size(); ++index) {
+    current_ = &threads_[index];
+    if (current_->has_ended || current_->waits_for != WaitsFor::kNothing) continue;
+    any = true;
+    threadIdx = {static_cast<unsigned>(index), 0, 0};
+    swapcontext(&scheduler_, &current_->context);
+  }
+  return any;
+}
+
+// Releases each warp in which all threads wait for the warp.
+bool Block::release_warps() {
+  bool any = false;
+  for (std::size_t first = 0; first < threads_.size(); first += kWarp) {
+    const auto begin = threads_.begin() + static_cast<std::ptrdiff_t>(first);
+    const auto end = begin + static_cast<std::ptrdiff_t>(std::min(kWarp, threads_.size() - first));
+    if (!std::all_of(begin, end, [](const Thread& thread) {
+          return !thread.has_ended && thread.waits_for == WaitsFor::kWarp;
+        })) {
+      continue;
+    }
+    std::for_each(begin, end, [](Thread& thread) { thread.waits_for = WaitsFor::kNothing; });
+    any = true;
+  }
+  return any;
+}
+
+// Releases the block if all threads that have not ended wait for the block.
+bool Block::release_block() {
+  for (const Thread& thread : threads_) {
+    if (!thread.has_ended && thread.waits_for != WaitsFor::kBlock) return false;
+  }
+  for (Thread& thread : threads_) thread.waits_for = WaitsFor::kNothing;
+  return true;
 }
 
 void Block::start(Thread& thread) {
@@ -36,6 +81,7 @@ void Block::start(Thread& thread) {
   thread.context.uc_link = &scheduler_;
   makecontext(&thread.context, &Block::enter, 0);
   thread.has_ended = false;
+  thread.waits_for = WaitsFor::kNothing;
 }
 
 void Block::enter() {
@@ -43,7 +89,21 @@ void Block::enter() {
   running_->current_->has_ended = true;
 }
 
-void Block::wait() { swapcontext(&running_->current_->context, &running_->scheduler_); }
+void Block::wait(WaitsFor other_threads) {
+  running_->current_->waits_for = other_threads;
+  swapcontext(&running_->current_->context, &running_->scheduler_);
+}
+
+// Another thread may read this word until it waits again, so the next shuffle uses another word.
+std::uint32_t Block::shuffle_xor(std::uint32_t word, unsigned mask) {
+  Thread& own = *running_->current_;
+  const bool turn = own.is_odd_shuffle;
+  own.is_odd_shuffle = !turn;
+  own.shuffled[turn] = word;
+  const unsigned other = threadIdx.x ^ mask;
+  wait(WaitsFor::kWarp);
+  return running_->threads_[other].shuffled[turn];
+}
 
 int num_launches() { return launches; }
 

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -33,20 +34,33 @@ inline dim3 gridDim;
 
 namespace host_cuda {
 
-// The threads of one block. Each thread runs until it ends or waits for other threads.
+enum class WaitsFor : std::uint8_t { kNothing, kWarp, kBlock };
+
+// The threads of one block. Each thread runs until it ends or waits for other threads. If threads
+// would wait for ever, because they wait at different barriers or for a thread that has ended, the
+// program ends with a message.
 class Block {
  public:
   Block(unsigned num_threads, const std::function<void()>& kernel);
-  void run();          // starts all threads and runs them to their end
-  static void wait();  // called by the thread that is running
+  void run();  // starts all threads and runs them to their end
+
+  // Both are called by the thread that is running.
+  static void wait(WaitsFor other_threads);
+  static std::uint32_t shuffle_xor(std::uint32_t word, unsigned mask);
 
  private:
   struct Thread {
     ucontext_t context;
     std::unique_ptr<char[]> stack;
     bool has_ended = false;
+    WaitsFor waits_for = WaitsFor::kNothing;
+    bool is_odd_shuffle = false;
+    std::uint32_t shuffled[2];  // of two shuffles in succession
   };
   void start(Thread& thread);
+  bool run_threads();
+  bool release_warps();
+  bool release_block();
   static void enter();
 
   static Block* running_;
@@ -61,4 +75,7 @@ void launch(dim3 grid, dim3 threads, std::size_t shared_bytes, cudaStream_t stre
 
 }  // namespace host_cuda
 
-inline void __syncthreads() { host_cuda::Block::wait(); }
+inline void __syncthreads() { host_cuda::Block::wait(host_cuda::WaitsFor::kBlock); }
+inline std::uint32_t __shfl_xor_sync(unsigned, std::uint32_t word, int mask) {
+  return host_cuda::Block::shuffle_xor(word, static_cast<unsigned>(mask));
+}
