@@ -87,7 +87,9 @@ __global__ void rematch_cross_entropy_differentiate_logits(LogitChunkBackward op
   using Sum = SumOf<T>;
   const std::int64_t row = blockIdx.x;
   const int width = static_cast<int>(op.width);
-  T* logits = static_cast<T*>(op.logits) + row * op.width;
+  T* gradients = static_cast<T*>(op.logits) + row * op.width;
+  const T* logits =
+      op.kept == nullptr ? gradients : static_cast<const T*>(op.kept) + row * op.width;
   const Sum scale = *static_cast<const Sum*>(op.grad_loss) / static_cast<Sum>(op.rows);
   const Sum logsumexp = static_cast<const Sum*>(op.logsumexp)[row];
   const std::int64_t target = op.target[row] - op.first;
@@ -98,7 +100,7 @@ __global__ void rematch_cross_entropy_differentiate_logits(LogitChunkBackward op
       const Sum probability = exp(values[lane] - logsumexp);
       values[lane] = (i + lane == target ? probability - Sum(1) : probability) * scale;
     }
-    store_lanes(values, logits + i);
+    store_lanes(values, gradients + i);
   }
 }
 
@@ -125,7 +127,7 @@ int run(const LogitChunkBackward& op, void* stream) {
   const auto on = static_cast<cudaStream_t>(stream);
   with_type(op.element, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    const bool wide = are_multiples(kLanes<T>, op.width) && are_aligned(op.logits);
+    const bool wide = are_multiples(kLanes<T>, op.width) && are_aligned(op.logits, op.kept);
     with_lanes<T>(wide, [&](auto lanes) {
       constexpr int kCount = lanes;
       rematch_cross_entropy_differentiate_logits<T, kCount><<<rows, kThreads, 0, on>>>(op);

@@ -1,12 +1,17 @@
-// A fused op for a linear head followed by cross-entropy: rematch::linear_cross_entropy and
-// rematch::linear_cross_entropy_backward. It splits the vocabulary into chunks, so the logits of
-// all classes never exist at once. Backward computes the logits again. The op draws no random
-// numbers. It saves its inputs and one logsumexp per token.
+// Fused ops for a linear head followed by cross-entropy, each with its backward. Both split the
+// vocabulary into chunks. The ops draw no random numbers, and save their inputs and one logsumexp
+// per token.
+// - rematch::linear_cross_entropy never holds the logits of all classes. Backward computes them
+//   again.
+// - rematch::linear_cross_entropy_with_logits also saves the logits, so backward needs one matmul
+//   less.
 #pragma once
 
 #include "kernels/op/kernel.h"
 
 namespace rematch::fused {
+
+enum class Logits : std::uint8_t { kRecomputed, kKept };
 
 // Returns the mean over tokens of logsumexp(x W^T) - (x W^T)[target]. x_TD and weight_VD have one
 // dtype: float32, bfloat16 or float64. target_T is int64 in [0, V). The loss is a float32 scalar,
@@ -14,8 +19,9 @@ namespace rematch::fused {
 // loss's dtype. Second derivatives are not supported. Throws c10::Error if shapes or dtypes do not
 // fit, and on the CPU if a target is out of range. On CUDA a target out of range makes the loss
 // NaN.
+// With Logits::kKept the logits are saved for backward. Loss and gradients have the same bits.
 at::Tensor linear_cross_entropy(const at::Tensor& x_TD, const at::Tensor& weight_VD,
-                                const at::Tensor& target_T);
+                                const at::Tensor& target_T, Logits logits = Logits::kRecomputed);
 
 }  // namespace rematch::fused
 
@@ -44,6 +50,8 @@ struct LogitChunkBackward {
   const std::int64_t* target;
   const void* logsumexp;
   const void* grad_loss;  // the gradient of the loss, a single number
+  // If not null, the logits are read from here, and only their gradients are written to `logits`.
+  const void* kept = nullptr;
 };
 
 REMATCH_KERNELS(LogitChunk)

@@ -58,7 +58,9 @@ void backward(const LogitChunkBackward& op) {
   const Sum scale = *static_cast<const Sum*>(op.grad_loss) / static_cast<Sum>(op.rows);
   at::parallel_for(0, op.rows, row_grain(op.width), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
-      T* logits = static_cast<T*>(op.logits) + row * op.width;
+      T* gradients = static_cast<T*>(op.logits) + row * op.width;
+      const T* logits =
+          op.kept == nullptr ? gradients : static_cast<const T*>(op.kept) + row * op.width;
       const Sum logsumexp = static_cast<const Sum*>(op.logsumexp)[row];
       const std::int64_t target = op.target[row] - op.first;
       const bool has_target = target >= 0 && target < op.width;
@@ -68,9 +70,9 @@ void backward(const LogitChunkBackward& op) {
       }
       L::for_each(op.width, [&](std::int64_t i, int count) {
         const Wide probability = (L::load(logits + i, count) - Wide(logsumexp)).exp();
-        L::store(probability * Wide(scale), logits + i, count);
+        L::store(probability * Wide(scale), gradients + i, count);
       });
-      if (has_target) logits[target] = static_cast<T>(at_target);
+      if (has_target) gradients[target] = static_cast<T>(at_target);
     }
   });
 }

@@ -134,8 +134,10 @@ struct Autograd<Op, Result(Arguments...)> {
     });
     if constexpr (std::is_same_v<Result, at::Tensor>) {
       return outputs[0];
-    } else {
+    } else if constexpr (std::tuple_size_v<Result> == 2) {
       return {outputs[0], outputs[1]};
+    } else {
+      return {outputs[0], outputs[1], outputs[2]};
     }
   }
 };

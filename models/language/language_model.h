@@ -19,6 +19,7 @@
 #include "models/layers/linear.h"
 #include "models/layers/norm.h"
 #include "models/layers/rotary.h"
+#include "models/preset/kept_logits.h"
 #include "models/scope/names.h"
 #include "models/scope/scope.h"
 
@@ -88,6 +89,8 @@ class LanguageModel final : public Model {
  public:
   LanguageModel(const ModelSpec& spec, at::Device device)
       : ops_(ops_of(spec)),
+        logits_(spec.option(std::string(kKeptLogitsName)) == 1 ? fused::Logits::kKept
+                                                               : fused::Logits::kRecomputed),
         batch_(spec.at("batch")),
         tokens_(spec.at("tokens")),
         dim_(spec.at("dim")),
@@ -191,8 +194,8 @@ class LanguageModel final : public Model {
     return apply_linear(head_, x_TD);
   }
 
-  // The fused loss op includes the head's linear, so that the logits of all classes are never in
-  // memory at once.
+  // The fused loss op includes the head's linear. Unless the logits are kept, the logits of all
+  // classes are never in memory at once.
   at::Tensor fused_loss(at::Tensor x_TD, const at::Tensor& targets_T) const {
     std::optional<GatheredWeights> gathered;
     {
@@ -202,10 +205,11 @@ class LanguageModel final : public Model {
       x_TD = rms_norm(x_TD, head_norm_, kLanguageNormEps, ops_);
     }
     const Scope scope(scope_names::kLoss);
-    return fused::linear_cross_entropy(x_TD, head_.weight, tokens_of_rank(targets_T));
+    return fused::linear_cross_entropy(x_TD, head_.weight, tokens_of_rank(targets_T), logits_);
   }
 
   Ops ops_;
+  fused::Logits logits_;
   std::int64_t batch_, tokens_, dim_;
   StageBlocks stage_;
   // ulysses_ and cp_ split the tokens everywhere; sequence_ splits them only between blocks

@@ -5,6 +5,7 @@ namespace rematch::preset {
 namespace {
 
 Checked settle_deepseek(ModelSpec& spec, const Dimensions& /*given*/) {
+  if (Checked rejected = require_fused_loss(spec)) return rejected;
   if (spec.at("rope_dim") % 2 != 0) {
     return Rejected{"rope_dim " + std::to_string(spec.at("rope_dim")) +
                     " is odd; rotary embedding needs an even width"};
@@ -58,7 +59,8 @@ const Family& deepseek_family() {
        kTokens,
        kDropout,
        kFusedOps,
-       kPackedWeights},
+       kPackedWeights,
+       kKeptLogits},
       {{{"deepseek_v3_16b",
          "DeepSeek-V3 16B: 27 layers, dim 2048, latent attention, 64 experts, 4 x 4096 tokens"},
         full},

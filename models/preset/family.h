@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "models/preset/kept_logits.h"
 #include "models/preset/preset.h"
 #include "policies/base/rejected.h"
 #include "policies/trace/accumulation.h"
@@ -77,6 +78,10 @@ inline constexpr DimensionEntry kFusedOps = {
     "fused_ops", "1: use fused ops where available; 0: use only ATen's ops", 0, 1,
     /*is_option=*/true};
 
+inline constexpr DimensionEntry kKeptLogits = {
+    kKeptLogitsName,
+    "1: the fused loss keeps the logits for backward; 0: backward computes them again", 0, 1,
+    /*is_option=*/true};
 inline constexpr DimensionEntry kPackedWeights = {
     "packed_weights",
     "1: one weight for query, key and value, and one for SwiGLU's two inputs; 0: a weight for each",
@@ -93,6 +98,9 @@ Checked require_rotary_heads(const ModelSpec& spec);
 // Rejects a top_k above the number of experts. Also rejects rows that are not a multiple of 16
 // bytes, which grouped matmuls need.
 Checked require_experts(const ModelSpec& spec);
+
+// Rejects kept_logits without fused ops, which always keep the logits.
+Checked require_fused_loss(const ModelSpec& spec);
 
 // Returns the entry with this name, or null if there is none.
 const DimensionEntry* find_entry(const std::vector<DimensionEntry>& entries, std::string_view name);

@@ -12,6 +12,7 @@ Dimensions llama(std::int64_t layers, std::int64_t dim, std::int64_t heads, std:
 }
 
 Checked settle_llama(ModelSpec& spec, const Dimensions& /*given*/) {
+  if (Checked rejected = require_fused_loss(spec)) return rejected;
   if (Checked rejected = require_rotary_heads(spec)) return rejected;
   if (Checked rejected = require_divides(spec, "kv_heads", "heads")) return rejected;
   const std::int64_t frozen = spec.option("frozen_layers");
@@ -55,6 +56,7 @@ const Family& llama_family() {
        kDropout,
        kFusedOps,
        kPackedWeights,
+       kKeptLogits,
        {"frozen_layers",
         "number of blocks at the start that are frozen, together with the embedding; 0: none", 0,
         kMaxLayers, /*is_option=*/true},

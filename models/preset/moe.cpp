@@ -4,6 +4,7 @@ namespace rematch::preset {
 namespace {
 
 Checked settle_moe(ModelSpec& spec, const Dimensions& /*given*/) {
+  if (Checked rejected = require_fused_loss(spec)) return rejected;
   if (Checked rejected = require_rotary_heads(spec)) return rejected;
   if (Checked rejected = require_divides(spec, "kv_heads", "heads")) return rejected;
   return require_experts(spec);
@@ -40,7 +41,8 @@ const Family& moe_family() {
        kTokens,
        kDropout,
        kFusedOps,
-       kPackedWeights},
+       kPackedWeights,
+       kKeptLogits},
       {{{"llama4_17bx16e", "Llama 4 17B x 16 experts: 48 layers, dim 5120, top 1, 1 x 8192 tokens"},
         full},
        {{"moe_small",

@@ -48,6 +48,14 @@ Checked require_rotary_heads(const ModelSpec& spec) {
                   " is odd; rotary embedding needs an even width; change dim or heads"};
 }
 
+Checked require_fused_loss(const ModelSpec& spec) {
+  const bool is_given = spec.option(std::string(kKeptLogitsName)) == 1;
+  if (!is_given || spec.option("fused_ops") == 1) return std::nullopt;
+  return Rejected{
+      "kept_logits needs fused ops: with eager ops backward always has the logits; add --ops "
+      "fused"};
+}
+
 Checked require_experts(const ModelSpec& spec) {
   if (spec.at("top_k") > spec.at("experts")) {
     return Rejected{"top_k " + std::to_string(spec.at("top_k")) + " is more than experts " +

@@ -120,7 +120,9 @@ constexpr ClassRow kRows[] = {
      "aten::smooth_l1_loss aten::smooth_l1_loss_backward aten::huber_loss "
      "aten::huber_loss_backward aten::binary_cross_entropy aten::binary_cross_entropy_backward "
      "aten::binary_cross_entropy_with_logits aten::cross_entropy_loss "
-     "rematch::linear_cross_entropy rematch::linear_cross_entropy_backward aten::topk aten::sort "
+     "rematch::linear_cross_entropy rematch::linear_cross_entropy_backward "
+     "rematch::linear_cross_entropy_with_logits "
+     "rematch::linear_cross_entropy_with_logits_backward aten::topk aten::sort "
      "aten::bincount aten::histc aten::value_selecting_reduction_backward aten::unfold_backward "
      "aten::equal aten::dist aten::linalg_norm"},
     {OpClass::kCopy,

@@ -39,7 +39,8 @@ std::int64_t flops_of(const Trace& trace, const TracedOp& op) {
     return product(trace, op, 0);
   }
   if (name == "aten::addmm" || name == "aten::baddbmm") return product(trace, op, 1);
-  if (name == "rematch::linear_cross_entropy") {
+  if (name == "rematch::linear_cross_entropy" ||
+      name == "rematch::linear_cross_entropy_with_logits") {
     const Shape& weight = shape_of(trace, op, 1);
     return weight.empty() ? 0 : product(shape_of(trace, op, 0), weight.front());
   }

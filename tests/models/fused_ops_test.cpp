@@ -37,8 +37,11 @@ Step step(const ModelSpec& spec, Model& model) {
   return result;
 }
 
-Step step(const std::string& preset, const std::string& dtype, std::int64_t fused) {
-  const ModelSpec spec = spec_of(preset, {{"layers", 2}, {"fused_ops", fused}}, dtype);
+Step step(const std::string& preset, const std::string& dtype, std::int64_t fused,
+          std::int64_t kept_logits = 0) {
+  std::map<std::string, std::int64_t> dimensions = {{"layers", 2}, {"fused_ops", fused}};
+  if (kept_logits != 0) dimensions["kept_logits"] = kept_logits;
+  const ModelSpec spec = spec_of(preset, dimensions, dtype);
   return step(spec, *make_model(spec, at::kCPU));
 }
 
@@ -93,6 +96,22 @@ TEST_CASE("fused models are deterministic") {
     CHECK(first.loss == second.loss);
     for (std::size_t i = 0; i < first.gradients.size(); ++i) {
       CHECK(first.gradients[i].tensor.equal(second.gradients[i].tensor));
+    }
+  }
+}
+
+TEST_CASE("a loss that keeps its logits gives the bits of one that computes them again") {
+  for (const char* preset : {"llama_small", "moe_small", "deepseek_small"}) {
+    for (const char* dtype : {"float32", "bfloat16"}) {
+      CAPTURE(preset, dtype);
+      const Step again = step(preset, dtype, 1);
+      const Step kept = step(preset, dtype, 1, /*kept_logits=*/1);
+      CHECK(kept.ops.contains("rematch::linear_cross_entropy_with_logits"));
+      CHECK(kept.loss == again.loss);
+      for (std::size_t i = 0; i < again.gradients.size(); ++i) {
+        CAPTURE(again.gradients[i].name);
+        CHECK(kept.gradients[i].tensor.equal(again.gradients[i].tensor));
+      }
     }
   }
 }

@@ -70,6 +70,7 @@ const std::vector<Shape>& shapes() {
       {"wan_small", {{"layers", 1}, {"packed_weights", 1}}},
       {"moe_small", {{"layers", 2}, {"fused_ops", 1}, {"packed_weights", 1}}},
       {"deepseek_small", {{"layers", 2}, {"packed_weights", 1}}},
+      {"llama_small", {{"layers", 1}, {"fused_ops", 1}, {"kept_logits", 1}, {"tied", 1}}},
       {"ltx_small",
        {{"layers", 1},
         {"dim", 22},

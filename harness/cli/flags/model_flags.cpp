@@ -10,6 +10,7 @@
 #include "harness/cli/files/output.h"
 #include "harness/cli/flags/flag_values.h"
 #include "harness/cli/flags/require.h"
+#include "models/preset/kept_logits.h"
 #include "models/preset/parallel.h"
 #include "policies/base/file.h"
 #include "policies/base/json.h"
@@ -300,6 +301,16 @@ std::optional<ModelSpec> ModelFlags::spec_of_fused_ops() const {
   ModelFlags fused = *this;
   fused.ops_ = "fused";
   return fused.spec();
+}
+
+std::optional<ModelFlags> ModelFlags::with_kept_logits() const {
+  const std::string option(kKeptLogitsName);
+  if (ops_ != "fused" || dimensions_.contains(option) || !trains_on_text(spec().family)) {
+    return std::nullopt;
+  }
+  ModelFlags kept = *this;
+  kept.dimensions_[option] = 1;
+  return kept;
 }
 
 ModelSpec ModelFlags::spec_with(const std::string& dimension, std::int64_t value) const {

@@ -40,6 +40,9 @@ class ModelFlags {
                     const std::string& dtype) const;
   // Returns the spec with --ops fused, or nullopt if --ops fused was already given.
   std::optional<ModelSpec> spec_of_fused_ops() const;
+  // Returns the same flags with --kept-logits 1. Absent if --kept-logits was given, or if the model
+  // has no fused loss.
+  std::optional<ModelFlags> with_kept_logits() const;
   // Returns the range given to --batch or --tokens. Absent if both are single numbers or not given.
   const std::optional<DimensionRange>& range() const { return range_; }
   ModelSpec spec_at(std::int64_t value) const { return spec_with(range_.value().name, value); }

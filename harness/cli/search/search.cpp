@@ -16,6 +16,7 @@
 #include "harness/cli/libtorch/predict_model.h"
 #include "harness/cli/libtorch/profile_here.h"
 #include "harness/cli/predicted_steps.h"
+#include "harness/cli/search/logits_choice.h"
 #include "harness/cli/search/search_advice.h"
 #include "harness/cli/search/search_answers.h"
 #include "harness/cli/search/search_limits.h"
@@ -495,8 +496,17 @@ ExitCode search(const SearchFlags& flags) {
   if (is_pipeline) require_pipeline_flags(flags);
   if (!flags.maximize.empty()) return maximize(flags, space, asked.device_memory);
   add_question(flags, asked);
-  Searched searched = is_pipeline ? search_pipeline(flags, space, asked, output)
-                                  : search_trace(flags, space, asked, output, progress);
+  const auto find = [&](const SearchFlags& used) {
+    return is_pipeline ? search_pipeline(used, space, asked, output)
+                       : search_trace(used, space, asked, output, progress);
+  };
+  Searched searched = find(flags);
+  std::vector<std::string> of_logits;
+  if (const auto kept_flags = with_kept_logits(flags); kept_flags && !InterruptGuard::signal()) {
+    Searched kept = find(*kept_flags);
+    of_logits = {words_of_logits(kept.record, searched.record)};
+    if (is_better_with_kept_logits(kept.record, searched.record)) searched = std::move(kept);
+  }
   FrontRecord& record = searched.record;
   const std::string& fits_nothing = searched.fits_nothing;
   progress.clear();
@@ -513,6 +523,7 @@ ExitCode search(const SearchFlags& flags) {
   const ExitCode measured = is_measured ? measure(flags, record) : ExitCode::kOk;
   write_front(flags, record);
   print_front(flags, record);
+  print_hints(of_logits);
   if (!is_pipeline) print_hints(search_hints(flags, record));
   if (measured != ExitCode::kOk) return measured;
   const ExitCode verdict = verdict_of(flags, record.front);

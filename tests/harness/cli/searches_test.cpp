@@ -4,9 +4,11 @@
 
 #include "policies/base/file.h"
 #include "policies/base/json.h"
+#include "policies/predict/device/ceilings.h"
 #include "tests/harness/cli/command_line.h"
 #include "tests/harness/cli/tiny_models.h"
 #include "tests/support/catch.h"
+#include "tests/support/made_up_ceilings.h"
 #include "tests/support/scratch_folder.h"
 
 namespace rematch::testing {
@@ -203,6 +205,50 @@ TEST_CASE("if memory peaks in the loss, a search suggests fused ops and states b
   const std::string trace = scratch.file("trace.json");
   REQUIRE(rematch("trace " + model + "-o " + trace).code == 0);
   CHECK(rematch("search --trace " + trace + " " + how).err.empty());
+}
+
+// The logits of 2048 tokens and 4096 classes take 16 MiB in bfloat16. Keeping them saves a matmul,
+// so the search keeps them if they fit.
+TEST_CASE("with measured ceilings, a search chooses whether the loss keeps its logits") {
+  const ScratchFolder scratch;
+  const std::string card = scratch.file("card.json");
+  write_json_file(card, ceilings_to_json(made_up_ceilings()));
+  const std::string model =
+      "--model llama_small --layers 1 --dim 384 --heads 4 --kv-heads 1 --ffn 64 --tokens 512 "
+      "--batch 4 --vocab 4096 --dtype bfloat16 --ops fused ";
+  const std::string front = scratch.file("front.json");
+  const std::string search = "search " + model + "--device h200 --points 2 --baselines full -o " +
+                             front + " --overwrite --ceilings " + card;
+  const auto answer = [&](const std::string& flags, const std::string& hint) {
+    const Outcome outcome = rematch(search + flags);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    CHECK_THAT(outcome.err, Catch::Contains(hint));
+    return read_json_file(front);
+  };
+  const Json kept = answer("", "(--kept-logits 1) was chosen: ");
+  CHECK(kept["dimensions"]["kept_logits"] == 1);
+  CHECK(kept["points"][0]["plan"]["dimensions"]["kept_logits"] == 1);
+  // The plan's own dimensions choose the model.
+  const Outcome run = rematch("run --steps 1 --rounds 0 --json --plan " + front + "#0");
+  CAPTURE(run.err);
+  REQUIRE(run.code == 0);
+  CHECK(Json::parse(run.out)["points"].back()["memory"]["peak_allocated_bytes"] ==
+        kept["points"][0]["predicted_peak_allocated_bytes"]);
+
+  const Json recomputed = answer(" --kept-logits 0", "");
+  CHECK_FALSE(recomputed["dimensions"].contains("kept_logits"));
+  const auto time = [](const Json& record) {
+    return record["points"].back()["predicted_step_time_ns"].get<std::int64_t>();
+  };
+  const auto peak = [](const Json& record) {
+    return record["points"].back()["predicted_peak_allocated_bytes"].get<std::int64_t>();
+  };
+  CHECK(time(kept) < time(recomputed));
+  CHECK(peak(kept) > peak(recomputed));
+  const Json tight = answer(" --budget " + std::to_string(peak(recomputed)) + "B", "logits");
+  CHECK_FALSE(tight["dimensions"].contains("kept_logits"));
+  CHECK(tight["answer"]["plan_sha256"] == recomputed["points"].back()["plan_sha256"]);
 }
 
 // Step times are only reliable on an idle machine, so this test checks only peaks and the file.

@@ -54,6 +54,9 @@ const std::vector<ModelCase>& cases() {
       list.back().dimensions["packed_weights"] = 1;
     }
     list.push_back({"llama_small", with_packed_weights(llama), "float32"});
+    list.push_back({"llama_small", llama, "bfloat16"});
+    list.back().dimensions.merge(
+        std::map<std::string, std::int64_t>{{"fused_ops", 1}, {"kept_logits", 1}});
     list.push_back({"wan_small", with_packed_weights(wan), "bfloat16"});
     return list;
   }();

@@ -48,6 +48,44 @@ TEST_CASE("linear_cross_entropy satisfies the checks of fused ops") {
   }
 }
 
+TEST_CASE("linear_cross_entropy with kept logits satisfies the checks of fused ops") {
+  for (const auto& sizes :
+       std::vector<std::vector<std::int64_t>>{{1, 1, 1}, {5, 3, 7}, {9, 16, 300}, {2100, 4, 600}}) {
+    CAPTURE(sizes);
+    OpCase kept = linear_cross_entropy_case(sizes[0], sizes[1], sizes[2]);
+    kept.name = "linear_cross_entropy_with_logits";
+    kept.fused = [](const Tensors& inputs) {
+      return fused::linear_cross_entropy(inputs[0], inputs[1], inputs[2], fused::Logits::kKept);
+    };
+    kept.saved_after = 2;  // the logsumexp and the logits
+    check_op(kept);
+  }
+}
+
+// 2100 tokens and 600 classes are three chunks on the CPU.
+TEST_CASE("kept logits give the bits of logits that are computed again") {
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    const at::Tensor x = at::randn({2100, 16}).to(dtype);
+    const at::Tensor weight = at::randn({600, 16}).to(dtype);
+    const at::Tensor target = at::randint(600, {2100}, at::TensorOptions().dtype(at::kLong));
+    std::vector<Tensors> results;
+    for (const auto logits : {fused::Logits::kRecomputed, fused::Logits::kKept}) {
+      const at::Tensor its_x = x.clone().requires_grad_(true);
+      const at::Tensor its_weight = weight.clone().requires_grad_(true);
+      const at::Tensor loss = fused::linear_cross_entropy(its_x, its_weight, target, logits);
+      loss.backward({}, /*retain_graph=*/true);
+      const at::Tensor once = its_x.grad().clone();
+      its_x.mutable_grad().reset();
+      loss.backward();
+      CHECK(its_x.grad().equal(once));  // backward leaves the kept logits as they are
+      results.push_back({loss.detach(), its_x.grad(), its_weight.grad()});
+    }
+    CHECK(results[0][0].equal(results[1][0]));
+    CHECK(results[0][1].equal(results[1][1]));
+    CHECK(results[0][2].equal(results[1][2]));
+  }
+}
+
 TEST_CASE("large logits do not overflow in any chunk") {
   for (const std::int64_t largest : {3, 599}) {
     at::Tensor weight = at::zeros({600, 1});

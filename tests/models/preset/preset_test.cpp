@@ -100,6 +100,16 @@ TEST_CASE("packed weights are an option of every family, and cannot have adapter
       "its own; give one of the two");
 }
 
+TEST_CASE("only a fused loss can keep its logits or compute them again") {
+  for (const char* preset : {"llama_small", "moe_small", "deepseek_small"}) {
+    CHECK(accept(preset, {{"fused_ops", 1}, {"kept_logits", 1}}).option("kept_logits") == 1);
+    CHECK_FALSE(accept(preset, {{"kept_logits", 0}}).dimensions.contains("kept_logits"));
+    CHECK(reject(preset, {{"kept_logits", 1}}) ==
+          "kept_logits needs fused ops: with eager ops backward always has the logits; add --ops "
+          "fused");
+  }
+}
+
 TEST_CASE("inconsistent settings of experts and latent attention are rejected") {
   for (const char* preset : {"moe_small", "deepseek_small"}) {
     CHECK(reject(preset, {{"experts", 4}, {"top_k", 5}}) == "top_k 5 is more than experts 4");
