@@ -17,7 +17,8 @@ from rematch.compiled.peak import peaks_of
 MODELS = ("stack", "head")
 BATCH_BYTES = 4 * 64 * 64 * 4  # the batch of model "stack"; only budgets and predicted peaks include it
 # Bert's attention has dropout, so many of its kernels share a C++ function. ViT saves copies of a convolution's inputs.
-ZOO = ("zoo.bert", "zoo.vit")
+# Mixtral concatenates gradients at its peak.
+ZOO = ("zoo.bert", "zoo.vit", "wide.mixtral")
 
 
 def compiled(name, policy, options_of=lambda partitioner: partitioner.inductor_options()):

@@ -65,10 +65,12 @@ MODELS = {"stack": stack, "blocks": lambda: stack(per_block=True), "llama": llam
 
 
 def model_of(name):
-    """Returns a model, its step, and keywords for rematch.compile. "zoo.bert" is a model of zoo.py."""
+    """Returns a model, its step, and keywords for rematch.compile. "zoo.bert" is a model of zoo.py; "wide.bert" is four
+    times as wide."""
     if name in MODELS:
         return MODELS[name]()
-    model, step = getattr(zoo, name.removeprefix("zoo."))()
+    kind, name = name.split(".")
+    model, step = getattr(zoo, name)(**({"scale": 4} if kind == "wide" else {}))
     return model.train(), step, {}
 
 

@@ -47,6 +47,7 @@ class Kernels:
         sizes = compute_size_for_scheduler_buffer({buffer.get_name(): buffer for node in nodes for buffer in node.get_outputs()})
         self._allocated = {name: allocated for name, (allocated, _) in sizes.items()}
         self._freed = {name: freed for name, (_, freed) in sizes.items()}
+        self._count_concatenations_once()
         inputs = _input_bytes(graph, copied)
         self._freed.update(inputs)
         self._before = [self._kernels_before(number) for number in range(len(nodes))]
@@ -141,6 +142,18 @@ class Kernels:
         if len(found) != len(self._nodes):
             raise ValueError("Inductor's kernels depend on each other in a cycle")
         return found
+
+    def _count_concatenations_once(self) -> None:
+        """Kernels write the parts of a concatenation into its buffer. So the parts allocate its memory, and the
+        concatenation frees it."""
+        from torch._inductor.ir import ConcatKernel, NonOwningLayout
+
+        for node in self._nodes:
+            for buffer in node.get_outputs():
+                if isinstance(buffer.node, ConcatKernel):
+                    self._allocated[buffer.get_name()] = 0
+                elif isinstance(buffer.node.get_output_spec(), NonOwningLayout):
+                    self._freed[buffer.get_name()] = 0
 
     def _bytes_written(self, number: int, position_of: dict[int, int]) -> tuple[int, int]:
         """Returns the bytes that the kernel writes, and the part that it writes into the memory of its inputs."""
