@@ -122,6 +122,15 @@ Trace with_micro_batches(Trace trace, std::optional<std::int64_t> num) {
                    "; record it again without --accumulate");
 }
 
+// Throws UsageError if the model has no experts.
+void require_experts(const std::string& model, const std::string& dtype) {
+  const ModelFamily family = require<ModelSpec>(make_spec(model, {}, dtype)).family;
+  const auto is_skew = [](const DimensionEntry& entry) { return entry.name == kRoutingSkew; };
+  if (std::ranges::any_of(dimension_entries(family), is_skew)) return;
+  throw UsageError("--routing-skew needs a model with experts, and " + model +
+                   " has none; leave it out, or choose a model such as moe_small");
+}
+
 }  // namespace
 
 ModelFlags::ModelFlags(CLI::App& app, Name name) : name_(name) {
@@ -263,6 +272,7 @@ ModelSpec ModelFlags::spec() const {
   }
   std::map<std::string, std::int64_t> overrides = sharded_dimensions();
   if (model_.empty()) throw UsageError("no model given; rematch list shows the models");
+  if (overrides.contains(std::string(kRoutingSkew))) require_experts(model_, dtype_);
   if (ops_ != "eager" && ops_ != "fused") {
     throw UsageError("unknown ops '" + ops_ + "'; allowed: eager, fused");
   }

@@ -272,6 +272,8 @@ TEST_CASE("the error for a routing skew says which skews are allowed") {
   // 4 ranks hold one of 4 experts each, and a token has 2 rows
   check_usage_error("predict " + split + "--routing-skew 3", "routing skew 3 is more than 2");
   check_usage_error("predict " + kSplitMoe + "--policy none --routing-skew 1.3", "needs ep");
+  check_usage_error("predict " + kSplitLlama + "--policy none --routing-skew 1.3",
+                    "--routing-skew needs a model with experts, and llama_small has none");
   check_usage_error("run " + split + "--routing-skew 1.3",
                     "routing skew 1.3 is for predictions: in a run the data decides the routing");
   check_usage_error("run " + split + "--pretend-rank 1 --routing-skew 1.3", "is for predictions");
