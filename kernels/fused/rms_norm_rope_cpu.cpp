@@ -2,19 +2,13 @@
 // rotation stays in a buffer of one row, which fits in the cache.
 #include "kernels/fused/rms_norm_rope.h"
 
-#include <cmath>
 #include <vector>
 
+#include "kernels/fused/rms_row.h"
 #include "kernels/op/pairs.h"
 
 namespace rematch::kernels::REMATCH_CAPABILITY {
 namespace {
-
-template <typename T>
-SumOf<T> reciprocal_rms(SumOf<T> square_sum, const RmsNormRope& op) {
-  using Sum = SumOf<T>;
-  return Sum(1) / std::sqrt(square_sum / static_cast<Sum>(op.width) + static_cast<Sum>(op.eps));
-}
 
 // Rotates all heads of a row by the angles of its token.
 template <typename T, typename U>
@@ -28,58 +22,14 @@ void turn_row(const RmsNormRope& op, std::int64_t row, const T* x, SumOf<T> dire
 }
 
 template <typename T>
-void normalise_row(const RmsNormRope& op, const T* x, SumOf<T>* y) {
-  using L = Lanes<T>;
-  using Wide = typename L::Wide;
-  const T* weight = static_cast<const T*>(op.weight);
-  Wide squares(0);
-  L::for_each(op.width, [&](std::int64_t i, int count) {
-    const Wide x_wide = L::load(x + i, count);
-    squares = at::vec::fmadd(x_wide, x_wide, squares);
-  });
-  const Wide scale(reciprocal_rms<T>(L::total(squares), op));
-  L::for_each(op.width, [&](std::int64_t i, int count) {
-    (L::load(x + i, count) * scale * L::load(weight + i, count)).store(y + i, count);
-  });
-}
-
-// Computes grad_x = r * g * w - x * r^3 * mean(g * w * x), where r = 1 / rms, w is the weight, and
-// g is the gradient of the norm. Adds g * x * r to weight_sums.
-template <typename T>
-void differentiate_row(const RmsNormRope& op, const T* x, const SumOf<T>* grad, T* grad_x,
-                       SumOf<T>* weight_sums) {
-  using L = Lanes<T>;
-  using Wide = typename L::Wide;
-  const T* weight = static_cast<const T*>(op.weight);
-  Wide squares(0), products(0);
-  L::for_each(op.width, [&](std::int64_t i, int count) {
-    const Wide x_wide = L::load(x + i, count);
-    const Wide weighted = Wide::loadu(grad + i, count) * L::load(weight + i, count);
-    squares = at::vec::fmadd(x_wide, x_wide, squares);
-    products = at::vec::fmadd(weighted, x_wide, products);
-  });
-  const SumOf<T> r = reciprocal_rms<T>(L::total(squares), op);
-  const Wide scale(r);
-  const Wide pull(-L::total(products) * r * r * r / static_cast<SumOf<T>>(op.width));
-  L::for_each(op.width, [&](std::int64_t i, int count) {
-    const Wide x_wide = L::load(x + i, count);
-    const Wide g = Wide::loadu(grad + i, count);
-    const Wide weighted = g * L::load(weight + i, count);
-    L::store(at::vec::fmadd(x_wide, pull, weighted * scale), grad_x + i, count);
-    if (weight_sums == nullptr) return;
-    at::vec::fmadd(g * x_wide, scale, Wide::loadu(weight_sums + i, count))
-        .store(weight_sums + i, count);
-  });
-}
-
-template <typename T>
 void forward(const RmsNormRope& op) {
   const T* x = static_cast<const T*>(op.x);
   T* y = static_cast<T*>(op.y);
+  const RmsRow<T> norm = rms_row_of<T>(op);
   at::parallel_for(0, op.rows, row_grain(op.width), [&](std::int64_t begin, std::int64_t end) {
     std::vector<SumOf<T>> normalised(static_cast<std::size_t>(op.width));
     for (std::int64_t row = begin; row < end; ++row) {
-      normalise_row(op, x + row * op.x_stride, normalised.data());
+      norm.normalise(x + row * op.x_stride, normalised.data());
       turn_row(op, row, normalised.data(), SumOf<T>(1), y + row * op.width);
     }
   });
@@ -92,14 +42,15 @@ void backward(const RmsNormRopeBackward& op) {
   const T* grad_y = static_cast<const T*>(op.grad_y);
   T* grad_x = static_cast<T*>(op.grad_x);
   auto* partial = static_cast<SumOf<T>*>(op.partial);
+  const RmsRow<T> norm = rms_row_of<T>(forward);
   for_each_row_block(/*batch=*/1, forward.rows, forward.width, [&](const RowBlock& block) {
     std::vector<SumOf<T>> grad(static_cast<std::size_t>(forward.width));
     SumOf<T>* sums = partial == nullptr ? nullptr : partial + block.index * forward.width;
     if (sums != nullptr) std::fill_n(sums, forward.width, SumOf<T>(0));
     for (std::int64_t row = block.first; row < block.end; ++row) {
       turn_row(forward, row, grad_y + row * op.grad_stride, SumOf<T>(-1), grad.data());
-      differentiate_row(forward, x + row * forward.x_stride, grad.data(),
-                        grad_x + row * forward.width, sums);
+      norm.differentiate(x + row * forward.x_stride, grad.data(), /*grad_sum=*/nullptr,
+                         grad_x + row * forward.width, sums);
     }
   });
   if (partial == nullptr) return;
