@@ -36,6 +36,11 @@ struct HolderBytes {
     for (const Bytes part : bytes) sum += part;
     return sum;
   }
+  HolderBytes& operator+=(const HolderBytes& more) {
+    for (std::size_t holder = 0; holder < bytes.size(); ++holder)
+      bytes[holder] += more.bytes[holder];
+    return *this;
+  }
   bool operator==(const HolderBytes&) const = default;
 };
 

@@ -5,10 +5,6 @@
 namespace rematch {
 namespace {
 
-void add(const HolderBytes& more, HolderBytes& sum) {
-  for (const Holder holder : kAll<Holder>) sum[holder] += more[holder];
-}
-
 // Adds what the micro-batches of one stage hold.
 void add_micro_batches(const StageHolds& holds, const HeldByStage& held, HolderBytes& sum) {
   sum[Holder::kSavedActivations] +=
@@ -30,7 +26,7 @@ HolderBytes held_at(const PassMoment& moment, const std::vector<const StageHolds
     const HeldByStage& held = moment.held[stage];
     add_micro_batches(holds, held, sum);
     if (stage != moment.stage) {
-      add(holds.standing, sum);
+      sum += holds.standing;
       sum[Holder::kGradients] += gradients_of(holds, held);
     } else if (held.has_gradients && !held.has_weight_gradients) {
       // The running stage counts all its gradients once it has some.
@@ -59,7 +55,7 @@ HeldByOthers held_by_others(const std::vector<PassMoment>& moments,
   }
   for (std::size_t other = 0; other < stages.size(); ++other) {
     if (other == stage || stages[other] == nullptr) continue;
-    add(stages[other]->standing, most.optimizer);
+    most.optimizer += stages[other]->standing;
     most.optimizer[Holder::kGradients] += stages[other]->gradients;
   }
   return most;

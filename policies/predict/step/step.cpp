@@ -16,14 +16,6 @@
 
 namespace rematch {
 
-namespace {
-
-void add(const HolderBytes& more, HolderBytes& sum) {
-  for (const Holder holder : kAll<Holder>) sum[holder] += more[holder];
-}
-
-}  // namespace
-
 // One micro-batch of a step, and what else a rank of a pipeline holds while the micro-batch runs.
 // Absent bytes: the step has no such pass, so its bytes do not count.
 struct StepSimulator::MicroBatch {
@@ -382,7 +374,7 @@ class StepSimulator::Run {
       if (made_at <= op) holders[Holder::kSavedActivations] += bytes;
     }
     holders[Holder::kOther] += alive - holders[Holder::kSavedActivations] + facts_.gathered_at(op);
-    if (micro_batch_.others_in_forward) add(*micro_batch_.others_in_forward, holders);
+    if (micro_batch_.others_in_forward) holders += *micro_batch_.others_in_forward;
     return holders;
   }
 
@@ -485,7 +477,7 @@ class StepSimulator::Run {
     holders[Holder::kSavedActivations] = alive();
     holders[Holder::kRecomputeTransient] = moment.recomputed;
     holders[Holder::kOther] += moment.other_bytes - event.gradient_bytes;
-    add(others, holders);
+    holders += others;
     const StepBoundary boundary{moment.phase, facts_.top_scope(event.scope), holders};
     if (boundaries_ != nullptr) boundaries_->push_back(boundary);
     if (is_peak) set_peak(boundary);
@@ -503,7 +495,7 @@ class StepSimulator::Run {
       // Weight passes have released the inputs and computed all gradients.
       holders[Holder::kSavedActivations] = {};
     }
-    add(micro_batch_.others_in_optimizer, holders);
+    holders += micro_batch_.others_in_optimizer;
     const StepBoundary boundary{Phase::kOptimizer, std::nullopt, holders};
     if (boundaries_ != nullptr) boundaries_->push_back(boundary);
     if (raises_peak(Phase::kOptimizer, holders.total())) set_peak(boundary);
