@@ -13,6 +13,7 @@
 #include "policies/base/rejected.h"
 #include "policies/base/text.h"
 #include "policies/catalogue/catalogue.h"
+#include "policies/trace/fused_ops.h"
 
 namespace rematch {
 namespace {
@@ -68,7 +69,7 @@ std::variant<ModelSpec, Rejected> spec_of(const std::string& model, const AxisVa
     if (name == "ops" && value.word != "eager" && value.word != "fused") {
       return Rejected{"unknown ops " + in_quotes(value.word) + "; allowed: eager, fused"};
     }
-    if (name == "ops" && value.word == "fused") dimensions[std::string(kFusedOps)] = 1;
+    if (name == "ops" && value.word == "fused") dimensions[std::string(kFusedOpsDimension)] = 1;
     if (name != "video") continue;
     const auto plain = make_spec(model, {}, "float32");
     if (const auto* rejected = std::get_if<Rejected>(&plain)) return *rejected;

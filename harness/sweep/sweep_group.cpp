@@ -9,6 +9,7 @@
 #include "policies/base/rejected.h"
 #include "policies/base/text.h"
 #include "policies/catalogue/catalogue.h"
+#include "policies/trace/fused_ops.h"
 
 namespace rematch {
 namespace {
@@ -24,7 +25,7 @@ std::vector<std::string_view> axes_of(const std::vector<std::string>& models) {
     const auto spec = make_spec(model, {});
     if (!std::holds_alternative<ModelSpec>(spec)) continue;
     for (const DimensionEntry& entry : dimension_entries(std::get<ModelSpec>(spec).family)) {
-      if (entry.name != kFusedOps) names.push_back(entry.name);
+      if (entry.name != kFusedOpsDimension) names.push_back(entry.name);
     }
   }
   return names;

@@ -13,9 +13,6 @@
 
 namespace rematch {
 
-// Axis "ops" of a sweep file sets this dimension.
-inline constexpr std::string_view kFusedOps = "fused_ops";
-
 // The value of an axis: a number or, if the axis is not a dimension, a word.
 struct AxisValue {
   std::int64_t number = 0;

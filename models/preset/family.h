@@ -12,6 +12,7 @@
 #include "models/preset/preset.h"
 #include "policies/base/rejected.h"
 #include "policies/trace/accumulation.h"
+#include "policies/trace/fused_ops.h"
 #include "policies/trace/routing_skew.h"
 
 namespace rematch::preset {
@@ -75,7 +76,7 @@ inline constexpr DimensionEntry kDropout = {
     "dropout_percent", "share of each branch's output that is dropped in training; 0: none", 0, 90,
     /*is_option=*/true};
 inline constexpr DimensionEntry kFusedOps = {
-    "fused_ops", "1: use fused ops where available; 0: use only ATen's ops", 0, 1,
+    kFusedOpsDimension, "1: use fused ops where available; 0: use only ATen's ops", 0, 1,
     /*is_option=*/true};
 
 inline constexpr DimensionEntry kKeptLogits = {
@@ -99,7 +100,7 @@ Checked require_rotary_heads(const ModelSpec& spec);
 // bytes, which grouped matmuls need.
 Checked require_experts(const ModelSpec& spec);
 
-// Rejects kept_logits without fused ops, which always keep the logits.
+// Rejects kept_logits if the model has no fused ops. ATen's loss always keeps the logits.
 Checked require_fused_loss(const ModelSpec& spec);
 
 // Returns the entry with this name, or null if there is none.

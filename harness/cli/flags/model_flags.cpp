@@ -17,14 +17,12 @@
 #include "policies/base/rejected.h"
 #include "policies/base/text.h"
 #include "policies/trace/accumulation.h"
+#include "policies/trace/fused_ops.h"
 #include "policies/trace/routing_skew.h"
 #include "policies/trace/trace_json.h"
 
 namespace rematch {
 namespace {
-
-// `--ops fused` sets this dimension to 1.
-constexpr std::string_view kFusedOpsOption = "fused_ops";
 
 std::string flag_of(std::string_view dimension) {
   std::string flag = "--" + std::string(dimension);
@@ -174,8 +172,8 @@ ModelFlags::ModelFlags(CLI::App& app, Name name) : name_(name) {
   std::set<std::string_view> added;
   for (const ModelFamily family : model_families()) {
     for (const DimensionEntry& entry : dimension_entries(family)) {
-      const bool has_own_flag = entry.name == kFusedOpsOption || entry.name == kFloat32Gradients ||
-                                entry.name == kRoutingSkew;
+      const bool has_own_flag = entry.name == kFusedOpsDimension ||
+                                entry.name == kFloat32Gradients || entry.name == kRoutingSkew;
       if (has_own_flag || !added.insert(entry.name).second) continue;
       add_dimension(app, entry);
     }
@@ -284,7 +282,7 @@ ModelSpec ModelFlags::spec() const {
   if (!gradient_dtype_.empty()) {
     overrides[std::string(kFloat32Gradients)] = gradient_dtype_ == "float32" ? 1 : 0;
   }
-  if (ops_ == "fused") overrides[std::string(kFusedOpsOption)] = 1;
+  if (ops_ == "fused") overrides[std::string(kFusedOpsDimension)] = 1;
   if (!video_.empty()) {
     const ModelFamily family = require<ModelSpec>(make_spec(model_, {}, dtype_)).family;
     const auto grid =
