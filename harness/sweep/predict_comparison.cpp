@@ -95,7 +95,7 @@ class RunPredictor {
     return kOverRoofline * roofline.count() + static_cast<double>(most_ops) * kSecondsAnOp;
   }
 
-  // Returns the step time, which for a pipeline has its bubble.
+  // Returns the step time. The time of a pipeline includes its bubble.
   Profile::Duration roofline_of(const std::vector<StepPrediction>& steps) const {
     if (steps.size() == 1) {
       return steps.front().time ? steps.front().time->total() : Profile::Duration{};

@@ -2,9 +2,9 @@
 //
 // Note [Bubble] A stage waits while it has no input: at the beginning for the stages before, at the
 // end for gradients, and in between if another stage is slower. The simulation runs every pass as
-// soon as its stage is free and its input has arrived, in the schedule's order. So the time has the
-// whole bubble. Passing an activation or a gradient takes a constant time, and does not occupy a
-// stage. The stages of one rank share it.
+// soon as its stage is free and its input has arrived, in the schedule's order. So the time
+// includes the whole bubble. Passing an activation or a gradient takes a constant time, and does
+// not occupy a stage. The stages of one rank share it.
 #pragma once
 
 #include <vector>

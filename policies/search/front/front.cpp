@@ -250,7 +250,7 @@ struct FrontSearch::Plans {
     std::chrono::nanoseconds time{};
   };
 
-  // Returns the candidates of a part that no other one beats in bytes and time.
+  // Returns the plan of each candidate of a part, with its figures.
   std::vector<PartPlan> part_plans(std::size_t part, const std::set<std::vector<int>>& candidates) {
     std::vector<PartPlan> plans;
     for (const std::vector<int>& options : candidates) {
