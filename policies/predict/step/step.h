@@ -128,8 +128,8 @@ class StepSimulator {
 
  private:
   class Facts;
-  class Run;
   struct MicroBatch;
+  class MicroBatchRun;
 
   StepPrediction simulate_step(const std::vector<LocatedRegion>& regions, Schedule schedule,
                                StepDetails* details);
