@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "policies/predict/device/roofline.h"
-#include "policies/search/front/front.h"
+#include "policies/search/front/front_search.h"
 #include "tests/benchmarks/rows.h"
 #include "tests/support/toy_trace.h"
 

@@ -18,7 +18,7 @@
 #include "policies/base/format.h"
 #include "policies/base/json.h"
 #include "policies/catalogue/resolve.h"
-#include "policies/search/front/front.h"
+#include "policies/search/front/front_search.h"
 #include "policies/search/loads/loads.h"
 #include "policies/search/pipeline/pipeline_front.h"
 #include "reports/render/tables/front_table.h"

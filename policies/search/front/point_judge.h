@@ -12,6 +12,8 @@
 #include "policies/predict/pipeline/schedule.h"
 #include "policies/predict/step/step.h"
 #include "policies/search/front/front.h"
+#include "policies/search/front/searched_stage.h"
+#include "policies/search/region/span_options.h"
 
 namespace rematch {
 

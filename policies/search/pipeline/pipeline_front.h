@@ -20,7 +20,7 @@
 #include "policies/base/bytes.h"
 #include "policies/plan/plan.h"
 #include "policies/predict/pipeline/schedule.h"
-#include "policies/search/front/front.h"
+#include "policies/search/front/front_search.h"
 #include "policies/search/region/spans.h"
 #include "policies/trace/profile.h"
 #include "policies/trace/trace.h"

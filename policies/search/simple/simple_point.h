@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "policies/base/bytes.h"
-#include "policies/search/front/front.h"
 #include "policies/search/front/front_json.h"
+#include "policies/search/front/front_search.h"
 #include "policies/search/pipeline/pipeline_front.h"
 #include "policies/search/region/span_options.h"
 #include "policies/trace/profile.h"

@@ -5,7 +5,7 @@
 #include "policies/base/rejected.h"
 #include "policies/export/torch_file.h"
 #include "policies/predict/device/roofline.h"
-#include "policies/search/front/front.h"
+#include "policies/search/front/front_search.h"
 #include "tests/support/catch.h"
 #include "tests/support/toy_trace.h"
 #include "tests/support/trace_builder.h"

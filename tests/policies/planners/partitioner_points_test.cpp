@@ -5,7 +5,7 @@
 #include "harness/run/prediction/prediction.h"
 #include "policies/base/file.h"
 #include "policies/base/json.h"
-#include "policies/search/front/front.h"
+#include "policies/search/front/front_search.h"
 #include "tests/support/catch.h"
 #include "tests/support/in_tree.h"
 

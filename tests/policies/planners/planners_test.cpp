@@ -8,7 +8,7 @@
 #include "policies/planners/planners.h"
 #include "policies/planners/sac_plan.h"
 #include "policies/predict/step/held.h"
-#include "policies/search/front/front.h"
+#include "policies/search/front/front_search.h"
 #include "tests/support/catch.h"
 #include "tests/support/made_up_profile.h"
 #include "tests/support/toy_trace.h"

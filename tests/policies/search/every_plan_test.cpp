@@ -12,7 +12,7 @@
 #include "policies/predict/region/trace_index.h"
 #include "policies/predict/step/step.h"
 #include "policies/predict/step/stored.h"
-#include "policies/search/front/front.h"
+#include "policies/search/front/front_search.h"
 #include "tests/support/catch.h"
 #include "tests/support/made_up_profile.h"
 #include "tests/support/random_trace.h"

@@ -4,7 +4,7 @@
 #include "harness/run/prediction/prediction.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/predict/device/roofline.h"
-#include "policies/search/front/front.h"
+#include "policies/search/front/front_search.h"
 #include "tests/support/catch.h"
 #include "tests/support/meta_engine.h"
 #include "tests/support/seeds.h"

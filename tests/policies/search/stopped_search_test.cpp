@@ -1,7 +1,7 @@
 // Tests that a search gives a front of valid plans even if it is stopped at any moment.
 #include <algorithm>
 
-#include "policies/search/front/front.h"
+#include "policies/search/front/front_search.h"
 #include "tests/support/catch.h"
 #include "tests/support/made_up_profile.h"
 #include "tests/support/toy_trace.h"

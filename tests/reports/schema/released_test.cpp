@@ -19,6 +19,7 @@
 #include "policies/predict/device/ceilings.h"
 #include "policies/predict/device/links.h"
 #include "policies/search/front/front_json.h"
+#include "policies/search/front/front_search.h"
 #include "policies/search/loads/loads.h"
 #include "policies/trace/profile_json.h"
 #include "policies/trace/trace_json.h"

@@ -7,6 +7,7 @@
 #include "policies/base/json.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
+#include "policies/search/front/front_search.h"
 #include "policies/search/front/measured_front.h"
 #include "tests/support/catch.h"
 #include "tests/support/made_up_profile.h"
