@@ -299,4 +299,12 @@ at::Tensor linear_cross_entropy(const at::Tensor& x_TD, const at::Tensor& weight
   return std::get<0>(kernels::call<kernels::LinearCrossEntropyOp>(x_TD, weight_VD, target_T));
 }
 
+Logits logits_for(const at::Tensor& x_TD, const at::Tensor& weight_VD) {
+  constexpr std::int64_t kWeightsPerLogit = 4;
+  const std::int64_t num_logits = x_TD.size(0) * weight_VD.size(0);
+  const bool is_small =
+      num_logits <= kernels::kChunkElements || kWeightsPerLogit * num_logits <= weight_VD.numel();
+  return is_small ? Logits::kKept : Logits::kRecomputed;
+}
+
 }  // namespace rematch::fused

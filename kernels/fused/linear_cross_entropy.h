@@ -23,6 +23,11 @@ enum class Logits : std::uint8_t { kRecomputed, kKept };
 at::Tensor linear_cross_entropy(const at::Tensor& x_TD, const at::Tensor& weight_VD,
                                 const at::Tensor& target_T, Logits logits = Logits::kRecomputed);
 
+// Returns kKept if the logits [T, V] are small: at most a quarter of the weight's elements, or one
+// chunk on a CPU. The matmul that computes such logits again costs more time than their memory is
+// worth.
+Logits logits_for(const at::Tensor& x_TD, const at::Tensor& weight_VD);
+
 }  // namespace rematch::fused
 
 namespace rematch::kernels {

@@ -89,8 +89,7 @@ class LanguageModel final : public Model {
  public:
   LanguageModel(const ModelSpec& spec, at::Device device)
       : ops_(ops_of(spec)),
-        logits_(spec.option(std::string(kKeptLogitsName)) == 1 ? fused::Logits::kKept
-                                                               : fused::Logits::kRecomputed),
+        keeps_logits_(spec.option(std::string(kKeptLogitsName)) == 1),
         batch_(spec.at("batch")),
         tokens_(spec.at("tokens")),
         dim_(spec.at("dim")),
@@ -194,8 +193,8 @@ class LanguageModel final : public Model {
     return apply_linear(head_, x_TD);
   }
 
-  // The fused loss op includes the head's linear. Unless the logits are kept, the logits of all
-  // classes are never in memory at once.
+  // The fused loss op includes the head's linear. Large logits of all classes are never in memory
+  // at once, unless the option says so.
   at::Tensor fused_loss(at::Tensor x_TD, const at::Tensor& targets_T) const {
     std::optional<GatheredWeights> gathered;
     {
@@ -205,11 +204,13 @@ class LanguageModel final : public Model {
       x_TD = rms_norm(x_TD, head_norm_, kLanguageNormEps, ops_);
     }
     const Scope scope(scope_names::kLoss);
-    return fused::linear_cross_entropy(x_TD, head_.weight, tokens_of_rank(targets_T), logits_);
+    const fused::Logits logits =
+        keeps_logits_ ? fused::Logits::kKept : fused::logits_for(x_TD, head_.weight);
+    return fused::linear_cross_entropy(x_TD, head_.weight, tokens_of_rank(targets_T), logits);
   }
 
   Ops ops_;
-  fused::Logits logits_;
+  bool keeps_logits_;
   std::int64_t batch_, tokens_, dim_;
   StageBlocks stage_;
   // ulysses_ and cp_ split the tokens everywhere; sequence_ splits them only between blocks

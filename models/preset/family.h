@@ -81,7 +81,8 @@ inline constexpr DimensionEntry kFusedOps = {
 
 inline constexpr DimensionEntry kKeptLogits = {
     kKeptLogitsName,
-    "1: the fused loss keeps the logits for backward; 0: backward computes them again", 0, 1,
+    "1: the fused loss keeps the logits for backward; 0: backward computes large logits again", 0,
+    1,
     /*is_option=*/true};
 inline constexpr DimensionEntry kPackedWeights = {
     "packed_weights",

@@ -132,7 +132,10 @@ at::Tensor gate(const Tensors& inputs, Ops ops) {
 }
 
 at::Tensor loss(const Tensors& inputs, Ops ops) {
-  if (ops == Ops::kFused) return fused::linear_cross_entropy(inputs[0], inputs[1], inputs[2]);
+  if (ops == Ops::kFused) {
+    return fused::linear_cross_entropy(inputs[0], inputs[1], inputs[2],
+                                       fused::logits_for(inputs[0], inputs[1]));
+  }
   return at::cross_entropy_loss(at::linear(inputs[0], inputs[1]).to(at::kFloat), inputs[2]);
 }
 

@@ -86,6 +86,18 @@ TEST_CASE("kept logits give the bits of logits that are computed again") {
   }
 }
 
+// 524,288 logits are one chunk on the CPU. The last two weights have 16,384,000 elements, four
+// times as many as 256 x 16,000 logits.
+TEST_CASE("logits of at most one chunk, or of at most a quarter of the weight's size, are kept") {
+  const auto chosen = [](std::int64_t tokens, std::int64_t width, std::int64_t classes) {
+    return fused::logits_for(at::empty({tokens, width}), at::empty({classes, width}));
+  };
+  CHECK(chosen(1024, 8, 512) == fused::Logits::kKept);
+  CHECK(chosen(1024, 8, 513) == fused::Logits::kRecomputed);
+  CHECK(chosen(256, 1024, 16'000) == fused::Logits::kKept);
+  CHECK(chosen(257, 1024, 16'000) == fused::Logits::kRecomputed);
+}
+
 TEST_CASE("large logits do not overflow in any chunk") {
   for (const std::int64_t largest : {3, 599}) {
     at::Tensor weight = at::zeros({600, 1});
