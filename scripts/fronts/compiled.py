@@ -57,11 +57,13 @@ class Compiled:
     compile_ns: int
     peak_bytes: int
     predicted_peak_bytes: int | None
+    predicted_added_ns: int | None
     times_ns: list = dataclasses.field(default_factory=list)
 
     def measured(self):
         return Measured(self.family, self.name, self.peak_bytes, round(statistics.median(self.times_ns)),
-                        round(spread_of(self.times_ns)), self.compile_ns, self.predicted_peak_bytes)
+                        round(spread_of(self.times_ns)), self.compile_ns, self.predicted_peak_bytes,
+                        self.predicted_added_ns)
 
 
 class ModelRun:
@@ -116,7 +118,7 @@ class ModelRun:
             compile_model(model, step)
             step().backward()
             compile_ns = processor_ns() - start
-            predicted = rematch.compiled_plan_of(model).predicted_peak_allocated_bytes if family == OURS else None
+            plan = rematch.compiled_plan_of(model) if family == OURS else None
             results = results_of(model, step)
         except SamePlan:
             return
@@ -136,7 +138,9 @@ class ModelRun:
             return
         before = sum(tensor.nbytes for tensor in (*model.parameters(), *model.buffers()))
         del results
-        found = Compiled(family, name, model, step, compile_ns, before + peak_of(model, step), predicted)
+        found = Compiled(family, name, model, step, compile_ns, before + peak_of(model, step),
+                         plan and plan.predicted_peak_allocated_bytes,
+                         plan and sum(graph.num_calls * graph.added_ns for graph in plan.graphs))
         model.zero_grad(set_to_none=True)
         self.compiled.append(found)
         say(f"{self._name}: {name}: peak {size_text(found.peak_bytes)}, compiled in {compile_ns / 1e9:.1f} s")

@@ -17,7 +17,8 @@ OURS = "ours"
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """A plan that ran. `compile_ns` is the processor time of compilation, excluding the C++ compiler."""
+    """A plan that ran. `compile_ns` is the processor time of compilation, excluding the C++ compiler.
+    `predicted_added_ns` is the predicted time that the plan adds to the step."""
 
     family: str
     name: str
@@ -26,6 +27,7 @@ class Measured:
     spread_ns: int  # median absolute deviation
     compile_ns: int
     predicted_peak_bytes: int | None = None
+    predicted_added_ns: int | None = None
 
     def is_as_fast_as(self, other):
         return self.median_ns - other.median_ns <= NUM_SPREADS * (self.spread_ns + other.spread_ns)
@@ -81,6 +83,14 @@ class Comparison:
             found.append(min(as_fast) / each.peak_bytes if as_fast else None)
         return found
 
+    def pairs_in_order(self):
+        """Compares each two of our plans whose measured steps differ by more than noise. Returns for how many pairs the
+        predicted times have the same order, and the number of pairs."""
+        known = [each for each in self.ours if each.predicted_added_ns is not None]
+        pairs = [(faster, slower) for faster in known for slower in known
+                 if faster.median_ns < slower.median_ns and not slower.is_as_fast_as(faster)]
+        return sum(faster.predicted_added_ns < slower.predicted_added_ns for faster, slower in pairs), len(pairs)
+
     def compile_ratio(self):
         """Returns the median compile time of our plans, divided by the median compile time of PyTorch's memory
         budgets."""
@@ -110,7 +120,7 @@ def listing(comparison):
 HEAD = ("model", "peak without", "smallest peak: ours", "PyTorch's", "hypervolume: ours / PyTorch's",
         "PyTorch's plans ahead of ours",
         f"our peak / PyTorch's at equal step time, for peaks below {LOW_PEAK} of the peak without",
-        "compile time / PyTorch's", "measured / predicted peak")
+        "compile time / PyTorch's", "measured / predicted peak", "pairs of our plans in the predicted order of time")
 
 
 def markdown(comparisons):
@@ -126,7 +136,11 @@ def cells(comparison):
     return [comparison.model, smallest([comparison.plain]), smallest(comparison.ours), smallest(comparison.theirs),
             f"{comparison.ratio():.2f}", f"{len(comparison.ahead())} of {len(comparison.theirs)}",
             ratios_text(comparison.peak_ratios()), f"{comparison.compile_ratio():.2f}",
-            f"{min(predicted):.2f} to {max(predicted):.2f}"]
+            f"{min(predicted):.2f} to {max(predicted):.2f}", pairs_text(*comparison.pairs_in_order())]
+
+
+def pairs_text(num_in_order, num_pairs):
+    return f"{num_in_order} of {num_pairs}" if num_pairs else "equal within noise"
 
 
 def ratios_text(ratios):

@@ -2,6 +2,7 @@
 modules it tries with torch_remat."""
 
 import contextlib
+import dataclasses
 import os
 import pathlib
 import subprocess
@@ -23,7 +24,7 @@ def points(*pairs):
 
 
 class PlaneTest(unittest.TestCase):
-    # The points are the same as in tests/policies/search/front/front_test.cpp. (4, 8), (6, 5) and (9, 2) cover areas of
+    # The points are the same as in tests/policies/search/front/hypervolume_test.cpp. (4, 8), (6, 5) and (9, 2) cover areas of
     # 12, 12 and 3 out of 100. (7, 9) is dominated, and (12, 1) lies beyond the reference.
     def test_hypervolume_is_a_sum_of_rectangles(self):
         found = hypervolume_ratio(points((9, 2), (4, 8), (12, 1), (7, 9), (6, 5)), Point("", 10, 10))
@@ -102,6 +103,14 @@ class MeasuredTest(unittest.TestCase):
         found.theirs.append(measured("full", 600, 150, compile_ns=1))
         self.assertEqual(found.compile_ratio(), 25 / 20)
 
+    def test_predicted_times_order_the_plans_that_differ_beyond_noise(self):
+        # 100 and 103 are equal within noise. 90 and 100 have the predicted order, 90 and 103 do not. A plan without a
+        # prediction does not count.
+        plans = [dataclasses.replace(measured(OURS, 500, median, 1), predicted_added_ns=added)
+                 for median, added in ((90, 5), (100, 6), (103, 4), (200, None))]
+        found = Comparison("model", measured("plain", 1000, 100), plans, [])
+        self.assertEqual(found.pairs_in_order(), (1, 2))
+
     def test_a_document_becomes_a_row_and_a_listing(self):
         fields = ("family", "name", "peak_bytes", "median_ns", "spread_ns", "compile_ns", "predicted_peak_bytes")
         mib = 2**20
@@ -109,9 +118,10 @@ class MeasuredTest(unittest.TestCase):
                   ("budget", "memory budget 0", 3 * mib, 12 * 10**5, 0, 20, None)]
         found = comparison_of({"model": "llama", "points": [dict(zip(fields, each)) for each in points],
                                "failed": {"full": "no graph"}})
-        model, plain, ours, theirs, _, ahead, ratios, compiling, predicted = cells(found)
+        model, plain, ours, theirs, _, ahead, ratios, compiling, predicted, pairs = cells(found)
         self.assertEqual((model, plain, ours, theirs), ("llama", "10.00 MiB", "4.00 MiB", "3.00 MiB"))
         self.assertEqual((ahead, ratios, compiling, predicted), ("1 of 1", "1.33 to 1.33", "1.10", "0.80 to 0.80"))
+        self.assertEqual(pairs, "equal within noise")
         self.assertIn("3.00 MiB      1.2 +- 0.0 ms  budget: memory budget 0  ahead of ours", listing(found))
         self.assertIn("did not run: full: no graph", listing(found))
 

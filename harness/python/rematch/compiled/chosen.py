@@ -16,13 +16,15 @@ class CompiledGraph:
 
     `policy` is the name of the plan: a policy, or "search(3)" for a point of the searched front. `num_calls` counts the
     calls of the graph in step(). It is 0 for graphs that step() did not run. `recomputed_ops` counts the ops of forward
-    that backward runs again, without views. `held_bytes` is what one call holds from forward to backward.
+    that backward runs again, without views. `added_ns` is the predicted time of these ops, plus the time of writing and
+    reading what a plan saves. `held_bytes` is what one call holds from forward to backward.
     `forward_peak_bytes` and `backward_peak_bytes` are the predicted peaks of one call. They leave out parameters,
     constants, and what other calls hold."""
 
     policy: str
     num_calls: int
     recomputed_ops: int
+    added_ns: int
     held_bytes: int
     forward_peak_bytes: int
     backward_peak_bytes: int
@@ -62,5 +64,6 @@ def plan_so_far(made: Partitioner, of_step: Iterable[tuple[Option, int]] = (), *
     planned = [option for option, _ in calls]
     later = [(option, 0) for option in made.chosen if option not in planned]
     return CompiledPlan(tuple(
-        CompiledGraph(option.name, num_calls, option.num_recomputed, option.peaks.held, option.peaks.forward, option.peaks.backward)
+        CompiledGraph(option.name, num_calls, option.num_recomputed, option.added_ns, option.peaks.held, option.peaks.forward,
+                      option.peaks.backward)
         for option, num_calls in (*calls, *later)), made.uuid(), **figures)
