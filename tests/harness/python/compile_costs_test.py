@@ -6,7 +6,7 @@ import unittest
 
 import rematch  # noqa: F401  loads the library
 import torch
-from rematch.compiled.op_costs import CARDS, CPU, OpCosts, flops_of, is_inside_kernel, rates_of
+from rematch.compiled.op_costs import CARDS, CPU, OpCosts, flops_of, is_inside_kernel, makes_random_numbers, rates_of
 from torch import fx
 
 SHEETS = pathlib.Path(__file__).resolve().parents[3] / "policies" / "predict" / "device" / "device_sheet.cpp"
@@ -46,6 +46,14 @@ class CostsTest(unittest.TestCase):
         self.assertEqual(rates_of("NVIDIA H200").name, "h200")
         with self.assertRaisesRegex(ValueError, "device is 'tpu'; known are cpu, h100"):
             rates_of("tpu")
+
+    def test_random_numbers_cost_their_arithmetic(self):
+        from torch._inductor import inductor_prims
+
+        nodes = graph_of(lambda seed: inductor_prims.random([64, 32], seed, "rand").gt(0.1), torch.tensor(1))
+        # 400 operations for each of 2048 numbers, at 50 GFLOP/s
+        (numbers,) = filter(makes_random_numbers, nodes.values())
+        self.assertEqual(OpCosts(Joint(), CPU, fuses=True).time_ns(numbers), 2048 * 8)
 
     def test_a_chain_of_elementwise_ops_costs_bytes_at_its_edges(self):
         nodes = graph_of(lambda x, w: (x.exp().sin() @ w), torch.ones(64, 32), torch.ones(32, 16))

@@ -1,7 +1,7 @@
 """Estimates the times of a joint graph's ops in a compiled step.
 
-The time of a matmul or of attention is its time for arithmetic or for memory traffic, whichever is longer. For a fused
-op, only the memory traffic of its kernel counts. Views cost nothing."""
+The time of a matmul, of attention or of random numbers is its time for arithmetic or for memory traffic, whichever is
+longer. For any other fused op, only the memory traffic of its kernel counts. Views cost nothing."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from rematch._progress import say
 from rematch.compiled.joint_graph import JointGraph, is_tensor, is_view, op_name, size_hint, tensor_bytes
 
 MIN_TIME_NS = 1  # above 0, so that a plan with fewer ops is faster
+# A random number takes about 100 integer operations: ten rounds of Philox 4x32 (Salmon et al., Parallel random numbers: as
+# easy as 1, 2, 3, 2011). Devices execute about a quarter as many integer operations as floating-point operations.
+RANDOM_FLOPS = 400
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,6 +89,10 @@ class OpCosts:
         if node not in self._saving_ns:
             self._saving_ns[node] = self._compute_saving_ns(node)
         return self._saving_ns[node]
+
+    def traffic_ns(self, num_bytes: int) -> int:
+        """Returns the time of moving the bytes once."""
+        return round(num_bytes / self._rates.bytes_per_second * 1e9)
 
     def _compute_time_ns(self, op: fx.Node) -> int:
         if is_view(op) or not self._joint.results(op):
@@ -159,9 +166,16 @@ def _readers(node: fx.Node, users: list[fx.Node]) -> list[fx.Node]:
     return found
 
 
+def makes_random_numbers(op: fx.Node) -> bool:
+    """Returns whether the op computes random numbers from a seed, which gives the same numbers each time."""
+    return op_name(op).partition(".")[0] in ("prims::inductor_random", "prims::inductor_randint")
+
+
 def flops_of(op: fx.Node) -> int:
-    """Returns the floating-point operations of a matmul, a convolution or attention; 0 for other ops."""
+    """Returns the floating-point operations of a matmul, a convolution, attention or random numbers; 0 for other ops."""
     name = op_name(op).partition(".")[0]
+    if makes_random_numbers(op):
+        return RANDOM_FLOPS * _product([size_hint(size) for size in op.meta["val"].shape])
     shapes = [[size_hint(size) for size in node.meta["val"].shape] for node in op.all_input_nodes if is_tensor(node)]
     if name in ("aten::mm", "aten::bmm", "aten::_grouped_mm") and len(shapes) >= 2:
         return 2 * _product(shapes[0]) * shapes[1][-1]

@@ -12,7 +12,7 @@ from typing import Any
 from torch import fx
 
 from rematch._library import PlanError
-from rematch.compiled.fewest_saved import SHIFTS, FewestSaved, inputs_and_sizes
+from rematch.compiled.fewest_saved import AIMS, FewestSaved, inputs_and_sizes
 from rematch.compiled.joint_graph import JointGraph, is_tensor, is_view
 from rematch.compiled.joint_trace import profile_of, trace_of
 from rematch.compiled.op_costs import DeviceRates, OpCosts
@@ -46,7 +46,7 @@ class Planner:
         self._joint = joint
         self._fuses = fuses
         self._costs = OpCosts(joint, rates, fuses=fuses)
-        self._fewest = FewestSaved(joint) if fuses else None
+        self._fewest = FewestSaved(joint, self._costs) if fuses else None
         self._options: dict[tuple[fx.Node, ...], Option] = {}
         # The search takes only whole layers as regions, because choosing among all modules takes too long.
         self.trace = trace_of(joint, model, has_modules=False)
@@ -78,7 +78,7 @@ class Planner:
         saved = saved_values(joint, recomputed, regions_of(joint, plan))
         choices = [saved]
         if self._fewest is not None:
-            choices = [inputs_and_sizes(saved) + self._fewest.values(recomputed, shift) for shift in SHIFTS]
+            choices = [inputs_and_sizes(saved) + self._fewest.values(recomputed, aim) for aim in AIMS]
         return [dataclasses.replace(option, name=name) for option in dict.fromkeys(map(self._option_of, map(tuple, choices)))]
 
     def _option_of(self, choice: tuple[fx.Node, ...]) -> Option:
