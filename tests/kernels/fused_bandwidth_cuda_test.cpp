@@ -14,11 +14,13 @@
 
 #include "harness/measure/clocks.h"
 #include "kernels/fused/adamw.h"
+#include "kernels/fused/bias_gelu.h"
 #include "kernels/fused/gated_add.h"
 #include "kernels/fused/layer_norm.h"
 #include "kernels/fused/linear_cross_entropy.h"
 #include "kernels/fused/modulate.h"
 #include "kernels/fused/rms_norm.h"
+#include "kernels/fused/rms_norm_rope.h"
 #include "kernels/fused/rope.h"
 #include "kernels/fused/silu_mul.h"
 #include "policies/predict/device/device_sheet.h"
@@ -130,6 +132,68 @@ std::vector<Timed> silu_muls(Workspace& memory, const Shape& shape) {
                 }),
           timed("silu_mul backward", shape, 10, [&] {
             return SiluMulBackward{kBf16, size, bf16(), bf16(), bf16(), bf16(), bf16()};
+          })};
+}
+
+// The gate and the up of a row are neighbours, as a packed weight returns them.
+std::vector<Timed> packed_silu_muls(Workspace& memory, const Shape& shape) {
+  const auto [rows, width] = shape;
+  const std::int64_t size = shape.size();
+  const auto gate = [&memory, size] { return static_cast<char*>(memory.bf16(2 * size)); };
+  const std::int64_t to_up = width * 2;  // bytes
+  return {timed("packed_silu_mul", shape, 6,
+                [&, width = width] {
+                  char* const x = gate();
+                  return SiluMul{kBf16, size, x, x + to_up, memory.bf16(size), width};
+                }),
+          timed("packed_silu_mul backward", shape, 10, [&, width = width] {
+            char* const x = gate();
+            char* const grad_x = gate();
+            return SiluMulBackward{kBf16,     size,   memory.bf16(size), x,
+                                   x + to_up, grad_x, grad_x + to_up,    width};
+          })};
+}
+
+// Returns the launches of the norm and the rotary embedding of a DiT's queries and keys.
+std::vector<Timed> rotated_norms(Workspace& memory, const Shape& shape, std::int64_t heads) {
+  const auto [rows, width] = shape;
+  const std::int64_t size = shape.size();
+  const std::int64_t pairs = width / heads / 2;
+  const auto norm = [&, rows = rows, width = width] {
+    return RmsNormRope{kBf16,
+                       rows,
+                       rows,
+                       width,
+                       pairs,
+                       width,
+                       1e-6,
+                       memory.bf16(size),
+                       memory.bf16(width),
+                       memory.f32(rows * pairs),
+                       memory.f32(rows * pairs),
+                       memory.bf16(size)};
+  };
+  return {timed("rms_norm_rope", shape, 4, norm),
+          timed("rms_norm_rope backward", shape, 6, [&, width = width] {
+            return RmsNormRopeBackward{norm(),
+                                       width,
+                                       memory.bf16(size),
+                                       memory.bf16(size),
+                                       memory.bf16(width),
+                                       partial_sums(memory, shape)};
+          })};
+}
+
+// Returns the launches of a feed-forward's bias and GELU.
+std::vector<Timed> biased_gelus(Workspace& memory, const Shape& shape) {
+  const auto [rows, width] = shape;
+  const auto bf16 = [&memory, &shape] { return memory.bf16(shape.size()); };
+  const auto gelu = [&, rows = rows, width = width] {
+    return BiasGelu{kBf16, rows, width, bf16(), memory.bf16(width), bf16()};
+  };
+  return {timed("bias_gelu", shape, 4, gelu), timed("bias_gelu backward", shape, 6, [&] {
+            return BiasGeluBackward{gelu(), bf16(), bf16(), memory.bf16(shape.width),
+                                    partial_sums(memory, shape)};
           })};
 }
 
@@ -282,10 +346,14 @@ std::vector<Timed> updates(Workspace& memory, const Shape& parameter) {
 using Group = std::function<std::vector<Timed>(Workspace&)>;
 
 // Shapes of two models. llama3_1b runs 4 x 2,048 tokens with 32 heads, a SwiGLU width of 8,192 and
-// chunks of 16,384 logits. wan_1_3b runs 31,200 tokens with 12 heads.
+// chunks of 16,384 logits. wan_1_3b runs 31,200 tokens with 12 heads and a feed-forward width of
+// 8,960.
 std::vector<Group> kernels_of_models() {
   return {[](Workspace& memory) {
             return silu_muls(memory, {8192, 8192});
+          },
+          [](Workspace& memory) {
+            return packed_silu_muls(memory, {8192, 8192});
           },
           [](Workspace& memory) {
             return row_kernels(memory, {8192, 2048}, 32);
@@ -304,6 +372,12 @@ std::vector<Group> kernels_of_models() {
           },
           [](Workspace& memory) {
             return modulates(memory, {31200, 1536});
+          },
+          [](Workspace& memory) {
+            return rotated_norms(memory, {31200, 1536}, 12);
+          },
+          [](Workspace& memory) {
+            return biased_gelus(memory, {31200, 8960});
           },
           [](Workspace& memory) {
             return updates(memory, {1024, 2048});
@@ -353,12 +427,14 @@ TEST_CASE("every kernel in the bandwidth table launches and is timed", "[device]
   REMATCH_NEEDS_CUDA();
   Workspace memory;
   std::vector<Timed> kernels = silu_muls(memory, {64, 512});
-  for (auto& more : {row_kernels(memory, {64, 512}, 16), modulates(memory, {64, 512}),
-                     cross_entropies(memory, {64, 512}), added_norms(memory, {64, 512}),
-                     modulated_residuals(memory, {64, 512}), updates(memory, {8, 512})}) {
+  for (auto& more : {packed_silu_muls(memory, {64, 512}), rotated_norms(memory, {64, 512}, 16),
+                     biased_gelus(memory, {64, 512}), row_kernels(memory, {64, 512}, 16),
+                     modulates(memory, {64, 512}), cross_entropies(memory, {64, 512}),
+                     added_norms(memory, {64, 512}), modulated_residuals(memory, {64, 512}),
+                     updates(memory, {8, 512})}) {
     kernels.insert(kernels.end(), more.begin(), more.end());
   }
-  CHECK(kernels.size() == 16);
+  CHECK(kernels.size() == 22);
   for (const Timed& kernel : kernels) {
     CAPTURE(kernel.name);
     CHECK(kernel.copies.size() == kMaxCopies);
@@ -380,7 +456,7 @@ TEST_CASE("with the models' tensor shapes, the launches move more bytes than a c
       names.push_back(kernel.name);
     }
   }
-  CHECK(names.size() == 19);
+  CHECK(names.size() == 25);
   CHECK(std::set<std::string>(names.begin(), names.end()).size() == names.size());
 }
 
