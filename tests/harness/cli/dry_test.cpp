@@ -70,6 +70,22 @@ TEST_CASE("the table of a dry run says what the run does not prove, and lists la
   CHECK(rematch("validate " + file).code == 0);
 }
 
+// On these cards LibTorch would choose cuDNN's attention, which the dry device does not have.
+TEST_CASE("timed steps run on every card of the dry device") {
+  for (const char* card : {"h100", "h200", "l40s", "a100"}) {
+    const Outcome outcome = rematch_beside(
+        "run " + kTinyLlama + "--dtype bfloat16 --policy none,full --steps 2 --rounds 1 --json " +
+        "--times-only --device cuda-dry --card " + card);
+    const Json report = report_of(outcome);
+    CHECK(outcome.code == 0);
+    for (const Json& point : report.at("points")) {
+      CAPTURE(card, point.at("reason").dump());
+      CHECK(point.at("status") == "ok");
+      CHECK(point.at("time").at("attention_backend") == "flash");
+    }
+  }
+}
+
 TEST_CASE("--card requires the dry device and a known card") {
   const std::string run = "run " + kTinyDit + "--policy full " + kOnce;
   for (const auto& [flags, said] : std::vector<std::pair<std::string, std::string>>{
