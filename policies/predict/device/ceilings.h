@@ -14,8 +14,12 @@ namespace rematch {
 //   bytes at `copy`. Attention is priced in the same way, at `attention_forward`.
 // - Every other op takes the time of its bytes: an op of rematch::, which is one kernel, at `copy`,
 //   and an op of PyTorch at `elementwise`.
+// - The fused loss is a matmul and a kernel that reads the logits, one after the other. Its
+// backward
+//   is three matmuls, or two if forward keeps the logits, and a kernel that reads the logits and
+//   writes their gradients. Sums of the input's gradient over chunks of classes are left out.
 // - Backward of a matmul takes twice the time of its forward, because it is two matmuls of that
-//   size. Backward of the fused loss has three. Backward of attention has 2.5 times the FLOPs of
+//   size. Backward of attention has 2.5 times the FLOPs of
 //   forward (it computes the scores again; Dao, FlashAttention-2, section 4.1) and runs at
 //   `attention_backward`. Backward of any other op is assumed to take twice the time of forward.
 // - The optimizer moves its bytes at `elementwise`. With fused ops it is one kernel, which moves

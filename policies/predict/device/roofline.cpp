@@ -52,7 +52,11 @@ std::string_view dtype_of(const Trace& trace, const TracedOp& op) {
 constexpr double kAttentionBackwardFlops = 2.5;
 
 // The fused loss. Its backward computes the logits again, and so has three matmuls.
-constexpr std::string_view kLossWithLogits = "rematch::linear_cross_entropy";
+constexpr std::string_view kLoss = "rematch::linear_cross_entropy";
+// The same with logits that forward keeps.
+constexpr std::string_view kLossWithLogits = "rematch::linear_cross_entropy_with_logits";
+
+bool is_fused_loss(const TracedOp& op) { return op.name == kLoss || op.name == kLossWithLogits; }
 
 // Returns the bytes that AdamW (harness/training) moves beyond optimizer_moved_bytes(). Without
 // fused ops it writes gradients in float32 and reads them again, and reads each master copy once
@@ -67,6 +71,13 @@ Bytes conversion_bytes(const Trace& trace) {
     moved += Bytes{kind.count * kind.elements * (gradient + kFloat32)};
   }
   return moved;
+}
+
+// Returns the bytes of the logits of all classes. The fused loss holds one chunk of them at a time.
+Bytes logits_bytes(const Trace& trace, const TracedOp& op) {
+  const TracedValue& x = trace.values[op.inputs.at(0).value];
+  const TracedValue& weight = trace.values[op.inputs.at(1).value];
+  return Bytes{bytes_in_element(x.dtype) * x.shape.front() * weight.shape.front()};
 }
 
 struct Rates {
@@ -113,17 +124,43 @@ std::optional<Profile::Duration> time_on_link(const Rates& rates, const Trace& t
   return in_nanoseconds(static_cast<double>(sent->count) / rates.sheet.link_bytes_per_second);
 }
 
+// The matmul of the fused loss, which writes the logits. The loss reads them in a kernel of its
+// own.
+struct LossTimes {
+  Profile::Duration matmul, pass_over_logits;
+};
+
+LossTimes loss_times(const Rates& rates, const Trace& trace, const TracedOp& op) {
+  const OpRates of_loss = rates_of(rates, op, dtype_of(trace, op));
+  const Bytes logits = logits_bytes(trace, op);
+  const Bytes operands =
+      value_bytes(trace, op.inputs.at(0).value) + value_bytes(trace, op.inputs.at(1).value);
+  return {time_of(of_loss, op.flops, operands + logits), time_of(of_loss, 0, logits)};
+}
+
 Profile::Duration time_of(const Rates& rates, const Trace& trace, const TracedOp& op) {
   if (collective_part(op.name) == CollectivePart::kWait) return {};
   if (const auto time = time_on_link(rates, trace, op)) return *time;
+  if (is_fused_loss(op)) {
+    const LossTimes loss = loss_times(rates, trace, op);
+    return loss.matmul + loss.pass_over_logits;
+  }
   return time_of(rates_of(rates, op, dtype_of(trace, op)), op.flops, moved_bytes(trace, op));
+}
+
+// Backward reads the logits and writes their gradients before the matmuls of both gradients.
+Profile::Duration backward_time_of_loss(const Rates& rates, const Trace& trace,
+                                        const TracedOp& op) {
+  const LossTimes loss = loss_times(rates, trace, op);
+  const int num_matmuls = op.name == kLoss ? 3 : 2;
+  return num_matmuls * loss.matmul + 2 * loss.pass_over_logits;
 }
 
 // Returns the time of the op's backward. `forward` is the time of the op itself.
 Profile::Duration backward_time(const Rates& rates, const Trace& trace, const TracedOp& op,
                                 Profile::Duration forward) {
   if (rates.ceilings == nullptr) return 2 * forward;
-  if (op.name == kLossWithLogits) return 3 * forward;
+  if (is_fused_loss(op)) return backward_time_of_loss(rates, trace, op);
   const std::optional<double> attention = rates.ceilings->attention_backward;
   const bool is_attention = op.op_class == OpClass::kAttentionForward;
   if (!is_attention || !attention || !is_half(dtype_of(trace, op))) return 2 * forward;

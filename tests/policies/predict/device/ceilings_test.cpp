@@ -78,6 +78,28 @@ TEST_CASE("backward of attention has 2.5 times the FLOPs of forward, at a rate o
   CHECK(backward() == about(2 * (1000 + 32 + 32) + 2000));
 }
 
+// 8 tokens of width 4 and 100 classes in bfloat16: 6,400 FLOPs and 1,600 bytes of logits. A matmul
+// takes 1,600 ns, longer than its bytes, and a pass over the logits takes 800 ns.
+TEST_CASE("the fused loss reads its logits between the matmuls, in forward and in backward") {
+  const auto profile = [](const std::string& name) {
+    testing::TraceBuilder build("loss", "bfloat16");
+    const ValueId x = build.outside({8, 4}, "bfloat16", true);
+    const ValueId weight = build.outside({100, 4}, "bfloat16", true);
+    build.call(name, {x, weight}, {8}, {{0, 1}, {}});
+    build.trace().ops.back().flops = 6400;
+    const Ceilings ceilings{.card = "card", .matmul = 4 * kGiga, .copy = 2 * kGiga};
+    return roofline_profile(build.finish(), sheet(), {.ceilings = {{ceilings, ""}}});
+  };
+  // Each op takes an equal share of the scope's time in whole nanoseconds.
+  const auto about = [](double nanoseconds) { return Approx(nanoseconds).margin(10); };
+  const Profile recomputed = profile("rematch::linear_cross_entropy");
+  CHECK(recomputed.forward_time().count() == 2400);
+  CHECK(static_cast<double>(recomputed.backward_time().count()) == about(6400));
+  const Profile kept = profile("rematch::linear_cross_entropy_with_logits");
+  CHECK(kept.forward_time().count() == 2400);
+  CHECK(static_cast<double>(kept.backward_time().count()) == about(4800));
+}
+
 TEST_CASE("float32 keeps the data sheet's rate of matmuls unless it was measured") {
   testing::TraceBuilder build("float32");
   const ValueId x = build.outside({4, 4}, "float32", true);
