@@ -313,9 +313,9 @@ std::optional<ModelSpec> ModelFlags::spec_of_fused_ops() const {
 
 std::optional<ModelFlags> ModelFlags::with_kept_logits() const {
   const std::string option(kKeptLogitsName);
-  if (ops_ != "fused" || dimensions_.contains(option) || !trains_on_text(spec().family)) {
-    return std::nullopt;
-  }
+  if (ops_ != "fused" || dimensions_.contains(option)) return std::nullopt;
+  const ModelSpec example = range_ ? spec_at(range_->least) : spec();
+  if (!trains_on_text(example.family)) return std::nullopt;
   ModelFlags kept = *this;
   kept.dimensions_[option] = 1;
   return kept;

@@ -1,10 +1,17 @@
 #include "harness/cli/search/logits_choice.h"
 
-#include "policies/base/bytes.h"
-#include "policies/base/format.h"
-#include "policies/search/simple/simple_point.h"
+#include <algorithm>
+
+#include "models/preset/kept_logits.h"
 
 namespace rematch {
+namespace {
+
+bool keeps_logits(const FrontPoint& point) {
+  return point.plan.dimensions.contains(std::string(kKeptLogitsName));
+}
+
+}  // namespace
 
 std::optional<SearchFlags> with_kept_logits(const SearchFlags& flags) {
   const bool prices_by_ceilings = flags.trace_file.empty() && !flags.ceilings_file.empty();
@@ -16,43 +23,22 @@ std::optional<SearchFlags> with_kept_logits(const SearchFlags& flags) {
   return kept;
 }
 
-namespace {
+bool has_choice(const FrontRecord& kept, const FrontRecord& recomputed) {
+  const FrontPoint& with = kept.front.nothing_recomputed;
+  const FrontPoint& without = recomputed.front.nothing_recomputed;
+  return with.step_time != without.step_time || with.figures.peak != without.figures.peak;
+}
 
-// The answer of a search, or the fastest point that fits if the search asked no question. Null if
-// no plan fits.
-const FrontPoint* best_of(const FrontRecord& record) {
-  if (record.answer) return &*record.answer;
-  const std::optional<Bytes> limit = limit_of(record);
-  const FrontPoint* best = nullptr;
-  for (const FrontPoint& point : record.front.points) {
-    if (limit && point.figures.peak > *limit) continue;
-    if (best == nullptr || point.step_time < best->step_time) best = &point;
+std::string words_of_logits(const FrontRecord& record) {
+  const std::vector<FrontPoint>& points = record.front.points;
+  const auto num_keeping = std::count_if(points.begin(), points.end(), keeps_logits);
+  std::string text = std::to_string(num_keeping) + " of " + std::to_string(points.size()) +
+                     " points keep the logits of the loss (--kept-logits 1)";
+  if (record.answer) {
+    text += keeps_logits(*record.answer) ? "; the answer keeps them"
+                                         : "; the answer computes them again";
   }
-  return best;
-}
-
-std::string figures_of(const FrontPoint& point) {
-  return format_bytes(point.figures.peak) + " and " + format_duration(point.step_time) + " a step";
-}
-
-}  // namespace
-
-bool is_better_with_kept_logits(const FrontRecord& kept, const FrontRecord& recomputed) {
-  const FrontPoint* const with = best_of(kept);
-  const FrontPoint* const without = best_of(recomputed);
-  return with != nullptr && (without == nullptr || with->step_time < without->step_time);
-}
-
-std::string words_of_logits(const FrontRecord& kept, const FrontRecord& recomputed) {
-  const FrontPoint* const with = best_of(kept);
-  const FrontPoint* const without = best_of(recomputed);
-  const std::string keeping = "keeping the logits of the loss (--kept-logits 1)";
-  if (with == nullptr) return keeping + " fits no plan; backward computes them again";
-  const bool is_chosen = is_better_with_kept_logits(kept, recomputed);
-  const std::string text =
-      keeping + (is_chosen ? " was chosen: " : " was not chosen: ") + figures_of(*with);
-  if (without == nullptr) return text;
-  return text + "; computing them again: " + figures_of(*without);
+  return text;
 }
 
 }  // namespace rematch

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <ctime>
 #include <map>
+#include <memory>
 #include <string_view>
 
 #include "harness/cli/commands.h"
@@ -38,6 +39,7 @@
 #include "policies/predict/pipeline/step_time.h"
 #include "policies/predict/step/optimizer_bytes.h"
 #include "policies/search/driver/driver.h"
+#include "policies/search/driver/joined_front.h"
 #include "policies/search/front/front_json.h"
 #include "policies/search/front/front_search.h"
 #include "policies/search/front/measured_front.h"
@@ -255,6 +257,21 @@ struct Searched {
   std::vector<TrainerMode> modes;
   std::optional<FrontPoint> exact;
   bool is_baseline_refused = false;
+  SearchQuestions ask = {};
+};
+
+// A search and everything that it refers to.
+struct SearchOfTrace {
+  SearchOfTrace(Trace its_trace, Profile its_profile, SearchSpace its_space)
+      : trace(std::move(its_trace)),
+        profile(std::move(its_profile)),
+        space(std::move(its_space)),
+        search(trace, profile, space, resolve_none(trace)) {}
+
+  const Trace trace;
+  const Profile profile;
+  const SearchSpace space;
+  FrontSearch search;
 };
 
 // Prints the trainer's fastest mode before the search for the front begins. This mode is known
@@ -302,7 +319,8 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
     modes = judge_modes(*trainer, trace, profile, space, sheet_link(flags));
     say_fastest(*trainer, record, modes, progress);
   }
-  FrontSearch found(trace, profile, space, resolve_none(trace));
+  const auto of_trace = std::make_shared<SearchOfTrace>(trace, profile, space);
+  FrontSearch& found = of_trace->search;
   // The answer for a trainer shows only the best plan of the front. The output file holds the whole
   // front.
   constexpr std::size_t kLeastPoints = 2;
@@ -316,11 +334,13 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
   const std::optional<Bytes> lowest = answer_question(trace, profile, space, shown, found, record);
   if (space.is_stopped()) return {std::move(record), "", {}, {}, is_baseline_refused};
   const std::optional<Bytes> limit = limit_of(record);
+  // The questions keep the whole of `of_trace` alive.
+  SearchQuestions ask = questions_to(std::shared_ptr<FrontSearch>(of_trace, &found));
   if (lowest) {
     std::string line = no_plan_fits(flags, trace, record, *limit, *lowest);
-    return {std::move(record), std::move(line), {}, {}, is_baseline_refused};
+    return {std::move(record), std::move(line), {}, {}, is_baseline_refused, std::move(ask)};
   }
-  Searched searched{std::move(record), "", {}, {}, is_baseline_refused};
+  Searched searched{std::move(record), "", {}, {}, is_baseline_refused, std::move(ask)};
   if (trainer != nullptr) {
     searched.modes = std::move(modes);
     for (TrainerMode& each : searched.modes) {
@@ -358,6 +378,14 @@ void require_pipeline_flags(const SearchFlags& flags) {
         "leave out one of the two");
   }
 }
+
+// A search for a pipeline and everything that it refers to.
+struct SearchOfStages {
+  TracedModel model;
+  std::vector<Profile> profiles = {};
+  std::vector<SearchedStage> stages = {};
+  std::optional<PipelineSearch> search = {};
+};
 
 // Returns the policies that the front is compared with, resolved for every stage.
 std::vector<Plan> pipeline_baselines(const SearchFlags& flags, const StageResolver& resolver,
@@ -399,12 +427,14 @@ std::vector<Profile> times_of_stages(const SearchFlags& flags,
 
 Searched search_pipeline(const SearchFlags& flags, const SearchSpace& space,
                          const FrontRecord& asked, const OutputFile& output) {
-  const TracedModel model =
-      trace_for_prediction(flags.model.spec(), space.optimizer, Sizes::kExact);
+  const auto of_stages = std::make_shared<SearchOfStages>(
+      trace_for_prediction(flags.model.spec(), space.optimizer, Sizes::kExact));
+  const TracedModel& model = of_stages->model;
   output.require_model(model.trace.model);
   const std::vector<const Trace*> traces = traces_of_stages(model);
-  const std::vector<Profile> profiles = times_of_stages(flags, traces);
-  std::vector<SearchedStage> stages;
+  of_stages->profiles = times_of_stages(flags, traces);
+  const std::vector<Profile>& profiles = of_stages->profiles;
+  std::vector<SearchedStage>& stages = of_stages->stages;
   for (std::size_t stage = 0; stage < traces.size(); ++stage) {
     stages.push_back({*traces[stage], profiles[stage], resolve_none(*traces[stage])});
   }
@@ -424,11 +454,17 @@ Searched search_pipeline(const SearchFlags& flags, const SearchSpace& space,
   record.budget = asked.budget;
   take_reserve(flags, model.trace, record);
   record.max_slowdown_ratio = asked.max_slowdown_ratio;
-  PipelineSearch found(stages, space, passing_between(*traces.at(1), sheet));
+  PipelineSearch& found =
+      of_stages->search.emplace(stages, space, passing_between(*traces.at(1), sheet));
   const std::optional<Bytes> lowest = answer_pipeline(
       stages, space, {static_cast<std::size_t>(flags.num_points), baselines, flags.simple}, found,
       record);
-  Searched searched{std::move(record), "", {}, {}, is_baseline_refused};
+  Searched searched{std::move(record),
+                    "",
+                    {},
+                    {},
+                    is_baseline_refused,
+                    questions_to(std::shared_ptr<PipelineSearch>(of_stages, &found))};
   if (lowest && !space.is_stopped()) {
     searched.fits_nothing = "no plan fits " + format_bytes(*limit_of(searched.record)) +
                             ": some stage needs " + format_bytes(*lowest) +
@@ -503,9 +539,13 @@ ExitCode search(const SearchFlags& flags) {
   Searched searched = find(flags);
   std::vector<std::string> of_logits;
   if (const auto kept_flags = with_kept_logits(flags); kept_flags && !InterruptGuard::signal()) {
-    Searched kept = find(*kept_flags);
-    of_logits = {words_of_logits(kept.record, searched.record)};
-    if (is_better_with_kept_logits(kept.record, searched.record)) searched = std::move(kept);
+    const Searched kept = find(*kept_flags);
+    if (!InterruptGuard::signal() && has_choice(kept.record, searched.record)) {
+      searched.record = join_fronts({searched.record, "", searched.ask},
+                                    {kept.record, std::string(kKeepsLogits), kept.ask});
+      if (kept.fits_nothing.empty()) searched.fits_nothing.clear();
+      of_logits = {words_of_logits(searched.record)};
+    }
   }
   FrontRecord& record = searched.record;
   const std::string& fits_nothing = searched.fits_nothing;

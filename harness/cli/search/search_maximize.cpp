@@ -11,6 +11,7 @@
 #include "harness/cli/libtorch/predict_model.h"
 #include "harness/cli/libtorch/profile_here.h"
 #include "harness/cli/predicted_steps.h"
+#include "harness/cli/search/logits_choice.h"
 #include "harness/cli/search/search_limits.h"
 #include "harness/measure/source_state.h"
 #include "harness/process/interrupt.h"
@@ -93,8 +94,8 @@ std::optional<FrontPoint> fastest_of_stages(const SearchFlags& flags, const Sear
   return PipelineSearch(stages, space, passing).fastest_within(budget);
 }
 
-std::optional<FrontPoint> fastest_plan(const SearchFlags& flags, SearchSpace space,
-                                       const ModelSpec& spec, Bytes budget) {
+std::optional<FrontPoint> fastest_of_form(const SearchFlags& flags, SearchSpace space,
+                                          const ModelSpec& spec, Bytes budget) {
   if (num_stages(spec.dimensions) > 1) return fastest_of_stages(flags, space, spec, budget);
   const Trace trace = record_trace(spec);
   const Profile profile = sheet_times(flags, trace);
@@ -102,10 +103,24 @@ std::optional<FrontPoint> fastest_plan(const SearchFlags& flags, SearchSpace spa
   return FrontSearch(trace, profile, space, resolve_none(trace)).fastest_within(budget);
 }
 
+// Tries both treatments of the logits, if the search has this choice.
+std::optional<FrontPoint> fastest_plan(const SearchFlags& flags, const SearchSpace& space,
+                                       std::int64_t load, Bytes budget) {
+  std::optional<FrontPoint> fastest =
+      fastest_of_form(flags, space, flags.model.spec_at(load), budget);
+  const std::optional<SearchFlags> kept_flags = with_kept_logits(flags);
+  if (!kept_flags || space.is_stopped()) return fastest;
+  std::optional<FrontPoint> kept =
+      fastest_of_form(*kept_flags, space, kept_flags->model.spec_at(load), budget);
+  if (!kept || (fastest && fastest->step_time <= kept->step_time)) return fastest;
+  kept->saves = std::string(kKeepsLogits) + (kept->saves.empty() ? "" : "; ") + kept->saves;
+  return kept;
+}
+
 std::optional<LoadPlan> best_plan(const SearchFlags& flags, const SearchSpace& space,
                                   const LoadsRecord& record, std::int64_t load) {
   const ModelSpec spec = flags.model.spec_at(load);
-  std::optional<FrontPoint> fastest = fastest_plan(flags, space, spec, record.budget);
+  std::optional<FrontPoint> fastest = fastest_plan(flags, space, load, record.budget);
   if (!fastest) return std::nullopt;
   const double rate = static_cast<double>(tokens_in_step(spec)) /
                       std::chrono::duration<double>(fastest->step_time).count();

@@ -52,6 +52,8 @@ class PipelineSearch {
   // Returns the point with the lowest peak among those that are at most this much slower than a
   // step that keeps everything.
   FrontPoint lowest_within_slowdown(double slowdown_ratio);
+  // Returns the FrontPoint::step_time_bound of a point with this peak.
+  std::chrono::nanoseconds step_time_bound(Bytes peak) const;
 
  private:
   struct Rank;
@@ -70,7 +72,6 @@ class PipelineSearch {
   // `recompute` has the recompute times of the stages of each rank.
   std::chrono::nanoseconds step_time(
       const std::vector<std::vector<std::chrono::nanoseconds>>& recompute) const;
-  std::chrono::nanoseconds step_time_bound(Bytes peak) const;
   void add_words(FrontPoint& point) const;
   // Like fastest_within(), but never a baseline.
   std::optional<FrontPoint> fastest_found_within(Bytes budget);

@@ -215,7 +215,7 @@ TEST_CASE("if memory peaks in the loss, a search suggests fused ops and states b
 
 // The logits of 2048 tokens and 4096 classes take 16 MiB in bfloat16. Keeping them saves a matmul,
 // so the search keeps them if they fit.
-TEST_CASE("with measured ceilings, a search chooses whether the loss keeps its logits") {
+TEST_CASE("with measured ceilings, a front has plans whose loss keeps its logits, and others") {
   const ScratchFolder scratch;
   const std::string card = scratch.file("card.json");
   write_json_file(card, ceilings_to_json(made_up_ceilings()));
@@ -232,16 +232,30 @@ TEST_CASE("with measured ceilings, a search chooses whether the loss keeps its l
     CHECK_THAT(outcome.err, Catch::Contains(hint));
     return read_json_file(front);
   };
-  const Json kept = answer("", "(--kept-logits 1) was chosen: ");
-  CHECK(kept["dimensions"]["kept_logits"] == 1);
-  CHECK(kept["points"][0]["plan"]["dimensions"]["kept_logits"] == 1);
+  const Json joined = answer("", "points keep the logits of the loss (--kept-logits 1)");
+  CHECK_FALSE(joined["dimensions"].contains("kept_logits"));
   // The plan's own dimensions choose the model.
-  const Outcome run = rematch("run --steps 1 --rounds 0 --json --plan " + front + "#0");
-  CAPTURE(run.err);
-  REQUIRE(run.code == 0);
-  CHECK(Json::parse(run.out)["points"].back()["memory"]["peak_allocated_bytes"] ==
-        kept["points"][0]["predicted_peak_allocated_bytes"]);
+  int num_keeping = 0;
+  for (std::size_t index = 0; index < joined["points"].size(); ++index) {
+    CAPTURE(index);
+    const Json& point = joined["points"][index];
+    const bool keeps = point["plan"]["dimensions"].contains("kept_logits");
+    CHECK((point["saves"].get<std::string>().find("the loss keeps its logits") !=
+           std::string::npos) == keeps);
+    num_keeping += keeps ? 1 : 0;
+    const Outcome run =
+        rematch("run --steps 1 --rounds 0 --json --plan " + front + "#" + std::to_string(index));
+    CAPTURE(run.err);
+    REQUIRE(run.code == 0);
+    CHECK(Json::parse(run.out)["points"].back()["memory"]["peak_allocated_bytes"] ==
+          point["predicted_peak_allocated_bytes"]);
+  }
+  CHECK(num_keeping > 0);
+  CHECK(static_cast<std::size_t>(num_keeping) < joined["points"].size());
+  CHECK(rematch("validate " + front).code == 0);
 
+  const Json kept = answer(" --kept-logits 1", "");
+  CHECK(kept["dimensions"]["kept_logits"] == 1);
   const Json recomputed = answer(" --kept-logits 0", "");
   CHECK_FALSE(recomputed["dimensions"].contains("kept_logits"));
   const auto time = [](const Json& record) {
@@ -252,9 +266,41 @@ TEST_CASE("with measured ceilings, a search chooses whether the loss keeps its l
   };
   CHECK(time(kept) < time(recomputed));
   CHECK(peak(kept) > peak(recomputed));
-  const Json tight = answer(" --budget " + std::to_string(peak(recomputed)) + "B", "logits");
-  CHECK_FALSE(tight["dimensions"].contains("kept_logits"));
+  CHECK(time(joined) == time(kept));
+  CHECK(joined["points"][0]["predicted_peak_allocated_bytes"] ==
+        recomputed["points"][0]["predicted_peak_allocated_bytes"]);
+  const Json tight = answer(" --budget " + std::to_string(peak(recomputed)) + "B",
+                            "the answer computes them again");
   CHECK(tight["answer"]["plan_sha256"] == recomputed["points"].back()["plan_sha256"]);
+  const Json wide =
+      answer(" --budget " + std::to_string(peak(kept)) + "B", "the answer keeps them");
+  CHECK(wide["answer"]["plan_sha256"] == kept["points"].back()["plan_sha256"]);
+  const Json slow = answer(" --max-slowdown 50%", "logits of the loss");
+  CHECK(slow["answer"]["predicted_step_time_ns"].get<double>() <=
+        1.5 * static_cast<double>(time(kept)));
+
+  // Logits of 16 tokens are small, so the loss keeps them in any case.
+  const Outcome small =
+      rematch("search " + kTinyLlama +
+              "--ops fused --dtype bfloat16 --device h200 --points 2 --ceilings " + card);
+  CAPTURE(small.err);
+  CHECK(small.code == 0);
+  CHECK(small.err.find("logits") == std::string::npos);
+
+  // A batch is chosen with the better treatment of its logits.
+  const auto best_rate = [&](const std::string& flags) {
+    const Outcome outcome =
+        rematch("search " + model.substr(0, model.find("--batch")) +
+                "--vocab 4096 --dtype bfloat16 --ops fused --device h200 --ceilings " + card +
+                " --maximize tokens_per_second --batch 4:4 --json" + flags);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return Json::parse(outcome.out)["tried"][0];
+  };
+  const Json chosen = best_rate("");
+  CHECK(chosen["predicted_step_time_ns"] == time(kept));
+  CHECK_THAT(chosen["saves"].get<std::string>(), Catch::Contains("the loss keeps its logits"));
+  CHECK(best_rate(" --kept-logits 0")["predicted_step_time_ns"] == time(recomputed));
 }
 
 // Step times are only reliable on an idle machine, so this test checks only peaks and the file.
