@@ -5,6 +5,7 @@
 #include "harness/run/children/job.h"
 #include "harness/training/device.h"
 #include "kernels/attention/backend.h"
+#include "kernels/grouped/grouped_mm.h"
 
 namespace rematch {
 
@@ -25,6 +26,8 @@ void prepare_process(const PointRequest& request) {
   at::set_num_threads(request.identity.threads);
   use_attention_backend(attention_backend_from_string(request.identity.attention_backend).value());
   if (request.libtorch_chooses_attention) let_libtorch_choose_attention();
+  // All passes use the kernels of the captured step, so that they describe it.
+  if (request.cuda_graph) use_grouped_mm_on_device();
 }
 
 void note_determinism(const PointRequest& request, PointRecord& record) {

@@ -225,6 +225,21 @@ TEST_CASE("each of two ranks writes a snapshot") {
   CHECK(std::filesystem::exists(scratch.file("full.pickle")));
 }
 
+// LibTorch's grouped matmul reads on the host in bfloat16 too, except on compute capability 9.0 and
+// 10.0.
+TEST_CASE("--cuda-graph captures the experts on a card without LibTorch's grouped matmul") {
+  const Outcome outcome =
+      rematch_beside("run " + kTinyMoe + "--dtype bfloat16 --policy none,full " + kOnce +
+                     "--cuda-graph --device cuda-dry --card a100");
+  const Json report = report_of(outcome);
+  CHECK(outcome.code == 0);
+  for (const Json& point : report.at("points")) {
+    CAPTURE(point.dump());
+    CHECK(point.at("status") == "ok");
+    CHECK(point.at("kernels").dump().find("rematch_grouped_gemm") != std::string::npos);
+  }
+}
+
 // The file claims that its times were measured, on this machine's card or on another card, but they
 // were not.
 TEST_CASE("times of a different card are refused") {

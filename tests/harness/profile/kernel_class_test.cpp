@@ -155,6 +155,7 @@ TEST_CASE("every kernel of this project has a descriptive name and a class") {
     }
   }
   CHECK(classes == std::map<std::string, std::string>{
+                       {"rematch_grouped_gemm", "matmul"},
                        {"rematch_rms_norm_forward", "norm"},
                        {"rematch_rms_norm_backward", "norm"},
                        {"rematch_rms_norm_rope_forward", "norm"},

@@ -112,10 +112,12 @@ void launch(dim3 grid, dim3 threads, std::size_t, cudaStream_t,
   ++launches;
   gridDim = grid;
   Block block(threads.x, kernel);
-  for (unsigned y = 0; y < grid.y; ++y) {
-    for (unsigned x = 0; x < grid.x; ++x) {
-      blockIdx = {x, y, 0};
-      block.run();
+  for (unsigned z = 0; z < grid.z; ++z) {
+    for (unsigned y = 0; y < grid.y; ++y) {
+      for (unsigned x = 0; x < grid.x; ++x) {
+        blockIdx = {x, y, z};
+        block.run();
+      }
     }
   }
 }
