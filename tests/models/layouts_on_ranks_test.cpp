@@ -439,6 +439,9 @@ REMATCH_LAYOUT_TEST("packed weights under sp and fsdp", kFour,
 REMATCH_LAYOUT_TEST("packed weights under fsdp, ulysses and cp", kFour,
                     {"llama_small", "ulysses=2,cp=2,fsdp=2",
                      with(with(kLlama, "fused_ops", 1), "packed_weights", 1)});
+REMATCH_LAYOUT_TEST("packed weights under cp ring", kTwo,
+                    {"llama_small", "cp=2,ring",
+                     with(with(kLlama, "fused_ops", 1), "packed_weights", 1)});
 REMATCH_LAYOUT_TEST("packed weights of wan under tp", kTwo,
                     {"wan_small", "tp=2", with(kVideo, "packed_weights", 1)});
 REMATCH_LAYOUT_TEST("packed weights of ltx under ulysses and fsdp", kFour,

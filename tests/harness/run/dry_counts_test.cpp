@@ -71,5 +71,39 @@ TEST_CASE("on CUDA every policy of the catalogue executes the predicted ops", "[
   }
 }
 
+// Packed weights add packed_silu_mul to the fused ops. The DiTs have rms_norm_rope and bias_gelu.
+TEST_CASE("on CUDA every policy executes the predicted fused ops with packed weights", "[device]") {
+  REMATCH_NEEDS_CUDA();
+  std::set<std::string> fused_ops;
+  for (MatrixModel model : matrix_models()) {
+    const bool is_video = model.preset == "wan_small";
+    if (!model.dimensions.contains("fused_ops") || !(is_video || model.preset == "llama_small")) {
+      continue;
+    }
+    model.dtype = "bfloat16";
+    model.dimensions["packed_weights"] = 1;
+    if (!is_video) model.dimensions["kept_logits"] = 1;
+    PolicyMatrix matrix(model, at::Device(at::kCUDA, 0));
+    const Plans all = different_plans(matrix);
+    CHECK(all.size() >= 20);
+    for (const auto& [policy, schedule] : all) {
+      CAPTURE(model.preset, policy, schedule);
+      const Executed executed = executed_ops(matrix.measured(policy, schedule));
+      CHECK(executed == executed_ops(matrix.predicted(policy, schedule)));
+      for (const auto& phase : executed) {
+        for (const auto& [op, count] : phase) {
+          if (op.starts_with("rematch::")) fused_ops.insert(op);
+        }
+      }
+    }
+  }
+  for (const char* op : {"bias_gelu", "rms_norm_rope", "packed_silu_mul", "layer_norm", "gated_add",
+                         "add_rms_norm", "linear_cross_entropy_with_logits"}) {
+    CAPTURE(op);
+    CHECK(fused_ops.contains(std::string("rematch::") + op));
+    CHECK(fused_ops.contains(std::string("rematch::") + op + "_backward"));
+  }
+}
+
 }  // namespace
 }  // namespace rematch::testing

@@ -193,6 +193,18 @@ TEST_CASE("rank: two uneven stages with fewer micro-batches than stages", kTwo) 
 TEST_CASE("rank: two given stages of llama", kTwo) {
   check_stage("llama_small", "pp=2,micro=3,stages=5/3", kTiny);
 }
+TEST_CASE("rank: two stages with packed weights", kTwo) {
+  Dimensions dimensions = kTiny;
+  dimensions["packed_weights"] = 1;
+  check_stage("llama_small", "pp=2,micro=3", dimensions);
+  dimensions["fused_ops"] = 1;
+  check_stage("llama_small", "pp=2,micro=3", dimensions);
+}
+TEST_CASE("rank: two stages with packed experts", kTwo) {
+  Dimensions dimensions = kTinyMoe;
+  dimensions["packed_weights"] = 1;
+  check_stage("moe_small", "pp=2,micro=2", dimensions);
+}
 TEST_CASE("rank: two stages that split the sequence", kFour) {
   check_stage("llama_small", "cp=2,pp=2,micro=3", kTiny);
   check_stage("llama_small", "cp=2,ring,pp=2,micro=3", kTiny);
