@@ -81,6 +81,9 @@ class MeasuredPeaksTest(unittest.TestCase):
         self.assertRegex(too_small["error"], "no plan .* fits into .*; the lowest peak is 2.37 MiB")
         self.require_kept(rows, BATCH_BYTES)
 
+    def test_of_attention_with_a_workspace(self):
+        self.require_kept(measured("attention", "aot_eager", 0.8, 1.2), 256 * 64 * 4)
+
     @unittest.skipUnless(importlib.util.find_spec("transformers"), "transformers is not installed")
     def test_of_a_llama(self):
         self.require_kept(measured("llama", "aot_eager", 0.6, 0.8), 2 * 128 * 8)

@@ -14,7 +14,7 @@ from compiled_peaks import leave_out_kernels, model_of, peak_of, phase_peaks
 from rematch.compiled.kernel_order import Arrangement
 from rematch.compiled.peak import peaks_of
 
-MODELS = ("stack", "head")
+MODELS = ("stack", "head", "attention")
 BATCH_BYTES = 4 * 64 * 64 * 4  # the batch of model "stack"; only budgets and predicted peaks include it
 # Bert's attention has dropout, so many of its kernels share a C++ function. ViT saves copies of a convolution's inputs.
 # Mixtral concatenates gradients at its peak.

@@ -61,7 +61,20 @@ def head(**keywords):
     return model, lambda: model(ids), keywords
 
 
-MODELS = {"stack": stack, "blocks": lambda: stack(per_block=True), "llama": llama, "head": head}
+class AttentionLayer(Layer):
+    """A layer whose peak is in attention, which allocates a workspace while it runs."""
+
+    def forward(self, x):
+        return x + self.attention(self.attention_norm(x))
+
+
+def attention(**keywords):
+    model = Stack(lambda: AttentionLayer(WIDTH), num_layers=2, width=WIDTH)
+    x = batch(4 * LENGTH, size=1, width=WIDTH)
+    return model, lambda: model(x), keywords
+
+
+MODELS = {"stack": stack, "blocks": lambda: stack(per_block=True), "llama": llama, "head": head, "attention": attention}
 
 
 def model_of(name):

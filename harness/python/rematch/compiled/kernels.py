@@ -2,7 +2,8 @@
 
 A kernel is a node of Inductor's scheduler: an extern call, or a group of fused ops. Its outputs are allocated before it
 runs. Memory is freed after the last kernel that reads it. A kernel may write an output into the memory of an input that
-is not read later: see SchedulerNode.decide_inplace_update() in torch._inductor.
+is not read later: see SchedulerNode.decide_inplace_update() in torch._inductor. An extern call may also allocate memory
+that it frees before it returns: see temporaries.py.
 
 For the CPU, Inductor puts all kernels between two extern calls into one C++ function. The outputs of all its kernels are
 allocated before the call, and nothing is freed before the function returns. A kernel can be made to end its function."""
@@ -19,6 +20,7 @@ import torch
 from torch import fx
 
 from rematch.compiled.joint_graph import tensor_bytes
+from rematch.compiled.temporaries import allocates, temporary_bytes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,6 +59,7 @@ class Kernels:
                 self._readers[name].append(number)
         self._inside = {name for name, number in self._maker_of.items() if self._stays_inside(name, number)}
         self._writes = [[self._write_of(op, buffer) for op in node.get_nodes() for buffer in op.get_outputs()] for node in nodes]
+        self._temporary = [_temporary_bytes(node) for node in nodes]
         self._is_joinable = [_is_in_function(node) for node in nodes]
         self._input_bytes = sum(num_bytes for name, num_bytes in inputs.items() if name in self._readers)
 
@@ -103,7 +106,8 @@ class Kernels:
         for function in functions:
             written = [self._bytes_written(order[position], position_of) for position in function]
             made = sum(made for made, _ in written)
-            peaks.append(live + made - sum(overwritten for _, overwritten in written))
+            temporary = max(self._temporary[order[position]] for position in function)
+            peaks.append(live + made + temporary - sum(overwritten for _, overwritten in written))
             live += made - sum(ends[position] for position in function)
         return peaks
 
@@ -220,6 +224,20 @@ def _is_in_function(node: Any) -> bool:
     if node.get_device() is None or node.is_extern() or node.is_template():
         return False
     return hasattr(node.scheduler.get_backend(node.get_device()), "_set_flush_status")
+
+
+def _temporary_bytes(node: Any) -> int:
+    """Returns the bytes that the kernel needs at its peak besides its outputs."""
+    from torch._inductor.ir import MultiOutput
+
+    if not node.is_extern() or isinstance(node.node, MultiOutput):
+        return 0
+    origin = next((each for each in node.node.get_origins() if allocates(each)), None)
+    if origin is None:
+        return 0
+    strides = [tuple(read.get_stride()) for read in node.node.inputs if hasattr(read, "get_stride")]
+    are_known = all(str(step).isdigit() for stride in strides for step in stride)
+    return temporary_bytes(origin, [tuple(map(int, stride)) for stride in strides] if are_known else ())
 
 
 def _input_bytes(graph: Any, copied: Collection[str]) -> dict[str, int]:

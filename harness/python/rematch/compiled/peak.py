@@ -1,6 +1,7 @@
 """Predicts the peak of a compiled step. Each tensor counts from the node that allocates it to the last node that reads
 it. Without fusion, the prediction is exact for graphs that run op by op, as under aot_eager. With fusion, a value
-inside a kernel takes no memory, and a kernel may reuse the memory of an input that is not read later."""
+inside a kernel takes no memory, and a kernel may reuse the memory of an input that is not read later. Memory that an op
+frees before it returns is measured: see temporaries.py."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from rematch._private import gradients_die_in_graphs
 from rematch.compiled.joint_graph import JointGraph, is_op, is_tensor
 from rematch.compiled.op_costs import can_overwrite, is_elementwise, is_inside_kernel
 from rematch.compiled.schedule import Schedule
+from rematch.compiled.temporaries import allocates, temporary_bytes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,10 +107,10 @@ class _Run:
             fresh = self._allocated_by(node, made)
             if not fresh and index not in ends:
                 continue
-            unread = self._joint.unread_bytes(node) if fresh else 0
+            while_it_runs = self._joint.unread_bytes(node) + self._temporary_bytes(node) if fresh else 0
             size = sum(map(size_of, fresh))
             dying = [root for root in ends[index] if root in made]
-            peak = max(peak, live + size + unread - self._overwritten(node, fresh, dying))
+            peak = max(peak, live + size + while_it_runs - self._overwritten(node, fresh, dying))
             made.update(fresh)
             live += size - sum(size_of(root) for root in ends[index] if root in made)
         return peak
@@ -119,6 +121,14 @@ class _Run:
         roots = dict.fromkeys(map(self._joint.root, self._joint.results(node)))
         return [root for root in roots if root not in made and root not in self._constants and root.op != "placeholder"
                 and root not in self._in_kernel]
+
+    def _temporary_bytes(self, node: fx.Node) -> int:
+        if not allocates(node):
+            return 0
+        found = self._joint.temporary_bytes
+        if node not in found:
+            found[node] = temporary_bytes(node)
+        return found[node]
 
     def _overwritten(self, node: fx.Node, fresh: list[fx.Node], dying: list[fx.Node]) -> int:
         """Returns the bytes of the node's result if Inductor writes it into the memory of an input, else 0."""
