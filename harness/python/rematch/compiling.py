@@ -36,8 +36,8 @@ def compile(model: Model, step: Callable[[], torch.Tensor] | None = None, *, bud
 
     Give exactly one of these:
       - `budget`, "24GiB" or a number of bytes. Chooses the fastest plan whose predicted peak fits. The peak counts
-        parameters, buffers, gradients, the state of `optimizer`, and the memory of compiled graphs, but not the memory
-        of eager code outside of them. `step()` runs forward on one batch and returns the loss. The first step compiles
+        parameters, buffers, gradients, the state of `optimizer`, and the memory of compiled graphs. Of eager code outside
+        of them, it counts only a loss after the last graph. `step()` runs forward on one batch and returns the loss. The first step compiles
         the graphs. If their kernels need more than the budget, it compiles a smaller plan.
       - `policy`: "full", "attn_only", "save_mm", "nth_first(2)" or another name that `rematch list` prints.
 

@@ -81,6 +81,14 @@ class MeasuredPeaksTest(unittest.TestCase):
         self.assertRegex(too_small["error"], "no plan .* fits into .*; the lowest peak is 2.37 MiB")
         self.require_kept(rows, BATCH_BYTES)
 
+    def test_of_a_loss_that_eager_code_computes(self):
+        # Logits and loss take half of the memory. The loss saves probabilities, and backward allocates two gradients.
+        self.require_kept(measured("eager_loss", "aot_eager", 0.8, 1.2), 2 * 64 * 8)
+
+    def test_of_layers_that_are_compiled_one_by_one(self):
+        # Only the output of the last layer is in memory until backward, and the head's gradient stays to the end.
+        self.require_kept(measured("blocks", "aot_eager", 0.5, 0.8), BATCH_BYTES)
+
     def test_of_attention_with_a_workspace(self):
         self.require_kept(measured("attention", "aot_eager", 0.8, 1.2), 256 * 64 * 4)
 

@@ -40,10 +40,12 @@ def llama(**keywords):
 
 
 class WithHead(torch.nn.Module):
-    """A model whose vocabulary is so large that logits and loss take most of the memory."""
+    """A model whose vocabulary is so large that logits and loss take most of the memory. It returns the loss, or the
+    logits."""
 
-    def __init__(self, vocabulary):
+    def __init__(self, vocabulary, returns_loss=True):
         super().__init__()
+        self.returns_loss = returns_loss
         self.embedding = torch.nn.Embedding(vocabulary, WIDTH)
         self.layers = torch.nn.ModuleList(Layer(WIDTH) for _ in range(2))
         self.head = torch.nn.Linear(WIDTH, vocabulary, bias=False)
@@ -52,7 +54,8 @@ class WithHead(torch.nn.Module):
         x = self.embedding(ids)
         for layer in self.layers:
             x = layer(x)
-        return torch.nn.functional.cross_entropy(self.head(x).flatten(0, 1), ids.flatten())
+        logits = self.head(x).flatten(0, 1)
+        return torch.nn.functional.cross_entropy(logits, ids.flatten()) if self.returns_loss else logits
 
 
 def head(**keywords):
@@ -74,7 +77,14 @@ def attention(**keywords):
     return model, lambda: model(x), keywords
 
 
-MODELS = {"stack": stack, "blocks": lambda: stack(per_block=True), "llama": llama, "head": head, "attention": attention}
+def eager_loss(**keywords):
+    model = WithHead(vocabulary=1024, returns_loss=False)
+    ids = torch.randint(0, 1024, (2, LENGTH))
+    return model, lambda: torch.nn.functional.cross_entropy(model(ids), ids.flatten()), keywords
+
+
+MODELS = {"stack": stack, "blocks": lambda: stack(per_block=True), "llama": llama, "head": head, "attention": attention,
+          "eager_loss": eager_loss}
 
 
 def model_of(name):

@@ -16,10 +16,12 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from rematch._library import RematchError
 from rematch._step import left_as_it_was, loss_of
 from rematch.compiled.backends import aot_eager
+from rematch.compiled.eager_loss import LossBytes, bytes_of_loss
 from rematch.compiled.joint_graph import JointGraph, must_be_kept
 from rematch.compiled.options import Option
 from rematch.compiled.partitioner import Partitioner
 from rematch.compiled.peak import PhasePeaks
+from rematch.compiled.ranks import bucket_bytes, gathered_bytes
 
 
 @dataclasses.dataclass
@@ -33,11 +35,13 @@ class Call:
 
 
 class Capture:
-    """The joint graphs of a step by fingerprint, and the calls of the graphs in order."""
+    """The joint graphs of a step by fingerprint, and the calls of the graphs in order. `loss` is what eager code
+    needs to compute the loss after the last call."""
 
     def __init__(self, backend: str):
         self.graphs: dict[str, JointGraph] = {}
         self.calls: list[Call] = []
+        self.loss = LossBytes()
         self._last: str | None = None  # the graph that was partitioned last, whose forward is compiled next
         self._partitioner = Partitioner(self._choose, "capture")
         self.backend = self._inductor if backend == "inductor" else aot_eager(self._partitioner, self._forward_compiler)
@@ -78,15 +82,40 @@ class Capture:
         """Finds the graph outputs that the program drops before backward or passes to a later graph. Call this while
         the loss is alive."""
         gc.collect()  # a reference cycle may keep a dropped output alive
-        held: dict[str, set[int]] = {}
+        for name, alive in self._alive_outputs().items():
+            joint = self.graphs[name]
+            joint.dropped_outputs = _all_except(joint, set().union(*alive))
+
+    def note_freed_outputs(self, loss: torch.Tensor) -> None:
+        """Finds the graph outputs that backward frees before it reaches their graph, because only eager ops have saved
+        them. Runs backward of these ops, so the loss must be deleted afterwards."""
+        before = self._alive_outputs()
+        self.loss = bytes_of_loss(loss, {output.cdata for call in self.calls for output in call.outputs if output is not None})
+        for name, after in self._alive_outputs().items():
+            joint = self.graphs[name]
+            kept = set().union(*after)
+            # Often, the loss reads the output of the last call only.
+            of_some_calls = set().union(*before[name]).difference(kept, before[name][0].intersection(*before[name]))
+            num_bytes = sum(joint.bytes_of(joint.root(joint.forward_outputs[index]))
+                            for alive in before[name] for index in alive & of_some_calls)
+            self.loss = dataclasses.replace(self.loss, peak=self.loss.peak + num_bytes)
+            joint.dropped_outputs = _all_except(joint, set().union(*before[name]) - of_some_calls)
+            joint.freed_outputs = _all_except(joint, kept)
+
+    def _alive_outputs(self) -> dict[str, list[set[int]]]:
+        """For each call of each graph, returns the indices of the outputs that are alive, except those that a later
+        graph reads."""
+        found: dict[str, list[set[int]]] = {}
         for position, call in enumerate(self.calls):
             later = set().union(*(other.inputs for other in self.calls[position + 1:]))
-            held.setdefault(call.graph, set()).update(
+            found.setdefault(call.graph, []).append({
                 index for index, output in enumerate(call.outputs)
-                if output is not None and not output.expired() and output.cdata not in later)
-        for name, indices in held.items():
-            joint = self.graphs[name]
-            joint.dropped_outputs = {node for index, node in enumerate(joint.forward_outputs) if index not in indices}
+                if output is not None and not output.expired() and output.cdata not in later})
+        return found
+
+
+def _all_except(joint: JointGraph, indices: set[int]) -> set[fx.Node]:
+    return {node for index, node in enumerate(joint.forward_outputs) if index not in indices}
 
 
 def captured(backend: str, model: torch.nn.Module, modules: Sequence[torch.nn.Module], step: Callable[[], torch.Tensor],
@@ -104,6 +133,8 @@ def captured(backend: str, model: torch.nn.Module, modules: Sequence[torch.nn.Mo
         with left_as_it_was(model), functorch_config.patch(enable_autograd_cache=False):
             loss = loss_of(model, step)
             capture.note_dropped_outputs()
+            if bucket_bytes(model) + gathered_bytes(model) == 0:  # otherwise, hooks on outputs would start to communicate
+                capture.note_freed_outputs(loss)
             del loss
     except BackendCompilerFailed as error:
         if isinstance(error.inner_exception, RematchError):

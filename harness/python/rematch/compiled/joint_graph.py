@@ -55,6 +55,7 @@ class JointGraph:
         self.backward_outputs = [gradient for gradient in gradients if isinstance(gradient, fx.Node)]
         self.tangents = [node for node in self.nodes if node.op == "placeholder" and node in after_tangents]
         self.dropped_outputs: set[fx.Node] = set()  # outputs of forward that the program drops
+        self.freed_outputs: set[fx.Node] = set()  # outputs of forward that are freed before backward of the graph
         self.temporary_bytes: dict[fx.Node, int] = {}  # what ops allocate and free while they run: see peak.py
         self._roots: dict[fx.Node, fx.Node] = {}
         self._bytes: dict[fx.Node, int] = {}

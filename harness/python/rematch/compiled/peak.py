@@ -23,7 +23,7 @@ from rematch.compiled.temporaries import allocates, temporary_bytes
 class PhasePeaks:
     """Bytes of one call of a graph, without parameters, constants and gradients from earlier calls.
 
-    `forward` and `backward` are the peaks of the two graphs. `held` bytes are alive from forward to backward;
+    `forward` and `backward` are the peaks of the two graphs. `held` bytes are alive from the end of forward on;
     `returned` bytes of these stay alive to the end of the step. `gradients` are the bytes of the parameters'
     gradients. `outside` is the part of `returned` that backward does not read."""
 
@@ -46,15 +46,16 @@ def peaks_of(joint: JointGraph, schedule: Schedule, *, fuses: bool) -> PhasePeak
     returned = {joint.root(node) for node in joint.forward_outputs if node not in joint.dropped_outputs} - constants - activations
     saved = {joint.root(node) for node in schedule.saved if is_tensor(node)} - constants
     forward = _Run(joint, schedule.forward, constants, returned | saved | activations, fuses=fuses)
+    staying = returned - {joint.root(node) for node in joint.freed_outputs}
     tangents = {node for node in joint.tangents if is_tensor(node)}
     gradients = {joint.root(node) for node in joint.backward_outputs} - constants
     outlasting = set() if gradients_die_in_graphs() else tangents
-    backward = _Run(joint, schedule.backward, constants, gradients | returned | outlasting, fuses=fuses)
+    backward = _Run(joint, schedule.backward, constants, gradients | staying | outlasting, fuses=fuses)
     for_parameters = {joint.root(node) for node in joint.parameter_gradients} - constants
     copied = _total(joint, _copied_inputs(joint).intersection(schedule.saved)) if fuses else 0
     return PhasePeaks(forward.peak(activations) + copied, _total(joint, returned | saved) + copied,
-                      backward.peak(saved | tangents | returned) + copied,
-                      _total(joint, returned), _total(joint, for_parameters), _total(joint, returned - saved))
+                      backward.peak(saved | tangents | staying) + copied,
+                      _total(joint, staying), _total(joint, for_parameters), _total(joint, staying - saved))
 
 
 def _copied_inputs(joint: JointGraph) -> set[fx.Node]:

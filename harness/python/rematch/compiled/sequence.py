@@ -9,12 +9,14 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 
+from rematch.compiled.eager_loss import LossBytes
 from rematch.compiled.options import Option
 
 MAX_COMBINATIONS = 50_000
 # Measured and predicted peaks differ by less than half of this. So of two plans in a list, the one with the lower
 # predicted peak has the lower measured peak.
 MIN_DISTANCE = 0.02
+IN_GRAPH = LossBytes()  # of a loss that a graph computes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,11 +28,12 @@ class StepOption:
     chosen: dict[str, Option]
 
 
-def step_peak(calls: Sequence[Option]) -> int:
+def step_peak(calls: Sequence[Option], loss: LossBytes = IN_GRAPH) -> int:
     """Returns the peak of a step that makes these calls, without the memory in use before the step."""
     held = list(itertools.accumulate((call.peaks.held for call in calls), initial=0))
     peak = max(before + call.peaks.forward for before, call in zip(held, calls, strict=False))
-    gradients = returned = 0
+    peak = max(peak, held[-1] + loss.peak)
+    gradients, returned = loss.gradients, 0
     for before, call in zip(reversed(held[:-1]), reversed(calls), strict=True):
         peak = max(peak, before + gradients + returned + call.peaks.backward)
         gradients += call.peaks.gradients
@@ -42,7 +45,8 @@ def added_ns(calls: Sequence[Option]) -> int:
     return sum(call.added_ns for call in calls)
 
 
-def step_options(options: Mapping[str, Sequence[Option]], calls: Sequence[str], distance: float = MIN_DISTANCE) -> list[StepOption]:
+def step_options(options: Mapping[str, Sequence[Option]], calls: Sequence[str], loss: LossBytes = IN_GRAPH,
+                 distance: float = MIN_DISTANCE) -> list[StepOption]:
     """Returns the plans of the step, by ascending peak. Each plan is faster than all plans before it. Leaves out plans
     whose peaks are closer than `distance`, except the plan with the lowest peak and the fastest plan. `calls` names the
     graph of each call."""
@@ -51,7 +55,7 @@ def step_options(options: Mapping[str, Sequence[Option]], calls: Sequence[str], 
     for combination in itertools.product(*thinned.values()):
         chosen = dict(zip(thinned, combination, strict=True))
         sequence = [chosen[name] for name in calls]
-        found.append(StepOption(step_peak(sequence), added_ns(sequence), chosen))
+        found.append(StepOption(step_peak(sequence, loss), added_ns(sequence), chosen))
     found.sort(key=lambda each: (each.peak, each.added_ns))
     front: list[StepOption] = []
     for each in found:

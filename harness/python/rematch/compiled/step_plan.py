@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
+from rematch.compiled.eager_loss import LossBytes
 from rematch.compiled.options import Option
-from rematch.compiled.sequence import StepOption, step_options, step_peak
+from rematch.compiled.sequence import IN_GRAPH, StepOption, step_options, step_peak
 
 # How many plans are compiled at most before the plan with the lowest peak.
 MAX_TRIED = 4
@@ -19,11 +20,12 @@ class StepPlan:
     The answer to a budget comes from one list of plans, which does not depend on the budget. If the kernels of a graph
     exceed the limit, the next smaller plan of the list is tried. Graphs that are already compiled keep their option."""
 
-    def __init__(self, options: Mapping[str, Sequence[Option]], calls: Sequence[str], limit: int):
+    def __init__(self, options: Mapping[str, Sequence[Option]], calls: Sequence[str], limit: int, loss: LossBytes = IN_GRAPH):
         self._options = options
         self._calls = calls
         self._limit = limit
-        self._list = step_options(options, calls)
+        self._loss = loss
+        self._list = step_options(options, calls, loss)
         self._rejected: list[tuple[str, Option]] = []
         self._lowered: dict[str, Option] = {}  # the chosen options of lowered graphs, with the peaks of their kernels
         fitting = [each for each in self._list if each.peak <= limit]
@@ -35,7 +37,7 @@ class StepPlan:
     def peak(self) -> int:
         """Returns the peak of the step, without the memory in use before it. For lowered graphs, the peak is that of
         their kernels."""
-        return step_peak([self._lowered.get(name, self.chosen[name]) for name in self._calls])
+        return step_peak([self._lowered.get(name, self.chosen[name]) for name in self._calls], self._loss)
 
     def note_kernels(self, name: str, *, is_backward: bool, peak: int) -> bool:
         """Notes the peak of a graph that was lowered to kernels, in bytes. Returns false if the graph must be compiled
@@ -63,7 +65,7 @@ class StepPlan:
         if not found and self._lowered:
             kept = {other: [self.chosen[other]] if other in self._lowered else
                     [option for option in options if (other, option) not in self._rejected] for other, options in self._options.items()}
-            found = step_options(kept, self._calls) if all(kept.values()) else []
+            found = step_options(kept, self._calls, self._loss) if all(kept.values()) else []
         fitting = [each for each in found if each.peak <= self._limit]
         if len(self._rejected) >= MAX_TRIED:
             fitting = fitting[:1]

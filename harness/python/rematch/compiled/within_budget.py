@@ -47,7 +47,7 @@ class WithinBudget:
             options = {name: with_sharded_gradients(planner.options(), ratio) for name, planner in planners.items()}
         self._calls = [call.graph for call in capture.calls]
         self._before = _bytes_before_step(model, list(planners.values()), optimizer)
-        self._steps = StepPlan(options, self._calls, limit - self._before)
+        self._steps = StepPlan(options, self._calls, limit - self._before, capture.loss)
         if not self._steps.fits:
             raise PlanError(too_small(limit, self._before + self._steps.peak()))
         plans = ", ".join(f"{option.name} ({option.num_recomputed} ops recomputed)" for option in self._steps.chosen.values())
