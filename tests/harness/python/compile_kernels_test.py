@@ -103,6 +103,15 @@ class KernelOrderTest(unittest.TestCase):
         self.assertGreater(len(backward._nodes), num_kernels)
         self.assertLess(abs(max(peaks) - backward.peak), 0.01 * backward.peak)
 
+    @unittest.skipUnless(importlib.util.find_spec("transformers"), "transformers is not installed")
+    def test_kernels_with_several_inner_loops_are_split(self):
+        """For the CPU, Inductor computes a softmax, its dropout and the dropout of the other layer's values in one kernel,
+        with an inner loop for each. It then holds all three results."""
+        peaks, partitioner = compiled("wide.bert", "none")
+        (option,) = partitioner.chosen
+        self.assertLessEqual(partitioner.kernel_order.peaks[0], option.peaks.forward)
+        self.assertLess(abs(peaks[0] - option.peaks.forward), 0.01 * peaks[0])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -14,6 +14,8 @@ from typing import Any
 
 from torch import fx
 from torch._inductor import custom_graph_pass
+from torch._inductor.codegen.cpp import OuterLoopFusedSchedulerNode
+from torch._inductor.scheduler import FusedSchedulerNode
 
 from rematch.compiled.kernels import Kernels, copied_inputs
 
@@ -153,7 +155,7 @@ class Arrangement:
                 continue
             ops = _in_order(node)
             for part in (ops[:cuts[number]], ops[cuts[number]:]):
-                found.append(part[0] if len(part) == 1 else type(node)(self._scheduler, part))
+                found += [group[0] if len(group) == 1 else FusedSchedulerNode(self._scheduler, group) for group in _fused_groups(node, part)]
         return found
 
 
@@ -174,9 +176,15 @@ def _is_better(peak: int, other: int, limit: int) -> bool:
 
 
 def _can_be_cut(node: Any) -> bool:
-    from torch._inductor.scheduler import FusedSchedulerNode
+    return type(node) in (FusedSchedulerNode, OuterLoopFusedSchedulerNode) and not node.is_template()
 
-    return type(node) is FusedSchedulerNode and not node.is_template()
+
+def _fused_groups(node: Any, ops: list[Any]) -> list[list[Any]]:
+    """Splits some ops of a kernel into groups that can be fused. For the CPU, Inductor also puts groups with different
+    inner loops into one kernel."""
+    members = node.outer_fused_nodes if type(node) is OuterLoopFusedSchedulerNode else [node]
+    groups = ([op for op in ops if op in member.get_nodes()] for member in members)
+    return [group for group in groups if group]
 
 
 def _in_order(node: Any) -> list[Any]:
