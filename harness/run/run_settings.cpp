@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "harness/measure/cuda_device.h"
 #include "harness/measure/memory.h"
 #include "harness/training/device.h"
 
@@ -13,9 +12,8 @@ std::variant<AttentionChoice, Rejected> choose_attention(const std::string& aske
                                                          const std::string& dtype) {
   auto backend = usable_attention(asked_for, device, dtype);
   if (auto* rejected = std::get_if<Rejected>(&backend)) return *rejected;
-  // The dry device has no times, and no cuDNN, which LibTorch might choose.
-  const bool has_times = names_cuda(device) && !on_dry_device();
-  return AttentionChoice{std::get<std::string>(std::move(backend)), asked_for.empty() && has_times};
+  return AttentionChoice{std::get<std::string>(std::move(backend)),
+                         asked_for.empty() && names_cuda(device)};
 }
 
 std::variant<RunSettings, Rejected> settings_here(RunRequest request) {

@@ -95,6 +95,11 @@ std::variant<std::string, Rejected> usable_attention(std::string_view name,
                   std::string(dtype) + " on " + device + "; allowed: " + joined(known)};
 }
 
+void use_attention_of_libtorch() {
+  if (on_dry_device()) at::globalContext().setSDPUseCuDNN(false);
+  let_libtorch_choose_attention();
+}
+
 std::variant<std::string, Rejected> allocator_of(std::string_view device,
                                                  std::string_view asked_for,
                                                  std::string_view configuration) {

@@ -38,6 +38,10 @@ std::variant<std::string, Rejected> usable_attention(std::string_view name,
                                                      const std::string& device,
                                                      std::string_view dtype);
 
+// Lets LibTorch choose the attention kernel. On the dry device, LibTorch must not choose cuDNN's
+// kernel, because there is no cuDNN.
+void use_attention_of_libtorch();
+
 // Returns the allocator's name for result files, such as "cuda_caching". `asked_for` is "caching"
 // (segments of fixed size), "expandable" (segments that grow) or empty. If `asked_for` is empty,
 // uses `configuration`, the value of LibTorch's environment variable. Rejects other words, and any

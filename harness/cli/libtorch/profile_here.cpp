@@ -49,7 +49,7 @@ void use_attention_of_run(const ProfileSettings& settings) {
   const auto attention =
       require(choose_attention(settings.attention, settings.device, settings.model.dtype));
   use_attention_backend(attention_backend_from_string(attention.backend).value());
-  if (attention.libtorch_chooses) let_libtorch_choose_attention();
+  if (attention.libtorch_chooses) use_attention_of_libtorch();
 }
 
 }  // namespace

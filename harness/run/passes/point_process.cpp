@@ -25,7 +25,7 @@ TrainingSettings training_settings(const PointRequest& request, Job& job) {
 void prepare_process(const PointRequest& request) {
   at::set_num_threads(request.identity.threads);
   use_attention_backend(attention_backend_from_string(request.identity.attention_backend).value());
-  if (request.libtorch_chooses_attention) let_libtorch_choose_attention();
+  if (request.libtorch_chooses_attention) use_attention_of_libtorch();
   // All passes use the kernels of the captured step, so that they describe it.
   if (request.cuda_graph) use_grouped_mm_on_device();
 }
