@@ -96,8 +96,7 @@ std::variant<std::string, Rejected> usable_attention(std::string_view name,
 }
 
 void use_attention_of_libtorch() {
-  if (on_dry_device()) at::globalContext().setSDPUseCuDNN(false);
-  let_libtorch_choose_attention();
+  let_libtorch_choose_attention(/*has_cudnn=*/!on_dry_device());
 }
 
 std::variant<std::string, Rejected> allocator_of(std::string_view device,

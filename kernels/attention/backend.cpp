@@ -19,6 +19,7 @@ constexpr std::array<std::pair<AttentionBackend, std::string_view>, 4> kNames = 
 
 // The choice applies to the whole process, like LibTorch's own flags for attention backends.
 std::atomic<bool> libtorch_is_to_choose = false;
+std::atomic<bool> cudnn_is_usable = true;
 
 }  // namespace
 
@@ -58,13 +59,16 @@ AttentionBackend attention_backend_in_use() {
                                               : AttentionBackend::kMath;
 }
 
-void let_libtorch_choose_attention() { libtorch_is_to_choose = true; }
+void let_libtorch_choose_attention(bool has_cudnn) {
+  libtorch_is_to_choose = true;
+  cudnn_is_usable = has_cudnn;
+}
 
 AttentionBackend libtorch_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                     bool causal) {
   at::Context& context = at::globalContext();
   context.setSDPUseFlash(true);
-  context.setSDPUseCuDNN(true);
+  context.setSDPUseCuDNN(cudnn_is_usable);
   context.setSDPUseMemEfficient(true);
   context.setSDPUseMath(true);
   const std::int64_t choice = at::_fused_sdp_choice(

@@ -30,9 +30,9 @@ void use_attention_backend(AttentionBackend backend);
 // has chosen since then.
 AttentionBackend attention_backend_in_use();
 
-// Lets LibTorch choose the backend. The first unmasked attention op on CUDA calls
-// libtorch_attention(). This op and all later ops use the result.
-void let_libtorch_choose_attention();
+// Lets LibTorch choose the backend, but not cuDNN if `has_cudnn` is false. The first unmasked
+// attention op on CUDA calls libtorch_attention(). This op and all later ops use the result.
+void let_libtorch_choose_attention(bool has_cudnn = true);
 
 // Returns the backend that LibTorch's scaled_dot_product_attention would run on these CUDA tensors
 // if all backends were enabled. This is usually cuDNN on sm_90 and sm_100, and flash on other
