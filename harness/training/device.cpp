@@ -95,9 +95,7 @@ std::variant<std::string, Rejected> usable_attention(std::string_view name,
                   std::string(dtype) + " on " + device + "; allowed: " + joined(known)};
 }
 
-void use_attention_of_libtorch() {
-  let_libtorch_choose_attention(/*has_cudnn=*/!on_dry_device());
-}
+void use_attention_of_libtorch() { let_libtorch_choose_attention(/*has_cudnn=*/!on_dry_device()); }
 
 std::variant<std::string, Rejected> allocator_of(std::string_view device,
                                                  std::string_view asked_for,
