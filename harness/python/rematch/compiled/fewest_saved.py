@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-from collections.abc import Iterable
 from typing import Any
 
 from torch import fx
 
-from rematch.compiled.joint_graph import JointGraph, is_tensor, must_be_kept, op_of
+from rematch.compiled.joint_graph import JointGraph, is_symbolic_size, op_of
 from rematch.compiled.op_costs import OpCosts, is_elementwise, is_inside_kernel
 
 
@@ -50,6 +49,18 @@ class _Value:
     is_wanted: bool  # an op of backward reads it
     can_run_again: bool  # False if another layer reads it, or if its op must not be recomputed
     is_free: bool  # recomputing its op launches no kernel
+    saving_ns: int
+    op_ns: int  # the time of recomputing its op
+
+    def weight(self, aim: Aim, costs: OpCosts) -> int:
+        """Returns the cost of saving the value. It is above 0, so that no value is saved without need."""
+        if aim.traffic_per_byte is None:
+            return self.num_bytes * (PARTS + aim.shift * self.is_in_kernel) + 1
+        return self.saving_ns + costs.traffic_ns(aim.traffic_per_byte * self.num_bytes) + 1
+
+    def again(self, aim: Aim) -> int:
+        """Returns the cost of recomputing the value's op."""
+        return 0 if aim.traffic_per_byte is None else self.op_ns
 
 
 class FewestSaved:
@@ -58,61 +69,62 @@ class FewestSaved:
     def __init__(self, joint: JointGraph, costs: OpCosts):
         self._joint = joint
         self._costs = costs
-        self._solved: dict[_Network, frozenset[int]] = {}  # a cache, because many layers are equal
+        self._solved: dict[tuple[int, tuple[bool, ...], Aim], frozenset[int]] = {}  # a cache, because many layers are equal
         number_of = _numbers_of_layers(joint)
         at_boundaries = _read_in_other_layers(joint, number_of)
         held = {joint.root(node) for node in joint.forward_outputs if node not in joint.dropped_outputs}
         wanted = {joint.root(node) for op in joint.backward for node in joint.reads(op)}
         wanted |= {joint.root(node) for node in joint.backward_outputs}
         made: dict[fx.Node, _Value] = {}
-        self._layers: dict[int, list[_Value]] = {}
+        layers: dict[int, list[_Value]] = {}
         for op in joint.forward:
             reads = tuple(dict.fromkeys(root for node in joint.reads(op) if (root := joint.root(node)) in made))
             for root in map(joint.root, joint.results(op)):
                 if op_of(root) is op:
                     made[root] = _Value(root, reads, 0 if root in held else joint.bytes_of(root),
                                         is_inside_kernel(op, joint.readers_in_forward(op)),
-                                        root in wanted, root not in at_boundaries and not must_be_kept(op),
-                                        is_elementwise(op))
-                    self._layers.setdefault(number_of[op], []).append(made[root])
-        self._value_of = made
+                                        root in wanted, root not in at_boundaries and op not in joint.kept_ops, is_elementwise(op),
+                                        costs.saving_ns(root), costs.time_ns(op))
+                    layers.setdefault(number_of[op], []).append(made[root])
+        self._layers = [_Layer(values, made) for values in layers.values()]
+        numbers: dict[tuple[Any, ...], int] = {}
+        self._kinds = [numbers.setdefault(layer.kind, len(numbers)) for layer in self._layers]  # numbers are hashed in less time
 
     def values(self, recomputed: set[fx.Node], aim: Aim) -> list[fx.Node]:
         """Returns the values to save, without inputs. `recomputed` are the ops that may be recomputed in addition to
         elementwise ops."""
         found: set[fx.Node] = set()
-        for values in self._layers.values():
-            members = self._with_reads(values)
-            network = self._network(members, set(members).intersection(values), recomputed, aim)
-            if network not in self._solved:
-                self._solved[network] = _minimum_cut(network)
-            found.update(members[index].root for index in self._solved[network])
+        for kind, layer in zip(self._kinds, self._layers, strict=True):
+            running_again = layer.running_again(recomputed)
+            key = kind, running_again, aim
+            if key not in self._solved:
+                self._solved[key] = _minimum_cut(layer.network(running_again, aim, self._costs))
+            found.update(layer.members[index].root for index in self._solved[key])
         return sorted(found, key=self._joint.order.__getitem__)
 
-    def _network(self, members: list[_Value], own: set[_Value], recomputed: set[fx.Node], aim: Aim) -> _Network:
-        index_of = {value.root: index for index, value in enumerate(members)}
-        network = []
-        for value in members:
-            runs_again = value in own and value.can_run_again and (value.is_free or op_of(value.root) in recomputed)
-            weight, again = self._weight(value, aim), self._again(value, aim) if runs_again else None
-            network.append((weight, value.is_wanted, again, tuple(map(index_of.__getitem__, value.reads if runs_again else ()))))
-        return tuple(network)
 
-    def _weight(self, value: _Value, aim: Aim) -> int:
-        """Returns the cost of saving the value. It is above 0, so that no value is saved without need."""
-        if aim.traffic_per_byte is None:
-            return value.num_bytes * (PARTS + aim.shift * value.is_in_kernel) + 1
-        return self._costs.saving_ns(value.root) + self._costs.traffic_ns(aim.traffic_per_byte * value.num_bytes) + 1
+class _Layer:
+    """The values of a layer. The values of other layers that its ops read come first. `kind` is equal for layers that
+    have equal networks."""
 
-    def _again(self, value: _Value, aim: Aim) -> int:
-        """Returns the cost of recomputing the value's op."""
-        return 0 if aim.traffic_per_byte is None else self._costs.time_ns(op_of(value.root))
-
-    def _with_reads(self, values: list[_Value]) -> list[_Value]:
-        """Returns the values of a layer. The values of other layers that its ops read come first."""
+    def __init__(self, values: list[_Value], made: dict[fx.Node, _Value]):
         own = {value.root for value in values}
         others = dict.fromkeys(read for value in values for read in value.reads if read not in own)
-        return [dataclasses.replace(self._value_of[read], is_wanted=False) for read in others] + values
+        self.members = [dataclasses.replace(made[read], is_wanted=False, can_run_again=False) for read in others] + values
+        index_of = {value.root: index for index, value in enumerate(self.members)}
+        self._reads = [tuple(index_of[read] for read in value.reads) if value.can_run_again else () for value in self.members]
+        self._op_of = [op_of(value.root) for value in self.members]
+        self.kind = tuple((value.num_bytes, value.is_in_kernel, value.is_wanted, value.can_run_again, value.is_free, value.saving_ns,
+                           value.op_ns, reads) for value, reads in zip(self.members, self._reads, strict=True))
+
+    def running_again(self, recomputed: set[fx.Node]) -> tuple[bool, ...]:
+        """Returns for each value whether its op may run again."""
+        return tuple(value.can_run_again and (value.is_free or op in recomputed)
+                     for value, op in zip(self.members, self._op_of, strict=True))
+
+    def network(self, running_again: tuple[bool, ...], aim: Aim, costs: OpCosts) -> _Network:
+        return tuple((value.weight(aim, costs), value.is_wanted, value.again(aim) if runs_again else None, reads if runs_again else ())
+                     for value, runs_again, reads in zip(self.members, running_again, self._reads, strict=True))
 
 
 def _numbers_of_layers(joint: JointGraph) -> dict[fx.Node, int]:
@@ -152,6 +164,7 @@ def _minimum_cut(network: _Network) -> frozenset[int]:
     return frozenset(index for index in range(len(network)) if (index, "made") in before and (index, "read") not in before)
 
 
-def inputs_and_sizes(saved: Iterable[fx.Node]) -> list[fx.Node]:
-    """Returns the saved values that need no memory of their own: inputs and symbolic sizes."""
-    return [node for node in saved if node.op == "placeholder" or not is_tensor(node)]
+def inputs_and_sizes(joint: JointGraph) -> list[fx.Node]:
+    """Returns the values that forward may save and that need no memory of their own: inputs and symbolic sizes."""
+    return list(dict.fromkeys((*joint.inputs, *(node for node in joint.nodes if node.op == "call_function" and joint.is_forward(node)
+                                                and is_symbolic_size(node)))))

@@ -10,11 +10,14 @@ import hashlib
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import fx
 from torch._functorch import partitioners
+
+if TYPE_CHECKING:
+    from rematch.compiled.node_table import NodeTable
 
 RANDOM_ARGUMENTS = ("dropout_p", "p")  # probabilities; if the argument is 0, the op draws no random numbers
 HIGHER_ORDER_WITH_COST = ("flex_attention",)  # the higher-order ops that op_costs.flops_of() knows
@@ -56,17 +59,18 @@ class JointGraph:
         self.tangents = [node for node in self.nodes if node.op == "placeholder" and node in after_tangents]
         self.dropped_outputs: set[fx.Node] = set()  # outputs of forward that the program drops
         self.freed_outputs: set[fx.Node] = set()  # outputs of forward that are freed before backward of the graph
-        self.temporary_bytes: dict[fx.Node, int] = {}  # what ops allocate and free while they run: see peak.py
+        self.temporary_bytes: dict[int, int] = {}  # what ops allocate and free while they run: see peak.py
         self._roots: dict[fx.Node, fx.Node] = {}
         self._bytes: dict[fx.Node, int] = {}
         self._results: dict[fx.Node, list[fx.Node]] = {}
         self._read_roots: dict[fx.Node, tuple[fx.Node, ...]] = {}
+        self.input_indices = [tuple(map(self.order.__getitem__, node.all_input_nodes)) for node in self.nodes]
         self.forward = [node for node in self.nodes if node in self._is_forward and is_op(node)]
         self.backward_seeds = [node for node in self.nodes if node in after_tangents and node.op == "call_function"]
         wanted = set(self.backward_seeds)
         self.backward_seeds += [node for node in dict.fromkeys(self.backward_outputs)
                                 if node not in wanted and node.op == "call_function" and node not in self._is_forward]
-        self.backward = [node for node in self.demand_order(self._is_forward) if is_op(node)]
+        self.backward = [node for node in map(self.nodes.__getitem__, self.demand_order(self._is_forward)) if is_op(node)]
         self.layer_of = _layers_of(self.forward)
         self._spans: dict[str, range] | None = None
         self._is_one_layer = len(self.layer_of) < MIN_COVERED_RATIO * len(self.forward)
@@ -107,16 +111,39 @@ class JointGraph:
     def _unpacks(self, node: fx.Node, required: set[fx.Node]) -> bool:
         return node.target is operator.getitem and node.args[0] in required
 
-    def demand_order(self, available: set[fx.Node]) -> list[fx.Node]:
-        """Returns the nodes of backward in execution order. Each node runs as late as its first use allows. Leaves out
-        the nodes in `available`."""
-        made: set[fx.Node] = set(available)
-        found: list[fx.Node] = []
-        for seed in self.backward_seeds:
-            needed = needed_for([seed], lambda node: node in made or node.op != "call_function")
-            for node in sorted(needed, key=self.order.__getitem__):
-                made.add(node)
-                found.append(node)
+    @functools.cached_property
+    def kept_ops(self) -> set[fx.Node]:
+        """The ops of forward that no plan may recompute."""
+        return set(filter(must_be_kept, self.forward))
+
+    @functools.cached_property
+    def table(self) -> NodeTable:
+        """Properties of the nodes by index."""
+        from rematch.compiled.node_table import NodeTable
+
+        return NodeTable(self)
+
+    def demand_order(self, available: Iterable[fx.Node]) -> list[int]:
+        """Returns the nodes of backward in execution order, as indices into `nodes`. Each node runs as late as its first
+        use allows. Leaves out the nodes in `available`."""
+        inputs = self.input_indices
+        is_made = bytearray(node.op != "call_function" for node in self.nodes)
+        for node in available:
+            is_made[self.order[node]] = True
+        found: list[int] = []
+        for seed in map(self.order.__getitem__, self.backward_seeds):
+            if is_made[seed]:
+                continue
+            needed = {seed}
+            stack = [seed]
+            while stack:
+                for each in inputs[stack.pop()]:
+                    if not is_made[each] and each not in needed:
+                        needed.add(each)
+                        stack.append(each)
+            for index in sorted(needed):
+                is_made[index] = True
+                found.append(index)
         return found
 
     def root(self, node: fx.Node) -> fx.Node:

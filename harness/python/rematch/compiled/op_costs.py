@@ -154,15 +154,15 @@ def is_inside_kernel(node: fx.Node, users: list[fx.Node] | None = None) -> bool:
     memory. `users` are the nodes that read the value; if None, all users in the graph."""
     if not is_elementwise(node) or is_view(node):
         return False
-    read_by = _readers(node, list(node.users) if users is None else users)
+    read_by = readers_of(list(node.users) if users is None else users)
     return bool(read_by) and all(is_elementwise(user) or is_reduction(user) for user in read_by)
 
 
-def _readers(node: fx.Node, users: list[fx.Node]) -> list[fx.Node]:
-    """Returns the ops that read the value, directly or through views."""
+def readers_of(users: list[fx.Node]) -> list[fx.Node]:
+    """Returns the ops that read a value, directly or through views. `users` are the nodes that read the value directly."""
     found = []
     for user in users:
-        found += _readers(user, list(user.users)) if is_view(user) else [user]
+        found += readers_of(list(user.users)) if is_view(user) else [user]
     return found
 
 

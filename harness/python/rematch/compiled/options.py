@@ -17,7 +17,7 @@ from rematch.compiled.joint_graph import JointGraph, is_tensor, is_view
 from rematch.compiled.joint_trace import profile_of, trace_of
 from rematch.compiled.op_costs import DeviceRates, OpCosts
 from rematch.compiled.peak import PhasePeaks, peaks_of
-from rematch.compiled.schedule import Schedule, recomputed_ops, regions_of, require_plan_of, saved_values, schedule_of
+from rematch.compiled.schedule import Schedule, recomputed_ops, regions_of, require_plan_of, saved_values, schedules_of
 from rematch.planning import predict, resolve, search, size_text
 
 NUM_POINTS = 24
@@ -47,6 +47,7 @@ class Planner:
         self._fuses = fuses
         self._costs = OpCosts(joint, rates, fuses=fuses)
         self._fewest = FewestSaved(joint, self._costs) if fuses else None
+        self._inputs_and_sizes = inputs_and_sizes(joint)
         self._options: dict[tuple[fx.Node, ...], Option] = {}
         # The search takes only whole layers as regions, because choosing among all modules takes too long.
         self.trace = trace_of(joint, model, has_modules=False)
@@ -75,25 +76,26 @@ class Planner:
         recomputation that has the lower peak."""
         joint = self._joint
         recomputed = recomputed_ops(joint, plan)
-        saved = saved_values(joint, recomputed, regions_of(joint, plan))
-        choices = [saved]
-        if self._fewest is not None:
-            choices = [inputs_and_sizes(saved) + self._fewest.values(recomputed, aim) for aim in AIMS]
+        if self._fewest is None:
+            choices = [saved_values(joint, recomputed, regions_of(joint, plan))]
+        else:
+            choices = [self._inputs_and_sizes + self._fewest.values(recomputed, aim) for aim in AIMS]
         return [dataclasses.replace(option, name=name) for option in dict.fromkeys(map(self._option_of, map(tuple, choices)))]
 
     def _option_of(self, choice: tuple[fx.Node, ...]) -> Option:
         """Returns the option that saves these values, without a name. Different plans often save the same values."""
         if choice not in self._options:
-            by_first_use, by_layer = (schedule_of(self._joint, choice, by_layer=each, fuses=self._fuses) for each in (False, True))
-            found = [self._option(by_first_use, False)]
-            if by_layer.backward != by_first_use.backward:
-                found.append(self._option(by_layer, True))
+            by_first_use, by_layer = schedules_of(self._joint, choice, fuses=self._fuses)
+            found = [self._option(by_first_use)]
+            if by_layer is not by_first_use:
+                peaks = peaks_of(self._joint, by_layer, fuses=self._fuses, forward_peak=found[0].peaks.forward)
+                found.append(dataclasses.replace(found[0], by_layer=True, peaks=peaks))
             self._options[choice] = min(found, key=lambda option: option.peaks.step())
         return self._options[choice]
 
-    def _option(self, schedule: Schedule, by_layer: bool) -> Option:
+    def _option(self, schedule: Schedule) -> Option:
         added_ns = sum(map(self._costs.time_ns, schedule.recomputed)) + sum(map(self._costs.saving_ns, schedule.saved))
-        return Option("", tuple(self._joint.order[node] for node in schedule.saved), by_layer,
+        return Option("", tuple(self._joint.order[node] for node in schedule.saved), False,
                       peaks_of(self._joint, schedule, fuses=self._fuses), added_ns,
                       sum(not is_view(op) for op in schedule.recomputed), self._fuses)
 

@@ -13,8 +13,7 @@ import torch
 from torch import fx
 
 from rematch._private import gradients_die_in_graphs
-from rematch.compiled.joint_graph import JointGraph, is_op, is_tensor
-from rematch.compiled.op_costs import can_overwrite, is_elementwise, is_inside_kernel
+from rematch.compiled.joint_graph import JointGraph, is_tensor
 from rematch.compiled.schedule import Schedule
 from rematch.compiled.temporaries import allocates, temporary_bytes
 
@@ -39,8 +38,9 @@ class PhasePeaks:
         return max(self.forward, self.backward)
 
 
-def peaks_of(joint: JointGraph, schedule: Schedule, *, fuses: bool) -> PhasePeaks:
-    """Returns the peaks of a call of the graph."""
+def peaks_of(joint: JointGraph, schedule: Schedule, *, fuses: bool, forward_peak: int | None = None) -> PhasePeaks:
+    """Returns the peaks of a call of the graph. `forward_peak` is the peak of forward, if it is known from another
+    schedule that saves the same values."""
     activations = set(joint.activation_inputs)
     constants = {node for node in joint.nodes if node.op == "placeholder"} - set(joint.tangents) - activations
     returned = {joint.root(node) for node in joint.forward_outputs if node not in joint.dropped_outputs} - constants - activations
@@ -53,7 +53,9 @@ def peaks_of(joint: JointGraph, schedule: Schedule, *, fuses: bool) -> PhasePeak
     backward = _Run(joint, schedule.backward, constants, gradients | staying | outlasting, fuses=fuses)
     for_parameters = {joint.root(node) for node in joint.parameter_gradients} - constants
     copied = _total(joint, _copied_inputs(joint).intersection(schedule.saved)) if fuses else 0
-    return PhasePeaks(forward.peak(activations) + copied, _total(joint, returned | saved) + copied,
+    if forward_peak is None:
+        forward_peak = forward.peak(activations) + copied
+    return PhasePeaks(forward_peak, _total(joint, returned | saved) + copied,
                       backward.peak(saved | tangents | staying) + copied,
                       _total(joint, staying), _total(joint, for_parameters), _total(joint, staying - saved))
 
@@ -81,80 +83,95 @@ class _Run:
 
     def __init__(self, joint: JointGraph, order: list[fx.Node], constants: set[fx.Node], kept: set[fx.Node], *, fuses: bool):
         self._joint = joint
-        self._order = order
-        self._constants = constants
-        self._kept = kept
+        self._order = joint.table.indices(order)
+        self._constants = set(joint.table.indices(constants))
+        self._kept = set(joint.table.indices(kept))
         self._fuses = fuses
-        # Inductor may reuse the memory of saved tensors, but not the memory of forward's outputs or of incoming
-        # gradients.
-        self._not_donated = {joint.root(node) for node in joint.forward_outputs} | set(joint.tangents)
-        self._in_kernel = self._inside_kernels() if fuses else set()
-
-    def _inside_kernels(self) -> set[fx.Node]:
-        order = set(self._order)
-        return {node for node in self._order if node not in self._kept and is_elementwise(node)
-                and is_inside_kernel(node, [user for user in node.users if user in order])}
 
     def peak(self, alive: set[fx.Node]) -> int:
         """Returns the peak in bytes. `alive` are the nodes whose memory is allocated at the beginning."""
-        size_of, last_use = self._joint.bytes_of, self._last_uses()
+        table = self._joint.table
+        size_of, made_roots = table.num_bytes, table.made_roots
+        # Inductor may reuse the memory of saved tensors, but not the memory of forward's outputs or of incoming
+        # gradients.
+        not_donated = set(table.indices(map(self._joint.root, self._joint.forward_outputs)))
+        not_donated.update(table.indices(self._joint.tangents))
+        in_kernel = self._inside_kernels() if self._fuses else set()
+        last_use = self._last_uses(in_kernel)
+        made = set(table.indices(alive))
         ends = defaultdict(list)
-        for root in {*last_use, *alive}:
+        for root in {*last_use, *made}:
             if root not in self._kept and root not in self._constants:
                 ends[last_use.get(root, 0)].append(root)
-        live = peak = sum(map(size_of, alive))
-        made = set(alive)
+        live = peak = sum(size_of[root] for root in made)
+        never_allocated = self._constants | in_kernel
         for index, node in enumerate(self._order):
-            fresh = self._allocated_by(node, made)
-            if not fresh and index not in ends:
+            if not made_roots[node] and index not in ends:
                 continue
-            while_it_runs = self._joint.unread_bytes(node) + self._temporary_bytes(node) if fresh else 0
-            size = sum(map(size_of, fresh))
-            dying = [root for root in ends[index] if root in made]
-            peak = max(peak, live + size + while_it_runs - self._overwritten(node, fresh, dying))
-            made.update(fresh)
-            live += size - sum(size_of(root) for root in ends[index] if root in made)
+            fresh = [root for root in made_roots[node] if root not in made and root not in never_allocated
+                     and not table.is_placeholder[root]] if node not in in_kernel else []
+            dying = [root for root in ends[index] if root in made] if index in ends else []
+            if fresh:
+                size = sum(map(size_of.__getitem__, fresh))
+                while_it_runs = live + size + table.unread_bytes[node] + self._temporary_bytes(node)
+                if while_it_runs > peak:
+                    peak = max(peak, while_it_runs - self._overwritten(node, fresh, dying, not_donated))
+                live += size
+                made.update(fresh)
+                dying = [root for root in ends[index] if root in made] if index in ends else []
+            for root in dying:
+                live -= size_of[root]
         return peak
 
-    def _allocated_by(self, node: fx.Node, made: set[fx.Node]) -> list[fx.Node]:
-        if not is_op(node) or node in self._in_kernel:
-            return []
-        roots = dict.fromkeys(map(self._joint.root, self._joint.results(node)))
-        return [root for root in roots if root not in made and root not in self._constants and root.op != "placeholder"
-                and root not in self._in_kernel]
+    def _inside_kernels(self) -> set[int]:
+        """Returns the nodes whose values are computed inside the kernels that read them."""
+        users_of = self._joint.table.users
+        is_run = bytearray(len(self._joint.nodes))
+        for node in self._order:
+            is_run[node] = True
+        found = set()
+        for node in self._order:
+            is_inside = False
+            for user, is_read, can_be_inside in users_of[node]:
+                if is_run[user]:
+                    if not can_be_inside:
+                        is_inside = False
+                        break
+                    is_inside = is_inside or is_read
+            if is_inside:
+                found.add(node)
+        return found - self._kept
 
-    def _temporary_bytes(self, node: fx.Node) -> int:
-        if not allocates(node):
-            return 0
+    def _temporary_bytes(self, node: int) -> int:
         found = self._joint.temporary_bytes
         if node not in found:
-            found[node] = temporary_bytes(node)
+            op = self._joint.nodes[node]
+            found[node] = temporary_bytes(op) if allocates(op) else 0
         return found[node]
 
-    def _overwritten(self, node: fx.Node, fresh: list[fx.Node], dying: list[fx.Node]) -> int:
+    def _overwritten(self, node: int, fresh: list[int], dying: list[int], not_donated: set[int]) -> int:
         """Returns the bytes of the node's result if Inductor writes it into the memory of an input, else 0."""
-        if not self._fuses or len(fresh) != 1 or not can_overwrite(node):
+        table = self._joint.table
+        if not self._fuses or len(fresh) != 1 or not table.can_overwrite[node]:
             return 0
-        size = self._joint.bytes_of(fresh[0])
-        return size if any(self._joint.bytes_of(root) == size and root not in self._not_donated for root in dying) else 0
+        size = table.num_bytes[fresh[0]]
+        return size if any(table.num_bytes[root] == size and root not in not_donated for root in dying) else 0
 
-    def _last_uses(self) -> dict[fx.Node, int]:
+    def _last_uses(self, in_kernel: set[int]) -> dict[int, int]:
         """For each node that allocates memory, returns the index of the last node that reads it. A kernel may
         compute values for which it allocates no memory. The inputs of such a value stay alive until the kernel runs."""
-        root_of = self._joint.root
-        read_by: dict[fx.Node, set[fx.Node]] = {}  # maps each value inside a kernel to the nodes that allocate its
-                                                   # inputs
-        last: dict[fx.Node, int] = {}
+        read_roots, made_roots = self._joint.table.read_roots, self._joint.table.made_roots
+        read_by: dict[int, set[int]] = {}  # maps each value inside a kernel to the nodes that allocate its inputs
+        last: dict[int, int] = {}
         for index, node in enumerate(self._order):
-            roots: Collection[fx.Node] = self._joint.read_roots(node)
+            roots: Collection[int] = read_roots[node]
             inside = [root for root in roots if root in read_by] if read_by else ()
             if inside:
                 roots = set(roots).union(*(read_by[root] for root in inside)).difference(inside)
-            if node in self._in_kernel:
+            if node in in_kernel:
                 read_by[node] = set(roots)
             for root in roots:
                 last[root] = index
-            if is_op(node):
-                for result in self._joint.results(node):
-                    last[root_of(result)] = index
+            for root in made_roots[node]:
+                last[root] = index
         return last

@@ -12,9 +12,8 @@ from typing import Any
 from torch import fx
 
 from rematch._library import PlanError
-from rematch.compiled.joint_graph import (JointGraph, Layer, is_op, is_symbolic_size, is_tensor, is_view, must_be_kept,
-                                          needed_for, op_name, op_of)
-from rematch.compiled.op_costs import is_elementwise
+from rematch.compiled.joint_graph import JointGraph, Layer, is_symbolic_size, is_tensor, is_view, op_name, op_of
+from rematch.compiled.node_table import NodeTable
 
 
 # Inductor also fuses elementwise ops that are farther apart, but such kernels are split if they raise the peak.
@@ -24,7 +23,8 @@ MAX_CALLS_BETWEEN = 3
 @dataclasses.dataclass(frozen=True)
 class Schedule:
     """The order of nodes in the forward and the backward graph, including the nodes that unpack results. `saved` are
-    the values that forward passes to backward, including inputs. `recomputed` are the ops that run in both graphs."""
+    the values that forward passes to backward, including inputs. `recomputed` are the ops that run in both graphs, in no
+    particular order."""
 
     forward: list[fx.Node]
     backward: list[fx.Node]
@@ -52,7 +52,7 @@ def recomputed_ops(joint: JointGraph, plan: dict[str, Any]) -> set[fx.Node]:
         ops = joint.forward[scopes[region["first_scope"]].start:scopes[region["last_scope"]].stop]
         planned = plan["types"][region["type"]]["ops"]
         found |= {op for op, treated in zip(ops, planned, strict=True) if treated["treatment"] == "recompute"}
-    return {op for op in found if not must_be_kept(op)}
+    return found - joint.kept_ops
 
 
 def saved_values(joint: JointGraph, recomputed: set[fx.Node], region_of: dict[fx.Node, Any]) -> list[fx.Node]:
@@ -96,48 +96,96 @@ def schedule_of(joint: JointGraph, saved: Iterable[fx.Node], *, by_layer: bool, 
     """Returns the order of nodes in both graphs. With `by_layer`, backward recomputes a whole layer at the first use of
     a recomputed value. Otherwise it recomputes each value at its first use. `fuses` says whether the backend fuses
     elementwise ops."""
+    by_first_use, of_layers = schedules_of(joint, saved, fuses=fuses)
+    return of_layers if by_layer else by_first_use
+
+
+def schedules_of(joint: JointGraph, saved: Iterable[fx.Node], *, fuses: bool) -> tuple[Schedule, Schedule]:
+    """Returns the schedules that schedule_of() returns without and with `by_layer`. They differ only in the order of
+    backward. If the order is the same, returns one schedule twice."""
+    table, nodes = joint.table, joint.nodes
     offered = list(saved)
-    available = {node for node in joint.nodes if node.op == "placeholder"} | set(offered)
-    backward = joint.demand_order(available)
-    if by_layer:
-        backward = _grouped_by_layer(joint, backward)
+    order = joint.demand_order(offered)
+    used = {index for op in order for index in table.inputs[op]}.union(table.indices(joint.backward_outputs))
+    kept = [node for node in offered if joint.order[node] in used]
+    needed = _needed_for(table, table.indices((*kept, *joint.forward_outputs)))
+    forward = [node for node, is_call, is_needed in zip(nodes, table.is_call, needed, strict=True) if is_call and is_needed]
+    recomputed = [nodes[index] for index in order if table.is_forward[index] and table.is_op[index]]
+    orders = [order]
+    grouped = _grouped_by_layer(table, order)
+    if grouped != order:
+        orders.append(grouped)
     if fuses:
-        backward = _with_neighbours(joint, backward)
-    used = {node for op in backward for node in op.all_input_nodes} | set(joint.backward_outputs)
-    kept = [node for node in offered if node in used]
-    needed = needed_for({*kept, *joint.forward_outputs})
-    forward = [node for node in joint.nodes if node.op == "call_function" and node in needed]
-    recomputed = [node for node in backward if joint.is_forward(node) and is_op(node)]
-    return Schedule(forward, backward, kept, recomputed)
+        orders = [_with_neighbours(table, each) for each in orders]
+    if orders[0] == orders[-1]:
+        del orders[1:]
+    found = [Schedule(forward, [nodes[index] for index in each], kept, recomputed) for each in orders]
+    return found[0], found[-1]
 
 
-def _with_neighbours(joint: JointGraph, order: list[fx.Node]) -> list[fx.Node]:
+def _needed_for(table: NodeTable, wanted: list[int]) -> bytearray:
+    """Returns for each node whether it is wanted or whether a wanted node depends on it."""
+    is_needed = bytearray(len(table.inputs))
+    stack = wanted
+    while stack:
+        index = stack.pop()
+        if not is_needed[index]:
+            is_needed[index] = True
+            stack += table.inputs[index]
+    return is_needed
+
+
+def _with_neighbours(table: NodeTable, order: list[int]) -> list[int]:
     """Moves elementwise ops to the position of an earlier elementwise op that reads the same value, if they can run
     there. Inductor computes such ops in one kernel."""
-    position_of = {node: position for position, node in enumerate(order)}
+    inputs, root_of, is_op, is_tensor = table.inputs, table.root, table.is_op, table.is_tensor
+    is_view, is_elementwise = table.is_view, table.is_elementwise
+    position_of = [-1] * len(inputs)
+    for position, node in enumerate(order):
+        position_of[node] = position
     num_calls = 0  # ops so far that are not elementwise
     calls_before: list[int] = []
-    read: dict[fx.Node, set[fx.Node]] = {}  # which values from other kernels each elementwise op reads
-    first_reader: dict[fx.Node, int] = {}  # where an elementwise op reads each value first
-    moved_to: dict[int, list[fx.Node]] = {}
-    moved: set[fx.Node] = set()
+    # The values from other kernels that each elementwise op reads, and the position of the last of them. Values whose
+    # first reader is too far away are left out. Otherwise, their number would grow with the number of layers.
+    read: dict[int, set[int]] = {}
+    ready_after: dict[int, int] = {}
+    first_reader: dict[int, int] = {}  # where an elementwise op reads each value first
+    moved_to: dict[int, list[int]] = {}
+    moved: set[int] = set()
     for position, node in enumerate(order):
         calls_before.append(num_calls)
-        if not is_op(node) or not (is_view(node) or is_elementwise(node)):
-            num_calls += is_op(node)
+        if not is_op[node]:
             continue
-        if is_view(node):
-            source = node.all_input_nodes[0] if node.all_input_nodes else node
-            read[node] = read.get(source, {joint.root(source)})
+        if is_view[node]:
+            source = inputs[node][0] if inputs[node] else node
+            read[node] = read[source] if source in read else {root_of[source]}
+            ready_after[node] = ready_after[source] if source in read else position_of[root_of[source]]
             continue
-        found = read[node] = set()
-        for each in node.all_input_nodes:
-            found |= read.get(each, {joint.root(each)} if is_tensor(each) else set())
-        ready_after = max((position_of.get(root, -1) for root in found), default=-1)
-        places = [first_reader[root] for root in found if first_reader.get(root, -1) > ready_after]
-        target = min((place for place in places if num_calls - calls_before[place] <= MAX_CALLS_BETWEEN), default=position)
+        if not is_elementwise[node]:
+            num_calls += 1
+            continue
+        offered: set[int] = set()
+        ready = -1
+        for each in inputs[node]:
+            if each in read:
+                offered |= read[each]
+                ready = max(ready, ready_after[each])
+            elif is_tensor[each]:
+                offered.add(root_of[each])
+                ready = max(ready, position_of[root_of[each]])
+        found = set()
+        target = position
+        for root in offered:
+            place = first_reader.get(root)
+            if place is None:
+                found.add(root)
+            elif num_calls - calls_before[place] <= MAX_CALLS_BETWEEN:
+                found.add(root)
+                if ready < place < target:
+                    target = place
+        read[node], ready_after[node] = found, ready
         if target < position:
-            chain = [each for each in _chain(node, position_of, target) if each not in moved]
+            chain = [each for each in _chain(table, node, position_of, target) if each not in moved]
             moved_to.setdefault(target, []).extend(chain)
             moved.update(chain)
         for root in found:
@@ -146,48 +194,52 @@ def _with_neighbours(joint: JointGraph, order: list[fx.Node]) -> list[fx.Node]:
     for position, node in enumerate(order):
         if node not in moved:
             result.append(node)
-        result += moved_to.get(position, ())
+        if position in moved_to:
+            result += moved_to[position]
     return result
 
 
-def _chain(node: fx.Node, position_of: dict[fx.Node, int], target: int) -> list[fx.Node]:
+def _chain(table: NodeTable, node: int, position_of: list[int], target: int) -> list[int]:
     """Returns the node, and the nodes after position `target` that it depends on, in their order."""
     found = {node}
     stack = [node]
     while stack:
-        for each in stack.pop().all_input_nodes:
-            if position_of.get(each, -1) > target and each not in found:
+        for each in table.inputs[stack.pop()]:
+            if position_of[each] > target and each not in found:
                 found.add(each)
                 stack.append(each)
     return sorted(found, key=position_of.__getitem__)
 
 
-def _grouped_by_layer(joint: JointGraph, backward: list[fx.Node]) -> list[fx.Node]:
+def _grouped_by_layer(table: NodeTable, backward: list[int]) -> list[int]:
     """Moves all recomputed nodes of a layer to the position of the first of them, in forward's order."""
-    groups: dict[Layer, list[fx.Node]] = {}
+    inputs, layer_of = table.inputs, table.layer
+    groups: dict[Layer, list[int]] = {}
+    is_missing = bytearray(len(inputs))  # the nodes that have yet to run
     for node in backward:
-        layer = joint.layer_of.get(op_of(node)) if joint.is_forward(node) else None
+        is_missing[node] = True
+        layer = layer_of[node]
         if layer is not None:
             groups.setdefault(layer, []).append(node)
-    found: list[fx.Node] = []
-    made: set[fx.Node] = set()
-    in_backward = set(backward)
+    found: list[int] = []
 
-    def add(node: fx.Node) -> None:
+    def add(node: int) -> None:
         stack = [node]
         while stack:
             last = stack[-1]
-            missing = [each for each in last.all_input_nodes if each in in_backward and each not in made]
-            if last in made or not missing:
-                stack.pop()
-                if last not in made:
-                    made.add(last)
-                    found.append(last)
-            else:
+            missing = [each for each in inputs[last] if is_missing[each]] if is_missing[last] else ()
+            if missing:
                 stack += missing
+                continue
+            stack.pop()
+            if is_missing[last]:
+                is_missing[last] = False
+                found.append(last)
     for node in backward:
-        layer = joint.layer_of.get(op_of(node)) if joint.is_forward(node) else None
-        for each in sorted(groups.pop(layer, []), key=joint.order.__getitem__) if layer is not None else ():
-            add(each)
-        add(node)
+        layer = layer_of[node]
+        if layer is not None:
+            for each in sorted(groups.pop(layer, ())):
+                add(each)
+        if is_missing[node]:
+            add(node)
     return found
