@@ -82,8 +82,8 @@ def compile(model: Model, step: Callable[[], torch.Tensor] | None = None, *, bud
         plan = functools.partial(plan_so_far, made)
     else:
         assert budget is not None and step is not None
-        within = WithinBudget(model, modules, step, bytes_of(budget), backend, device, optimizer, keywords)
-        chosen, plan = {"backend": within.backend(options, keywords.get("dynamic"))}, within.plan
+        within = WithinBudget(model, modules, step, bytes_of(budget), backend, device, optimizer, keywords, options)
+        chosen, plan = {"backend": within.compiler}, within.plan
     for module in modules:
         module.compile(**chosen, **keywords)
     _plans[model] = plan

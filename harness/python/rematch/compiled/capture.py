@@ -19,9 +19,10 @@ from rematch.compiled.backends import aot_eager
 from rematch.compiled.eager_loss import LossBytes, bytes_of_loss
 from rematch.compiled.joint_graph import JointGraph, must_be_kept
 from rematch.compiled.options import Option
-from rematch.compiled.partitioner import Partitioner
+from rematch.compiled.partitioner import Choose, Partitioner
 from rematch.compiled.peak import PhasePeaks
 from rematch.compiled.ranks import bucket_bytes, gathered_bytes
+from rematch.compiled.traced_once import TracedOnce
 
 
 @dataclasses.dataclass
@@ -34,17 +35,36 @@ class Call:
     outputs: list[StorageWeakRef | None]
 
 
+class _NotingPartitioner(Partitioner):
+    """Calls `note` with each joint graph before it is partitioned."""
+
+    def __init__(self, choose: Choose, note: Callable[[fx.GraphModule], None]):
+        super().__init__(choose, "capture")
+        self._note = note
+
+    def __call__(self, gm: fx.GraphModule, joint_inputs: Sequence[object],
+                 **kwargs: Any) -> tuple[fx.GraphModule, fx.GraphModule]:
+        self._note(gm)
+        return super().__call__(gm, joint_inputs, **kwargs)
+
+
 class Capture:
     """The joint graphs of a step by fingerprint, and the calls of the graphs in order. `loss` is what eager code
-    needs to compute the loss after the last call."""
+    needs to compute the loss after the last call. `options` are Inductor's. `backend` is the backend of torch.compile that
+    captures graphs."""
 
-    def __init__(self, backend: str):
+    def __init__(self, backend: str, options: Mapping[str, Any]):
         self.graphs: dict[str, JointGraph] = {}
         self.calls: list[Call] = []
         self.loss = LossBytes()
+        self._options = options
         self._last: str | None = None  # the graph that was partitioned last, whose forward is compiled next
-        self._partitioner = Partitioner(self._choose, "capture")
-        self.backend = self._inductor if backend == "inductor" else aot_eager(self._partitioner, self._forward_compiler)
+        self._partitioner = _NotingPartitioner(self._choose, self._note_joint)
+        self.backend = TracedOnce(self._inductor if backend == "inductor" else aot_eager(self._partitioner, self._forward_compiler),
+                                  backend)
+
+    def _note_joint(self, module: fx.GraphModule) -> None:
+        self.backend.note_joint(module)
 
     def _choose(self, joint: JointGraph) -> Option:
         self._last = joint.fingerprint()
@@ -58,7 +78,7 @@ class Capture:
         def compile_one(graph: fx.GraphModule, inputs: Sequence[Any], **keywords: Any) -> Any:
             return self._forward_compiler(graph, inputs)
         return compile_fx.compile_fx(module, inputs, inner_compile=compile_one,
-                                     config_patches={"custom_partitioner_fn": self._partitioner, "fx_graph_cache": False})
+                                     config_patches={**self._options, "custom_partitioner_fn": self._partitioner, "fx_graph_cache": False})
 
     def _forward_compiler(self, module: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         from torch._dynamo.backends.debugging import boxed_nop
@@ -78,10 +98,12 @@ class Capture:
         note_call._boxed_call = True  # type: ignore[attr-defined]
         return note_call
 
-    def note_dropped_outputs(self) -> None:
+    def note_dropped_outputs(self, loss: torch.Tensor) -> None:
         """Finds the graph outputs that the program drops before backward or passes to a later graph. Call this while
         the loss is alive."""
-        gc.collect()  # a reference cycle may keep a dropped output alive
+        held_by_loss = _storage_id(loss)
+        if any(not output.expired() and output.cdata != held_by_loss for call in self.calls for output in call.outputs if output):
+            gc.collect()  # a reference cycle may keep a dropped output alive
         for name, alive in self._alive_outputs().items():
             joint = self.graphs[name]
             joint.dropped_outputs = _all_except(joint, set().union(*alive))
@@ -119,20 +141,20 @@ def _all_except(joint: JointGraph, indices: set[int]) -> set[fx.Node]:
 
 
 def captured(backend: str, model: torch.nn.Module, modules: Sequence[torch.nn.Module], step: Callable[[], torch.Tensor],
-             keywords: Mapping[str, Any]) -> Capture:
+             keywords: Mapping[str, Any], options: Mapping[str, Any] | None = None) -> Capture:
     """Runs the step's forward, and captures the graphs of the compiled `modules`. Afterwards, the modules are not
-    compiled. Raises RematchError if no compiled graph with gradients ran."""
+    compiled. `options` are Inductor's. Raises RematchError if no compiled graph with gradients ran."""
     from torch._dynamo.exc import BackendCompilerFailed
     from torch._functorch import config as functorch_config
 
-    capture = Capture(backend)
+    capture = Capture(backend, options or {})
     model.zero_grad(set_to_none=True)
     try:
         for module in modules:
             module.compile(backend=capture.backend, **{name: value for name, value in keywords.items() if name != "mode"})
         with left_as_it_was(model), functorch_config.patch(enable_autograd_cache=False):
             loss = loss_of(model, step)
-            capture.note_dropped_outputs()
+            capture.note_dropped_outputs(loss)
             if bucket_bytes(model) + gathered_bytes(model) == 0:  # otherwise, hooks on outputs would start to communicate
                 capture.note_freed_outputs(loss)
             del loss

@@ -29,25 +29,26 @@ class TooManyBytes(Exception):
 
 
 class WithinBudget:
-    """The plan of a model's step under a budget of `limit` bytes. Raises PlanError if no plan fits. `keywords` go to
-    torch.compile, also when the graphs are captured."""
+    """The plan of a model's step under a budget of `limit` bytes. `compiler` is the backend of torch.compile that follows
+    the plan. Raises PlanError if no plan fits. `keywords` go to torch.compile, also when the graphs are captured.
+    `options` are Inductor's."""
 
     def __init__(self, model: torch.nn.Module, modules: Sequence[torch.nn.Module], step: Callable[[], torch.Tensor], limit: int,
-                 backend: str, device: str, optimizer: str, keywords: dict[str, Any]):
+                 backend: str, device: str, optimizer: str, keywords: dict[str, Any], options: dict[str, Any]):
         self._limit = limit
         self._backend = backend
         self._optimizer = optimizer
         self._rates = rates_of(device)
         self._fuses = backend == "inductor"
         with announced("reading the step's graphs"):
-            capture = captured(backend, model, modules, step, keywords)
+            capture = captured(backend, model, modules, step, keywords, options)
         with announced("searching"):
             planners = {name: Planner(joint, self._rates, fuses=self._fuses) for name, joint in capture.graphs.items()}
             ratio = sharded_ratio(model)
-            options = {name: with_sharded_gradients(planner.options(), ratio) for name, planner in planners.items()}
+            offered = {name: with_sharded_gradients(planner.options(), ratio) for name, planner in planners.items()}
         self._calls = [call.graph for call in capture.calls]
         self._before = _bytes_before_step(model, list(planners.values()), optimizer)
-        self._steps = StepPlan(options, self._calls, limit - self._before, capture.loss)
+        self._steps = StepPlan(offered, self._calls, limit - self._before, capture.loss)
         if not self._steps.fits:
             raise PlanError(too_small(limit, self._before + self._steps.peak()))
         plans = ", ".join(f"{option.name} ({option.num_recomputed} ops recomputed)" for option in self._steps.chosen.values())
@@ -56,10 +57,10 @@ class WithinBudget:
         self._told: list[str] = []
         self._lowering = ""  # the graph that is being compiled
         self.partitioner = self.new_partitioner()
-
-    def backend(self, options: dict[str, Any], dynamic: bool | None) -> Callable[..., Any]:
-        """Returns a backend for torch.compile. `options` are Inductor's."""
-        return aot_eager(self.partitioner) if self._backend == "aot_eager" else _Inductor(self, options, dynamic)
+        self.compiler = aot_eager(self.partitioner) if backend == "aot_eager" else _Inductor(self, options, keywords.get("dynamic"))
+        if capture.backend.can_follow:  # a backend that Dynamo knows already, so it does not trace the model again
+            capture.backend.follow(self.compiler)
+            self.compiler = capture.backend
 
     def plan(self) -> CompiledPlan:
         """Returns the plan. It changes if kernels exceed the budget."""
