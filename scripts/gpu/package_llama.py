@@ -39,9 +39,9 @@ def parse():
     return parser.parse_args()
 
 
-def is_any_missing(script):
+def is_any_missing(script, library="transformers"):
     """Returns whether this Python lacks a required module. If so, prints the module's name."""
-    for module in ("torch", "transformers", "rematch"):
+    for module in ("torch", library, "rematch"):
         if importlib.util.find_spec(module) is None:
             print(f"{script}: this Python has no {module}", file=sys.stderr)
             return True

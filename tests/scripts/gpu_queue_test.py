@@ -21,7 +21,7 @@ SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 from benchmarks import builds  # noqa: E402
 from gpu import (  # noqa: E402
-    archive, carried, compiled_llama, machine, measurements, package_llama, recording, running, source, verdicts)
+    archive, carried, compiled_steps, machine, measurements, package_llama, recording, running, source, verdicts)
 
 QUEUE = SCRIPTS.parent / "reports/results/gpu/queue.json"
 running.say = lambda text: None
@@ -288,7 +288,7 @@ class JudgeTest(unittest.TestCase):
                "peak_allocated_bytes": 1000, "predicted_peak_bytes": 1005}
 
         def judged(**changes):
-            return verdicts.judge_package(compiled_llama.report_of("Made-up GPU", [row, row | changes], ["torch.compile again"]))
+            return verdicts.judge_package(compiled_steps.report_of("Made-up GPU", [row, row | changes], ["torch.compile again"]))
 
         findings, problems = judged()
         self.assertEqual(problems, [])

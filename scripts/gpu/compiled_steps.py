@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Compiles a Llama from transformers under rematch's plans and under PyTorch's memory budgets. Measures the peak and
-the time of a step for each, and compares losses and gradients with those of torch.compile.
+"""Compiles a Llama from transformers or a Wan from diffusers under rematch's plans and under PyTorch's memory budgets.
+Measures the peak and the time of a step for each, and compares losses and gradients with those of torch.compile.
 
-    compiled_llama.py -o FILE [--seconds N] [--small]
+    compiled_steps.py -o FILE [--model llama|wan] [--seconds N] [--small]
 
---small uses a model of four layers, on any device. Measurements that may not finish within N seconds are skipped, and
-FILE names them. Needs a supported torch, transformers and package rematch (PYTHONPATH). Exit codes: 0 FILE is written,
-whatever its result; 2 usage, or something is missing."""
+--small uses a small model of four layers, on any device. Measurements that may not finish within N seconds are skipped,
+and FILE names them. Needs a supported torch, package rematch (PYTHONPATH), and transformers or diffusers. Exit codes: 0
+FILE is written, whatever its result; 2 usage, or something is missing."""
 
 import argparse
 import contextlib
@@ -21,7 +21,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from gpu.package_llama import Workload, is_any_missing  # noqa: E402
 
-LAYERS = 8  # half of the model's 16 layers, to save compile time
+LAYERS = 8  # of the Llama's 16 and the Wan's 30 layers, to save compile time
 WARM_UP_STEPS = 2
 STEPS = 6
 # Values of torch._functorch.config.activation_memory_budget; 1 is PyTorch's default.
@@ -35,18 +35,48 @@ MOST_PEAK_ERROR = 0.01
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", metavar="FILE", required=True)
+    parser.add_argument("--model", choices=("llama", "wan"), default="llama", help="default: llama")
     parser.add_argument("--seconds", type=float, metavar="N", default=300, help="hard limit (default: 300)")
     parser.add_argument("--small", action="store_true", help="four layers")
     return parser.parse_args()
 
 
+class WanWorkload:
+    """A step of Wan 2.1 with 1.3 billion parameters, but with fewer layers, on a video of 31,200 tokens."""
+
+    def __init__(self, small):
+        import torch
+        from diffusers import WanTransformer3DModel
+        torch.manual_seed(0)
+        self.device = "cuda" if torch.cuda.is_available() else "cpu"
+        heads, head_dim, ffn_dim, layers = (2, 32, 128, 4) if small else (12, 128, 8960, LAYERS)
+        text, latents = ((8, 32), (1, 16, 2, 16, 16)) if small else ((512, 4096), (1, 16, 20, 60, 104))
+        with torch.device(self.device):
+            self.model = WanTransformer3DModel(num_attention_heads=heads, attention_head_dim=head_dim, ffn_dim=ffn_dim,
+                                               text_dim=text[1], num_layers=layers).to(torch.bfloat16)
+            self.batch = torch.randn(latents, dtype=torch.bfloat16)
+            self.text = torch.randn(1, *text, dtype=torch.bfloat16)
+            self.timestep = torch.tensor([500])
+
+    def step(self):
+        velocity = self.model(hidden_states=self.batch, timestep=self.timestep, encoder_hidden_states=self.text,
+                              return_dict=False)[0]
+        return velocity.float().square().mean()
+
+
+def workload_of(model, small):
+    if model == "wan":
+        return WanWorkload(small)
+    return Workload(small) if small else Workload(small, num_hidden_layers=LAYERS)
+
+
 class Bench:
     """Compiles the same model once per arm, and measures its steps."""
 
-    def __init__(self, small, seconds):
+    def __init__(self, workload, seconds):
         import torch
         self.torch = torch
-        self.workload = Workload(small) if small else Workload(small, num_hidden_layers=LAYERS)
+        self.workload = workload
         self.model = self.workload.model
         self.is_cuda = self.workload.device == "cuda"
         self.end = time.monotonic() + seconds
@@ -184,9 +214,9 @@ def report_of(device, rows, left_out):
 
 def main():
     arguments = parse()
-    if is_any_missing("compiled_llama.py"):
+    if is_any_missing("compiled_steps.py", "diffusers" if arguments.model == "wan" else "transformers"):
         return 2
-    bench = Bench(arguments.small, arguments.seconds)
+    bench = Bench(workload_of(arguments.model, arguments.small), arguments.seconds)
     measure(bench)
     device = bench.torch.cuda.get_device_name() if bench.is_cuda else "cpu"
     with open(arguments.output, "w") as file:
