@@ -73,7 +73,8 @@ class MeasuredPeaksTest(unittest.TestCase):
         every_plan_fits, few_plans_fit = measured("head", "inductor", 9, 0.585)
         for row in (every_plan_fits, few_plans_fit):
             self.assertLess(abs(row["measured_peak_bytes"] / MIB - row["predicted_peak_mib"]), 0.01 * row["predicted_peak_mib"])
-        self.assertLess(every_plan_fits["measured_peak_bytes"], default)
+        # The fastest plan saves what PyTorch saves by default.
+        self.assertLessEqual(every_plan_fits["measured_peak_bytes"], default)
         self.assertLess(few_plans_fit["measured_peak_bytes"], min(theirs))
 
     def test_of_a_transformer(self):
