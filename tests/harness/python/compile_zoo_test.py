@@ -16,9 +16,6 @@ RELEASES = sorted((path.name for path in (SCRIPT.parents[3] / "scripts" / "libto
 IS_DEEP = int(os.environ.get("REMATCH_SEEDS", "0")) >= 3000 and any(
     importlib.metadata.version("torch").startswith(f"{release}.") for release in (RELEASES[0], RELEASES[-1]))
 TRANSFORMERS, DIFFUSERS = ("llama", "vit", "qwen3", "mixtral", "gpt2", "bert"), ("wan", "flux", "ltx", "sd3")
-# The output of the model, which an eager loss reads. A prediction counts it up to the end of the step, but backward of the
-# loss frees it.
-OUTPUT_BYTES = {"wan": 2 * 4 * 4 * 16 * 16 * 4, "flux": 256 * 16 * 4, "ltx": 512 * 8 * 4, "sd3": 4 * 16 * 16 * 4}
 BUDGETS = (0.5, 0.65, 0.8, 1.0, 1.2)  # of the peak of the eager step; the smallest ones may be below what any plan needs
 LOSS_TOLERANCE, GRADIENT_TOLERANCE = 1e-6, 1e-5
 MIB = 2**20
@@ -46,8 +43,7 @@ class ZooTest(unittest.TestCase):
                     measured = row["measured_peak_bytes"] + row["batch_bytes"]
                     self.assertLessEqual(measured, row["budget_bytes"])
                     predicted = row["predicted_peak_mib"] * MIB
-                    self.assertLess(measured, 1.01 * predicted)
-                    self.assertGreater(measured, 0.99 * predicted - OUTPUT_BYTES.get(model, 0))
+                    self.assertLess(abs(measured - predicted), 0.01 * predicted)
                     self.assertGreaterEqual(measured, before)  # a lower budget gives no higher peak
                     before = measured
 
