@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from rematch._private import gradients_die_in_graphs
 from rematch.compiled.joint_graph import tensor_bytes
 from rematch.compiled.temporaries import allocates, temporary_bytes
 
@@ -45,7 +46,7 @@ class Kernels:
         self._kernel_of_op = {op.get_name(): number for number, node in enumerate(nodes) for op in node.get_nodes()}
         self._op = {op.get_name(): op for node in nodes for op in node.get_nodes()}
         self._maker_of = {name: number for number, node in enumerate(nodes) for name in node.get_buffer_names()}
-        self._outputs = {self._owner(name) for name in graph.get_output_names()}
+        self._outputs = {self._owner(name) for name in graph.get_output_names()} | _outlasting_gradients(graph)
         sizes = compute_size_for_scheduler_buffer({buffer.get_name(): buffer for node in nodes for buffer in node.get_outputs()})
         self._allocated = {name: allocated for name, (allocated, _) in sizes.items()}
         self._freed = {name: freed for name, (_, freed) in sizes.items()}
@@ -238,6 +239,13 @@ def _temporary_bytes(node: Any) -> int:
     strides = [tuple(read.get_stride()) for read in node.node.inputs if hasattr(read, "get_stride")]
     are_known = all(str(step).isdigit() for stride in strides for step in stride)
     return temporary_bytes(origin, [tuple(map(int, stride)) for stride in strides] if are_known else ())
+
+
+def _outlasting_gradients(graph: Any) -> set[str]:
+    """Returns the incoming gradients of a backward graph, if autograd holds them until the graph returns."""
+    if gradients_die_in_graphs():
+        return set()
+    return {node.name for node in graph.module.graph.find_nodes(op="placeholder") if node.name.startswith("tangents_")}
 
 
 def _input_bytes(graph: Any, copied: Collection[str]) -> dict[str, int]:
