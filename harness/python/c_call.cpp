@@ -61,9 +61,19 @@ const char* kept_text(std::string text) {
 
 const char* as_text(const Json& json) { return kept_text(json.dump()); }
 
-Trace trace_of_text(const char* trace_json) {
-  return trace_from_json(parse_json(trace_json, "trace"));
+const Trace& trace_of_text(const char* trace_json) {
+  struct ReadTrace {
+    std::string text;
+    Trace trace;
+  };
+  thread_local std::optional<ReadTrace> last;
+  if (!last || last->text != trace_json) {
+    last.reset();
+    last = ReadTrace{trace_json, trace_from_json(parse_json(trace_json, "trace"))};
+  }
+  return last->trace;
 }
+
 std::vector<at::Tensor> tensors_at(void* const* tensors, int count) {
   std::vector<at::Tensor> found;
   for (int index = 0; index < count; ++index) {

@@ -66,7 +66,10 @@ std::vector<at::Tensor> tensors_at(void* const* tensors, int count);
 
 // The functions below parse an argument. They throw FormatError or std::invalid_argument with a
 // message that says what is allowed.
-Trace trace_of_text(const char* trace_json);
+//
+// The trace is valid until this thread reads another one. A caller often asks about one trace many
+// times, so a trace that was read last is not read again.
+const Trace& trace_of_text(const char* trace_json);
 Plan plan_of_text(const char* plan_json);
 Schedule schedule_named(const char* name);
 OptimizerKind optimizer_named(const char* name);

@@ -158,7 +158,7 @@ extern "C" {
 
 const char* rematch_resolve(const char* trace_json, const char* policy) {
   return call_or<const char*>(nullptr, [&] {
-    const Trace trace = trace_of_text(trace_json);
+    const Trace& trace = trace_of_text(trace_json);
     const Policy parsed = accepted(parse_policy(policy));
     return as_text(plan_to_json(accepted(resolve(parsed, trace, NoEffect::kAllow))));
   });
@@ -180,7 +180,7 @@ const char* rematch_accumulate(const char* trace_json, std::int64_t num_micro_ba
 const char* rematch_predict(const char* trace_json, const char* plan_json, const char* schedule,
                             const char* optimizer) {
   return call_or<const char*>(nullptr, [&] {
-    const Trace trace = trace_of_text(trace_json);
+    const Trace& trace = trace_of_text(trace_json);
     Plan plan = plan_of_text(plan_json);
     if (!plan.other_shapes.empty()) plan = plan_of_trace(plan, trace_sha256(trace));
     StepSimulator simulator(trace, optimizer_named(optimizer));
@@ -202,7 +202,7 @@ const char* rematch_combine(const char* traces_json, const char* plans_json) {
 
 const char* rematch_search(const char* trace_json, const char* request_json) {
   return call_or<const char*>(nullptr, [&] {
-    const Trace trace = trace_of_text(trace_json);
+    const Trace& trace = trace_of_text(trace_json);
     return as_text(front_to_json(searched(trace, parse_json(request_json, "request"))));
   });
 }

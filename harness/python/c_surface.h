@@ -13,6 +13,7 @@ extern "C" {
 
 struct RematchCheckpoint;
 struct RematchHidden;
+struct RematchJoint;
 struct RematchRecording;
 struct RematchTrace;
 struct RematchWatch;
@@ -145,6 +146,26 @@ REMATCH_PYTHON_EXPORT const char* rematch_combine(const char* traces_json, const
 // Baselines are policies; policies that do not apply to the model are skipped. If `request_json`
 // contains budget_bytes, the front contains the best plan within the budget.
 REMATCH_PYTHON_EXPORT const char* rematch_search(const char* trace_json, const char* request_json);
+
+// Reads a compiled model's joint graph: see policies/joint/joint_graph.h. The nodes in the
+// functions below are indices of this graph's nodes. If `fuses` is 1, the backend fuses elementwise
+// ops.
+REMATCH_PYTHON_EXPORT RematchJoint* rematch_make_joint(const char* joint_json);
+REMATCH_PYTHON_EXPORT void rematch_free_joint(RematchJoint* joint);
+// Returns the values to save, as a JSON list: see FewestSaved::values(). A negative
+// `traffic_per_byte` stands for an absent one.
+REMATCH_PYTHON_EXPORT const char* rematch_fewest_saved(RematchJoint* joint,
+                                                       const std::int32_t* recomputed,
+                                                       int num_recomputed, std::int64_t shift,
+                                                       std::int64_t traffic_per_byte);
+// Returns the plan that saves nodes of `offered`, as a JSON object: see GraphOption.
+REMATCH_PYTHON_EXPORT const char* rematch_joint_option(RematchJoint* joint,
+                                                       const std::int32_t* offered, int num_offered,
+                                                       int fuses);
+// Returns the schedule of such a plan, as a JSON object: see GraphSchedule.
+REMATCH_PYTHON_EXPORT const char* rematch_joint_schedule(RematchJoint* joint,
+                                                         const std::int32_t* offered,
+                                                         int num_offered, int by_layer, int fuses);
 // Returns a front as an HTML page.
 REMATCH_PYTHON_EXPORT const char* rematch_render_front(const char* name, const char* front_json);
 

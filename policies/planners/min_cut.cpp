@@ -13,14 +13,36 @@ void MinCut::add_edge(int from, int to, std::int64_t capacity) {
 }
 
 std::vector<bool> MinCut::source_side(int source, int sink) {
+  find_maximum_flow(source, sink);
+  std::vector<bool> is_reached;
+  for (const OptionalIndex level : levels_) is_reached.push_back(level.has_value());
+  return is_reached;
+}
+
+std::vector<bool> MinCut::sink_side(int source, int sink) {
+  find_maximum_flow(source, sink);
+  std::vector<bool> reaches_sink(edges_from_.size(), false);
+  reaches_sink[sink] = true;
+  std::vector<int> stack = {sink};
+  while (!stack.empty()) {
+    const int node = stack.back();
+    stack.pop_back();
+    for (const int index : edges_from_[node]) {
+      const int before = edges_[index].to;
+      if (edges_[index ^ 1].left == 0 || reaches_sink[before]) continue;
+      reaches_sink[before] = true;
+      stack.push_back(before);
+    }
+  }
+  return reaches_sink;
+}
+
+void MinCut::find_maximum_flow(int source, int sink) {
   while (find_levels(source, sink)) {
     next_of_.assign(edges_from_.size(), 0);
     while (push(source, sink, kUnlimited) > 0) {
     }
   }
-  std::vector<bool> is_reached;
-  for (const OptionalIndex level : levels_) is_reached.push_back(level.has_value());
-  return is_reached;
 }
 
 // Computes the level of every node that is reachable over edges with remaining capacity. Returns

@@ -20,14 +20,17 @@ class MinCut {
   void add_edge(int from, int to, std::int64_t capacity);
 
   // Returns for each node whether it is on the source's side of the minimum cut nearest to the
-  // source. Call only once.
+  // source. Call only one of these functions, and only once.
   std::vector<bool> source_side(int source, int sink);
+  // Returns for each node whether it is on the sink's side of the minimum cut nearest to the sink.
+  std::vector<bool> sink_side(int source, int sink);
 
  private:
   struct Edge {
     int to = 0;
     std::int64_t left = 0;  // remaining capacity
   };
+  void find_maximum_flow(int source, int sink);
   bool find_levels(int source, int sink);
   std::int64_t push(int node, int sink, std::int64_t most);
 

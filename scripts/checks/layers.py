@@ -41,6 +41,7 @@ PARTS = {
     "policies/search/driver": (["policies/base", "policies/trace", "policies/plan", "policies/predict", "policies/catalogue", "policies/planners",
                                 "policies/search"], []),
     "policies/planners": (["policies/base", "policies/trace", "policies/plan", "policies/predict", "policies/catalogue"], []),
+    "policies/joint": (["policies/base", "policies/planners"], []),
     "reports": (["policies"], ["json", "valijson"]),
     "models/scope": ([], []),
     "models/preset": (["policies/base", "policies/trace"], []),

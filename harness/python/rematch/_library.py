@@ -4,6 +4,7 @@ JSON."""
 from __future__ import annotations
 
 import ctypes
+import functools
 import json
 import os
 import pathlib
@@ -75,6 +76,7 @@ def _load() -> ctypes.PyDLL:
 def _declare(library: ctypes.PyDLL) -> None:
     """Declares the argument and result types of the C functions."""
     handle, text, number = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
+    nodes = ctypes.POINTER(ctypes.c_int32)
     functions: list[tuple[str, Any, list[Any]]] = [
             ("error", text, []), ("error_class", number, []), ("set_error_types", None, [handle, handle]),
             ("install", number, [number]), ("allocated_bytes", ctypes.c_int64, [text]),
@@ -97,6 +99,9 @@ def _declare(library: ctypes.PyDLL) -> None:
             ("require_policy", number, [text]), ("resolve", text, [text, text]), ("combine", text, [text, text]),
             ("predict", text, [text, text, text, text]),
             ("search", text, [text, text]), ("render_front", text, [text, text]),
+            ("make_joint", handle, [text]), ("free_joint", None, [handle]),
+            ("fewest_saved", text, [handle, nodes, number, ctypes.c_int64, ctypes.c_int64]),
+            ("joint_option", text, [handle, nodes, number, number]), ("joint_schedule", text, [handle, nodes, number, number, number]),
             ("begin_op_times", handle, [text, number, text, text]), ("watch_part", number, [handle, number]),
             ("note_step", number, [handle, ctypes.c_int64, ctypes.c_int64]),
             ("finish_op_times", text, [handle]), ("free_op_times", None, [handle])]
@@ -124,13 +129,26 @@ def last_error() -> RematchError:
     return error_class(LIBRARY.rematch_error().decode())
 
 
+class Document(dict[str, Any]):
+    """A JSON document that does not change. It is encoded once, however often it is passed to the library."""
+
+    @functools.cached_property
+    def text(self) -> str:
+        return json.dumps(self)
+
+
 def call_for_json(name: str, *arguments: Any) -> dict[str, Any]:
     """Like call(), for functions that return JSON. Dicts and lists are passed as JSON."""
-    if None in arguments:
+    if any(argument is None for argument in arguments):
         raise TypeError(f"rematch.{name} got None for a trace, a plan or a name")
-    found: dict[str, Any] = json.loads(call(name, *[json.dumps(argument) if isinstance(argument, (dict, list)) else argument
-                                                    for argument in arguments]))
+    found: dict[str, Any] = json.loads(call(name, *map(_encoded, arguments)))
     return found
+
+
+def _encoded(argument: Any) -> Any:
+    if isinstance(argument, Document):
+        return argument.text
+    return json.dumps(argument) if isinstance(argument, (dict, list)) else argument
 
 
 def count_memory() -> None:

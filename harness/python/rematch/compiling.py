@@ -20,7 +20,7 @@ from rematch.tracing import constant_bytes_of, parameters_of
 if TYPE_CHECKING:
     from rematch.compiled.chosen import CompiledPlan
     from rematch.compiled.joint_graph import JointGraph
-    from rematch.compiled.options import Option
+    from rematch.compiled.graph_plans import Option
     from rematch.compiled.partitioner import Partitioner
 
 Model = TypeVar("Model", bound=torch.nn.Module)

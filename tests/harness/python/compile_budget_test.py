@@ -19,8 +19,7 @@ import rematch
 rematch.count_memory()  # replaces torch's allocators, so it must run before any tensor is made
 
 import torch  # noqa: E402
-from rematch.compiled.options import Option  # noqa: E402
-from rematch.compiled.peak import PhasePeaks  # noqa: E402
+from rematch.compiled.graph_plans import Option, PhasePeaks  # noqa: E402
 from rematch.compiled.sequence import step_options, step_peak  # noqa: E402
 from rematch.compiled.step_plan import StepPlan  # noqa: E402
 from stack import WIDTH, Layer, Stack, batch  # noqa: E402

@@ -11,8 +11,8 @@ import unittest.mock
 import rematch
 import torch
 from compiled_peaks import leave_out_kernels, model_of, peak_of, phase_peaks
+from rematch.compiled.graph_plans import GraphPlans
 from rematch.compiled.kernel_order import Arrangement
-from rematch.compiled.peak import peaks_of
 
 MODELS = ("stack", "head", "attention")
 BATCH_BYTES = 4 * 64 * 64 * 4  # the batch of model "stack"; only budgets and predicted peaks include it
@@ -68,14 +68,17 @@ class KernelOrderTest(unittest.TestCase):
         self.assertLess(abs(max(ordered) - partitioner.chosen[0].peaks.step()), 0.01 * max(ordered))
 
     def test_the_budget_is_kept_if_kernels_need_more_than_predicted(self):
-        def too_low(*arguments, **keywords):
-            peaks = peaks_of(*arguments, **keywords)
-            return dataclasses.replace(peaks, forward=peaks.forward * 4 // 5, backward=peaks.backward * 4 // 5)
+        def too_low(plans, saved):
+            option = option_of(plans, saved)
+            peaks = option.peaks
+            return dataclasses.replace(option, peaks=dataclasses.replace(peaks, forward=peaks.forward * 4 // 5,
+                                                                         backward=peaks.backward * 4 // 5))
 
+        option_of = GraphPlans.option
         torch._dynamo.reset()
         model, step, _ = model_of("stack")
         budget, said = int(2.9 * 2**20), io.StringIO()
-        with unittest.mock.patch("rematch.compiled.options.peaks_of", too_low), contextlib.redirect_stderr(said):
+        with unittest.mock.patch.object(GraphPlans, "option", too_low), contextlib.redirect_stderr(said):
             rematch.compile(model, step, budget=budget, optimizer="none")
         first = rematch.compiled_plan_of(model)
         step().backward()

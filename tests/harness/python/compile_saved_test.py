@@ -1,53 +1,17 @@
 """Tests which values a compiled graph saves if elementwise ops may be repeated in backward."""
 
-import itertools
-import random
+import dataclasses
 import unittest
 
 import rematch  # noqa: F401  loads the library
 import torch
 from rematch.compiled.capture import captured
-from rematch.compiled.fewest_saved import AIMS, Aim, FewestSaved, _minimum_cut
+from rematch.compiled.fewest_saved import AIMS, Aim
+from rematch.compiled.graph_plans import GraphPlans
 from rematch.compiled.op_costs import CPU, OpCosts
-from rematch.compiled.schedule import schedule_of
 from stack import Layer, Stack, batch
 
 WIDTH = 128  # so large that a tensor with one value per row takes little memory in comparison
-
-
-def drawn_network(rng):
-    """Returns a random network of up to eight values. Each value may be computed from earlier values."""
-    values = []
-    for index in range(rng.randint(1, 8)):
-        again = rng.choice((0, rng.randint(1, 9))) if rng.random() < 0.7 else None
-        reads = tuple(sorted(rng.sample(range(index), rng.randint(0, min(index, 3))))) if again is not None else ()
-        values.append((rng.randint(1, 9), rng.random() < 0.4, again, reads))
-    return tuple(values)
-
-
-def cost(network, saved):
-    """Returns the cost of saving these values, and of recomputing the values that are needed and not saved. Returns None
-    if a value that is needed cannot be recomputed."""
-    needed = {index for index, (_, is_wanted, _, _) in enumerate(network) if is_wanted}
-    total = sum(network[index][0] for index in saved)
-    for index, (_, _, again, reads) in reversed(list(enumerate(network))):
-        if index in needed and index not in saved:
-            if again is None:
-                return None
-            total += again
-            needed.update(reads)
-    return total
-
-
-class MinimumCutTest(unittest.TestCase):
-    def test_no_choice_of_values_costs_less(self):
-        for seed in range(200):
-            network = drawn_network(random.Random(seed))
-            choices = (set(choice) for count in range(len(network) + 1)
-                       for choice in itertools.combinations(range(len(network)), count))
-            least = min(total for choice in choices if (total := cost(network, choice)) is not None)
-            with self.subTest(seed=seed, network=network):
-                self.assertEqual(cost(network, _minimum_cut(network)), least)
 
 
 class FewestSavedTest(unittest.TestCase):
@@ -57,9 +21,10 @@ class FewestSavedTest(unittest.TestCase):
         model = Stack(lambda: Layer(WIDTH), num_layers=2, width=WIDTH)
         capture = captured("inductor", model, [model], lambda: model(batch(width=WIDTH)), {})
         (self.joint,) = capture.graphs.values()
+        self.plans = GraphPlans(self.joint, OpCosts(self.joint, CPU, fuses=True), fuses=True)
 
     def saved(self, recomputed=(), aim=AIMS[0]):
-        return FewestSaved(self.joint, OpCosts(self.joint, CPU, fuses=True)).values(set(recomputed), aim)
+        return self.plans.fewest_saved(recomputed, **dataclasses.asdict(aim))
 
     def ops_named(self, name):
         return [op for op in self.joint.forward if name in str(op.target)]
@@ -87,8 +52,10 @@ class FewestSavedTest(unittest.TestCase):
         costs = OpCosts(self.joint, CPU, fuses=True)
 
         def added_ns(saved):
-            schedule = schedule_of(self.joint, [*self.joint.inputs, *saved], by_layer=False, fuses=True)
-            return sum(map(costs.time_ns, schedule.recomputed)) + sum(map(costs.saving_ns, schedule.saved))
+            schedule = self.plans.schedule([*self.joint.inputs, *saved], by_layer=False)
+            added = sum(map(costs.time_ns, schedule.recomputed)) + sum(map(costs.saving_ns, schedule.saved))
+            self.assertEqual(added, self.plans.option([*self.joint.inputs, *saved]).added_ns)
+            return added
         fewest, fastest = self.saved(), self.saved(aim=Aim(traffic_per_byte=0))
         bytes_of = self.joint.bytes_of
         self.assertLess(sum(map(bytes_of, fewest)), sum(map(bytes_of, fastest)))

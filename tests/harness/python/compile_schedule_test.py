@@ -5,10 +5,12 @@ import unittest
 import torch
 import zoo
 from rematch.compiled.capture import captured
+from rematch.compiled.graph_plans import GraphPlans
 from rematch.compiled.joint_graph import is_op, is_tensor, is_view, op_of
 from rematch.compiled.op_costs import is_elementwise
-from rematch.compiled.schedule import MAX_CALLS_BETWEEN, schedule_of
 from stack import WIDTH, Layer, Stack, batch
+
+MAX_CALLS_BETWEEN = 3
 
 
 def demand_order(joint, saved):
@@ -88,6 +90,7 @@ def joint_of(model, step):
 class SchedulesTest(unittest.TestCase):
     def require_equal(self, joint):
         """Compares schedules that save different shares of the results of forward."""
+        plans = {fuses: GraphPlans(joint, fuses=fuses) for fuses in (False, True)}
         results = [result for op in joint.forward if not is_view(op) for result in joint.results(op)]
         for share in range(1, 8):
             saved = [*joint.inputs, *(result for index, result in enumerate(results) if index % share == 0)]
@@ -95,8 +98,8 @@ class SchedulesTest(unittest.TestCase):
             orders[True] = grouped_by_layer(joint, orders[False])
             for by_layer, order in orders.items():
                 with self.subTest(share=share, by_layer=by_layer):
-                    self.assertEqual(order, schedule_of(joint, saved, by_layer=by_layer, fuses=False).backward)
-                    self.assertEqual(with_neighbours(joint, order), schedule_of(joint, saved, by_layer=by_layer, fuses=True).backward)
+                    self.assertEqual(order, plans[False].schedule(saved, by_layer=by_layer).backward)
+                    self.assertEqual(with_neighbours(joint, order), plans[True].schedule(saved, by_layer=by_layer).backward)
 
     def test_of_a_transformer(self):
         torch.manual_seed(0)

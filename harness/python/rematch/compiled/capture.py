@@ -17,10 +17,9 @@ from rematch._library import RematchError
 from rematch._step import left_as_it_was, loss_of
 from rematch.compiled.backends import aot_eager
 from rematch.compiled.eager_loss import LossBytes, bytes_of_loss
+from rematch.compiled.graph_plans import Option, PhasePeaks
 from rematch.compiled.joint_graph import JointGraph, must_be_kept
-from rematch.compiled.options import Option
 from rematch.compiled.partitioner import Choose, Partitioner
-from rematch.compiled.peak import PhasePeaks
 from rematch.compiled.ranks import bucket_bytes, gathered_bytes
 from rematch.compiled.traced_once import TracedOnce
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
-from rematch.compiled.options import Option
+from rematch.compiled.graph_plans import Option
 from rematch.compiled.partitioner import Partitioner
 from rematch.planning import size_text
 

@@ -10,14 +10,11 @@ import hashlib
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import fx
 from torch._functorch import partitioners
-
-if TYPE_CHECKING:
-    from rematch.compiled.node_table import NodeTable
 
 RANDOM_ARGUMENTS = ("dropout_p", "p")  # probabilities; if the argument is 0, the op draws no random numbers
 HIGHER_ORDER_WITH_COST = ("flex_attention",)  # the higher-order ops that op_costs.flops_of() knows
@@ -59,11 +56,9 @@ class JointGraph:
         self.tangents = [node for node in self.nodes if node.op == "placeholder" and node in after_tangents]
         self.dropped_outputs: set[fx.Node] = set()  # outputs of forward that the program drops
         self.freed_outputs: set[fx.Node] = set()  # outputs of forward that are freed before backward of the graph
-        self.temporary_bytes: dict[int, int] = {}  # what ops allocate and free while they run: see peak.py
         self._roots: dict[fx.Node, fx.Node] = {}
         self._bytes: dict[fx.Node, int] = {}
         self._results: dict[fx.Node, list[fx.Node]] = {}
-        self._read_roots: dict[fx.Node, tuple[fx.Node, ...]] = {}
         self.input_indices = [tuple(map(self.order.__getitem__, node.all_input_nodes)) for node in self.nodes]
         self.forward = [node for node in self.nodes if node in self._is_forward and is_op(node)]
         self.backward_seeds = [node for node in self.nodes if node in after_tangents and node.op == "call_function"]
@@ -116,13 +111,6 @@ class JointGraph:
         """The ops of forward that no plan may recompute."""
         return set(filter(must_be_kept, self.forward))
 
-    @functools.cached_property
-    def table(self) -> NodeTable:
-        """Properties of the nodes by index."""
-        from rematch.compiled.node_table import NodeTable
-
-        return NodeTable(self)
-
     def demand_order(self, available: Iterable[fx.Node]) -> list[int]:
         """Returns the nodes of backward in execution order, as indices into `nodes`. Each node runs as late as its first
         use allows. Leaves out the nodes in `available`."""
@@ -156,13 +144,6 @@ class JointGraph:
             elif node.target is operator.getitem and is_view(_source(node)):
                 found = self.root(_source(node))
             self._roots[node] = found
-        return found
-
-    def read_roots(self, node: fx.Node) -> tuple[fx.Node, ...]:
-        """Returns the nodes that allocate what this node reads."""
-        found = self._read_roots.get(node)
-        if found is None:
-            found = self._read_roots[node] = tuple(dict.fromkeys(map(self.root, node.all_input_nodes)))
         return found
 
     def results(self, op: fx.Node) -> list[fx.Node]:

@@ -72,6 +72,7 @@ class OpCosts:
 
     def __init__(self, joint: JointGraph, rates: DeviceRates, *, fuses: bool):
         self.device = rates.name
+        self.bytes_per_second = rates.bytes_per_second
         self._joint = joint
         self._rates = rates
         self._fuses = fuses
@@ -89,10 +90,6 @@ class OpCosts:
         if node not in self._saving_ns:
             self._saving_ns[node] = self._compute_saving_ns(node)
         return self._saving_ns[node]
-
-    def traffic_ns(self, num_bytes: int) -> int:
-        """Returns the time of moving the bytes once."""
-        return round(num_bytes / self._rates.bytes_per_second * 1e9)
 
     def _compute_time_ns(self, op: fx.Node) -> int:
         if is_view(op) or not self._joint.results(op):

@@ -11,32 +11,17 @@ from typing import Any
 
 from torch import fx
 
-from rematch._library import PlanError
-from rematch.compiled.fewest_saved import AIMS, FewestSaved, inputs_and_sizes
-from rematch.compiled.joint_graph import JointGraph, is_tensor, is_view
+from rematch._library import Document, PlanError
+from rematch.compiled.fewest_saved import AIMS, inputs_and_sizes
+from rematch.compiled.graph_plans import GraphPlans, Option
+from rematch.compiled.joint_graph import JointGraph, is_tensor
 from rematch.compiled.joint_trace import profile_of, trace_of
 from rematch.compiled.op_costs import DeviceRates, OpCosts
-from rematch.compiled.peak import PhasePeaks, peaks_of
-from rematch.compiled.schedule import Schedule, recomputed_ops, regions_of, require_plan_of, saved_values, schedules_of
+from rematch.compiled.saved_values import recomputed_ops, regions_of, require_plan_of, saved_values
 from rematch.planning import predict, resolve, search, size_text
 
 NUM_POINTS = 24
 POLICIES = ("none", "full", "attn_only", "save_mm")
-
-
-@dataclasses.dataclass(frozen=True)
-class Option:
-    """A plan for a joint graph. `saved` contains indices of the graph's nodes. `by_layer` and `fuses` decide the order
-    of recomputation: see schedule_of(). `added_ns` is the time of recomputation, plus the time that saving adds
-    (OpCosts.saving_ns). `num_recomputed` does not count views."""
-
-    name: str
-    saved: tuple[int, ...]
-    by_layer: bool
-    peaks: PhasePeaks
-    added_ns: int
-    num_recomputed: int
-    fuses: bool = False
 
 
 class Planner:
@@ -46,11 +31,11 @@ class Planner:
         self._joint = joint
         self._fuses = fuses
         self._costs = OpCosts(joint, rates, fuses=fuses)
-        self._fewest = FewestSaved(joint, self._costs) if fuses else None
+        self._plans = GraphPlans(joint, self._costs, fuses=fuses)
         self._inputs_and_sizes = inputs_and_sizes(joint)
         self._options: dict[tuple[fx.Node, ...], Option] = {}
         # The search takes only whole layers as regions, because choosing among all modules takes too long.
-        self.trace = trace_of(joint, model, has_modules=False)
+        self.trace = Document(trace_of(joint, model, has_modules=False))
         self._model = model
         self.batch_bytes = sum(joint.bytes_of(node) for node in joint.inputs if is_tensor(node)
                                and node not in joint.static_inputs and node not in joint.activation_inputs)
@@ -76,28 +61,17 @@ class Planner:
         recomputation that has the lower peak."""
         joint = self._joint
         recomputed = recomputed_ops(joint, plan)
-        if self._fewest is None:
-            choices = [saved_values(joint, recomputed, regions_of(joint, plan))]
+        if self._fuses:
+            choices = [self._inputs_and_sizes + self._plans.fewest_saved(recomputed, **dataclasses.asdict(aim)) for aim in AIMS]
         else:
-            choices = [self._inputs_and_sizes + self._fewest.values(recomputed, aim) for aim in AIMS]
+            choices = [saved_values(joint, recomputed, regions_of(joint, plan))]
         return [dataclasses.replace(option, name=name) for option in dict.fromkeys(map(self._option_of, map(tuple, choices)))]
 
     def _option_of(self, choice: tuple[fx.Node, ...]) -> Option:
         """Returns the option that saves these values, without a name. Different plans often save the same values."""
         if choice not in self._options:
-            by_first_use, by_layer = schedules_of(self._joint, choice, fuses=self._fuses)
-            found = [self._option(by_first_use)]
-            if by_layer is not by_first_use:
-                peaks = peaks_of(self._joint, by_layer, fuses=self._fuses, forward_peak=found[0].peaks.forward)
-                found.append(dataclasses.replace(found[0], by_layer=True, peaks=peaks))
-            self._options[choice] = min(found, key=lambda option: option.peaks.step())
+            self._options[choice] = self._plans.option(choice)
         return self._options[choice]
-
-    def _option(self, schedule: Schedule) -> Option:
-        added_ns = sum(map(self._costs.time_ns, schedule.recomputed)) + sum(map(self._costs.saving_ns, schedule.saved))
-        return Option("", tuple(self._joint.order[node] for node in schedule.saved), False,
-                      peaks_of(self._joint, schedule, fuses=self._fuses), added_ns,
-                      sum(not is_view(op) for op in schedule.recomputed), self._fuses)
 
     def profile(self, trace: dict[str, Any]) -> dict[str, Any]:
         """Returns the graph's op times as a profile of `trace`. `trace` must be a trace of this graph, but may have a

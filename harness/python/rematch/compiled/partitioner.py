@@ -17,10 +17,10 @@ from torch._functorch import partitioners
 from torch._inductor.custom_graph_pass import CustomPartitionerFn
 
 from rematch._library import Refused, RematchError
+from rematch.compiled.graph_plans import GraphPlans, Option
 from rematch.compiled.joint_graph import JointGraph, needed_for
 from rematch.compiled.kernel_order import KernelOrder, set_limit
-from rematch.compiled.options import Option, nodes_of
-from rematch.compiled.schedule import schedule_of
+from rematch.compiled.options import nodes_of
 
 CHECKPOINT_MARKS = ("MUST_RECOMPUTE", "PREFER_RECOMPUTE")
 
@@ -101,7 +101,7 @@ class Partitioner(CustomPartitionerFn):
         if option is None:
             return None
         saved = nodes_of(joint, option)
-        order = schedule_of(joint, saved, by_layer=option.by_layer, fuses=option.fuses).backward
+        order = GraphPlans(joint, fuses=option.fuses).schedule(saved, by_layer=option.by_layer).backward
         self.chosen.append(option)
         self._may_refuse = False
         return saved, [node.name for node in order], option

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from rematch._sharding import frees_parameters, units_in
-from rematch.compiled.options import Option
+from rematch.compiled.graph_plans import Option
 
 MAX_UNITS_IN_MEMORY = 3
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from rematch.compiled.eager_loss import LossBytes
-from rematch.compiled.options import Option
+from rematch.compiled.graph_plans import Option
 
 MAX_COMBINATIONS = 50_000
 # Measured and predicted peaks differ by less than half of this. So of two plans in a list, the one with the lower

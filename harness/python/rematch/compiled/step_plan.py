@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from rematch.compiled.eager_loss import LossBytes
-from rematch.compiled.options import Option
+from rematch.compiled.graph_plans import Option
 from rematch.compiled.sequence import IN_GRAPH, StepOption, step_options, step_peak
 
 # How many plans are compiled at most before the plan with the lowest peak.

@@ -14,9 +14,10 @@ from rematch._progress import announced, say
 from rematch.compiled.backends import aot_eager
 from rematch.compiled.capture import captured
 from rematch.compiled.chosen import CompiledPlan, plan_so_far
+from rematch.compiled.graph_plans import Option
 from rematch.compiled.joint_graph import JointGraph
 from rematch.compiled.op_costs import rates_of
-from rematch.compiled.options import Option, Planner, bytes_before, fitting, too_small
+from rematch.compiled.options import Planner, bytes_before, fitting, too_small
 from rematch.compiled.partitioner import Partitioner, warn_once
 from rematch.compiled.ranks import bucket_bytes, gathered_bytes, sharded_ratio, with_sharded_gradients
 from rematch.compiled.step_plan import StepPlan
