@@ -21,6 +21,7 @@ from rematch.compiled.graph_plans import GraphPlans, Option
 from rematch.compiled.joint_graph import JointGraph, needed_for
 from rematch.compiled.kernel_order import KernelOrder, set_limit
 from rematch.compiled.options import nodes_of
+from rematch.compiled.saved_masks import save_masks_as_bytes
 
 CHECKPOINT_MARKS = ("MUST_RECOMPUTE", "PREFER_RECOMPUTE")
 
@@ -89,6 +90,8 @@ class Partitioner(CustomPartitionerFn):
 
         with _decisions_replaced(choose_saved, ordered_names):
             forward, backward = partitioners.min_cut_rematerialization_partition(gm, joint_inputs, **kwargs)
+        if any(option.fuses for option in chosen):
+            save_masks_as_bytes(forward, backward, num_forward_outputs)
         for option in chosen:
             set_limit(forward, option.peaks.forward)
             set_limit(backward, option.peaks.backward - option.peaks.outside)
