@@ -1,9 +1,11 @@
 // C functions that plan a compiled model's joint graph.
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "harness/python/c_call.h"
 #include "harness/python/c_surface.h"
@@ -18,16 +20,33 @@ using namespace rematch;
 using namespace rematch::c_call;
 
 struct RematchJoint {
-  explicit RematchJoint(JointGraph joint) : graph(std::move(joint)) {}
+  RematchJoint(JointGraph joint, NodeIds free_nodes, std::vector<CutAim> cut_aims)
+      : graph(std::move(joint)), free(std::move(free_nodes)), aims(std::move(cut_aims)) {}
 
-  // Made at the first use, because a graph whose plan is known does not need it.
-  FewestSaved& fewest() {
+  // Returns the option that saves nodes of `offered`. Different plans often save the same values,
+  // so options are kept.
+  const GraphOption& option(NodeIds offered, Fusion fusion) {
+    auto known = options.find({offered, fusion});
+    if (known == options.end()) {
+      GraphOption made = option_of(graph, offered, fusion);
+      known = options.emplace(std::pair(std::move(offered), fusion), std::move(made)).first;
+    }
+    return known->second;
+  }
+
+  // Returns the values to save for an aim.
+  NodeIds values(const NodeIds& recomputed, const CutAim& aim) {
     if (!fewest_saved) fewest_saved = std::make_unique<FewestSaved>(graph);
-    return *fewest_saved;
+    NodeIds saved = free;
+    for (const NodeId id : fewest_saved->values(recomputed, aim)) saved.push_back(id);
+    return saved;
   }
 
   const JointGraph graph;
-  std::unique_ptr<FewestSaved> fewest_saved;
+  const NodeIds free;  // what forward may save without memory of its own
+  const std::vector<CutAim> aims;
+  std::map<std::pair<NodeIds, Fusion>, GraphOption> options;
+  std::unique_ptr<FewestSaved> fewest_saved;  // made at the first use
 };
 
 namespace rematch::c_call {
@@ -46,6 +65,13 @@ NodeIds ids_at(const JointGraph& graph, const std::int32_t* indices, int count) 
     ids.emplace_back(indices[position]);
   }
   return ids;
+}
+
+CutAim aim_of(const JsonField& field) {
+  CutAim aim{.shift = field.at("shift").integer()};
+  const JsonField traffic = field.at("traffic_per_byte");
+  if (!traffic.is_null()) aim.traffic_per_byte = traffic.count();
+  return aim;
 }
 
 Json json_of(const NodeIds& ids) {
@@ -77,28 +103,34 @@ extern "C" {
 RematchJoint* rematch_make_joint(const char* joint_json) {
   return call_or<RematchJoint*>(nullptr, [&] {
     const Json json = parse_json(joint_json, "joint graph");
-    return new RematchJoint(joint_graph_from_json(JsonField(json)));
+    const JsonField field(json);
+    JointGraph graph = joint_graph_from_json(field);
+    std::vector<CutAim> aims;
+    for (const JsonField& aim : field.at("aims").elements()) aims.push_back(aim_of(aim));
+    NodeIds free = node_ids_from_json(field.at("free"), graph.nodes.size());
+    return new RematchJoint(std::move(graph), std::move(free), std::move(aims));
   });
 }
 
 void rematch_free_joint(RematchJoint* joint) { delete joint; }
 
-const char* rematch_fewest_saved(RematchJoint* joint, const std::int32_t* recomputed,
-                                 int num_recomputed, std::int64_t shift,
-                                 std::int64_t traffic_per_byte) {
+const char* rematch_joint_options(RematchJoint* joint, const std::int32_t* recomputed,
+                                  int num_recomputed, int fuses) {
   return call_or<const char*>(nullptr, [&] {
-    CutAim aim{.shift = shift};
-    if (traffic_per_byte >= 0) aim.traffic_per_byte = traffic_per_byte;
     const NodeIds ops = ids_at(joint->graph, recomputed, num_recomputed);
-    return as_text(json_of(joint->fewest().values(ops, aim)));
+    Json json = Json::array();
+    for (const CutAim& aim : joint->aims) {
+      json.push_back(json_of(joint->option(joint->values(ops, aim), fusion_of(fuses))));
+    }
+    return as_text(json);
   });
 }
 
 const char* rematch_joint_option(RematchJoint* joint, const std::int32_t* offered, int num_offered,
                                  int fuses) {
   return call_or<const char*>(nullptr, [&] {
-    const NodeIds ids = ids_at(joint->graph, offered, num_offered);
-    return as_text(json_of(option_of(joint->graph, ids, fusion_of(fuses))));
+    return as_text(
+        json_of(joint->option(ids_at(joint->graph, offered, num_offered), fusion_of(fuses))));
   });
 }
 

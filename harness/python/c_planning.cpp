@@ -130,6 +130,7 @@ FrontRecord searched(const Trace& trace, const Json& request) {
   SearchSpace space =
       usual_space(schedule_named(request.at("schedule").get<std::string>().c_str()),
                   optimizer_named(request.at("optimizer").get<std::string>().c_str()));
+  if (request.at("hull").get<bool>()) space.reach = Reach::kHull;
   space.offload = host_link_asked(request, profile);
   if (space.offload) hide_behind_blocks(trace, profile, *space.offload);
   space.stop = [&progress] {

@@ -144,20 +144,20 @@ REMATCH_PYTHON_EXPORT const char* rematch_combine(const char* traces_json, const
 // Searches for plans. Returns the front, as JSON of schema rematch.front. `request_json` contains
 // either `device`, whose data sheet gives the op times, or `profile`, the JSON of a profile.
 // Baselines are policies; policies that do not apply to the model are skipped. If `request_json`
-// contains budget_bytes, the front contains the best plan within the budget.
+// contains budget_bytes, the front contains the best plan within the budget. `hull` is that of
+// `rematch search`.
 REMATCH_PYTHON_EXPORT const char* rematch_search(const char* trace_json, const char* request_json);
 
-// Reads a compiled model's joint graph: see policies/joint/joint_graph.h. The nodes in the
-// functions below are indices of this graph's nodes. If `fuses` is 1, the backend fuses elementwise
-// ops.
+// Reads a compiled model's joint graph: see policies/joint/joint_graph.h. `joint_json` also has
+// `free`, the nodes that forward may save without memory of its own, and `aims`, a list of CutAims.
+// Nodes are given by index. If `fuses` is 1, the backend fuses elementwise ops.
 REMATCH_PYTHON_EXPORT RematchJoint* rematch_make_joint(const char* joint_json);
 REMATCH_PYTHON_EXPORT void rematch_free_joint(RematchJoint* joint);
-// Returns the values to save, as a JSON list: see FewestSaved::values(). A negative
-// `traffic_per_byte` stands for an absent one.
-REMATCH_PYTHON_EXPORT const char* rematch_fewest_saved(RematchJoint* joint,
-                                                       const std::int32_t* recomputed,
-                                                       int num_recomputed, std::int64_t shift,
-                                                       std::int64_t traffic_per_byte);
+// Returns the plans that save the values of FewestSaved, one for each aim, as a JSON list of
+// GraphOptions.
+REMATCH_PYTHON_EXPORT const char* rematch_joint_options(RematchJoint* joint,
+                                                        const std::int32_t* recomputed,
+                                                        int num_recomputed, int fuses);
 // Returns the plan that saves nodes of `offered`, as a JSON object: see GraphOption.
 REMATCH_PYTHON_EXPORT const char* rematch_joint_option(RematchJoint* joint,
                                                        const std::int32_t* offered, int num_offered,

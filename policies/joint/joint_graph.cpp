@@ -17,20 +17,16 @@ NodeIds without_duplicates(const NodeIds& ids) {
   return found;
 }
 
+NodeId node_id_from_json(const JsonField& field, std::size_t num_nodes) {
+  return NodeId(field.integer32(0, static_cast<std::int32_t>(num_nodes) - 1));
+}
+
 class Reader {
  public:
-  Reader(const JsonField& field, std::size_t num_nodes)
-      : field_(field), num_nodes_(static_cast<std::int32_t>(num_nodes)) {}
+  Reader(const JsonField& field, std::size_t num_nodes) : field_(field), num_nodes_(num_nodes) {}
 
-  NodeId id(const JsonField& field) const { return NodeId(field.integer32(0, num_nodes_ - 1)); }
-
-  NodeIds ids(const JsonField& field) const {
-    NodeIds found;
-    found.reserve(field.size());
-    for (const JsonField& element : field.elements()) found.push_back(id(element));
-    return found;
-  }
-
+  NodeId id(const JsonField& field) const { return node_id_from_json(field, num_nodes_); }
+  NodeIds ids(const JsonField& field) const { return node_ids_from_json(field, num_nodes_); }
   NodeIds ids(std::string_view key) const { return ids(field_.at(key)); }
 
   // Calls `set` with each node and its entry in the list `key`, which has one entry per node.
@@ -49,7 +45,7 @@ class Reader {
 
  private:
   const JsonField& field_;
-  std::int32_t num_nodes_;
+  std::size_t num_nodes_;
 };
 
 void read_nodes(const Reader& reader, JointGraph& graph) {
@@ -138,6 +134,15 @@ JointGraph joint_graph_from_json(const JsonField& field) {
   graph.bytes_per_second = field.at("bytes_per_second").number();
   complete(graph);
   return graph;
+}
+
+NodeIds node_ids_from_json(const JsonField& field, std::size_t num_nodes) {
+  NodeIds found;
+  found.reserve(field.size());
+  for (const JsonField& element : field.elements()) {
+    found.push_back(node_id_from_json(element, num_nodes));
+  }
+  return found;
 }
 
 void complete(JointGraph& graph) {

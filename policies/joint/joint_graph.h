@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -76,6 +77,9 @@ struct JointGraph {
 // that follow from the nodes. Throws FormatError if a list has another length than the list of
 // nodes, or if a node does not exist.
 JointGraph joint_graph_from_json(const JsonField& field);
+
+// Reads a list of nodes. Throws FormatError if a node does not exist.
+NodeIds node_ids_from_json(const JsonField& field, std::size_t num_nodes);
 
 // Computes the properties that follow from the nodes.
 void complete(JointGraph& graph);

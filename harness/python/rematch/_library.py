@@ -100,7 +100,7 @@ def _declare(library: ctypes.PyDLL) -> None:
             ("predict", text, [text, text, text, text]),
             ("search", text, [text, text]), ("render_front", text, [text, text]),
             ("make_joint", handle, [text]), ("free_joint", None, [handle]),
-            ("fewest_saved", text, [handle, nodes, number, ctypes.c_int64, ctypes.c_int64]),
+            ("joint_options", text, [handle, nodes, number, number]),
             ("joint_option", text, [handle, nodes, number, number]), ("joint_schedule", text, [handle, nodes, number, number, number]),
             ("begin_op_times", handle, [text, number, text, text]), ("watch_part", number, [handle, number]),
             ("note_step", number, [handle, ctypes.c_int64, ctypes.c_int64]),

@@ -123,21 +123,21 @@ def with_micro_batches(trace: Any, accumulate: int) -> dict[str, Any]:
 def search(trace: dict[str, Any], *, device: str | None = ..., profile: dict[str, Any] | None = ..., schedule: str = ...,
            optimizer: str = ..., points: int = ..., budget: str | int | None = ..., free: str | int | None = ...,
            offload: bool = ..., link_rate: str | int | None = ..., links: Links | None = ...,
-           simple: bool = ..., baselines: Sequence[str] | None = ..., accumulate: int = ...) -> dict[str, Any]: ...
+           simple: bool = ..., hull: bool = ..., baselines: Sequence[str] | None = ..., accumulate: int = ...) -> dict[str, Any]: ...
 
 
 @overload
 def search(trace: Traces, *, device: str | None = ..., profile: Sequence[dict[str, Any]] | None = ..., schedule: str = ...,
            optimizer: str = ..., points: int = ..., budget: str | int | None = ..., free: str | int | None = ...,
            offload: bool = ..., link_rate: str | int | None = ..., links: Links | None = ...,
-           simple: bool = ..., baselines: Sequence[str] | None = ..., accumulate: int = ...) -> list[dict[str, Any]]: ...
+           simple: bool = ..., hull: bool = ..., baselines: Sequence[str] | None = ..., accumulate: int = ...) -> list[dict[str, Any]]: ...
 
 
 def search(trace: dict[str, Any] | Traces, *, device: str | None = None,
            profile: dict[str, Any] | Sequence[dict[str, Any]] | None = None,
            schedule: str = "on_demand", optimizer: str = "adamw", points: int = 16, budget: str | int | None = None,
            free: str | int | None = None, offload: bool = False, link_rate: str | int | None = None, links: Links | None = None,
-           simple: bool = False, baselines: Sequence[str] | None = None,
+           simple: bool = False, hull: bool = False, baselines: Sequence[str] | None = None,
            accumulate: int = 1) -> dict[str, Any] | list[dict[str, Any]]:
     """Searches for plans. Returns the front, from the smallest peak to the fastest step, as a dict of schema
     rematch.front.
@@ -160,6 +160,9 @@ def search(trace: dict[str, Any] | Traces, *, device: str | None = None,
     memory if it is known, else the peak at the front's knee. If no simple plan fits, "simple" is the one with the
     lowest peak. `more_peak_bytes` and `more_step_time_ns` say how much more it needs than plans of the front.
 
+    With `hull`, the search uses only those options of each layer that lie on the layer's convex hull. It then takes less
+    time and finds fewer plans.
+
     `baselines` are policies to compare with, by default those of `rematch search`. Policies that do not apply to the
     model are skipped. No baseline is better than the answer. `rematch search --trace` gives the same front.
 
@@ -174,7 +177,7 @@ def search(trace: dict[str, Any] | Traces, *, device: str | None = None,
     if points < 1:
         raise ValueError(f"points is {points}; it must be at least 1")
     request: dict[str, Any] = {"schedule": schedule, "optimizer": optimizer, "points": points, "simple": simple,
-                               "baselines": None if baselines is None else list(baselines)}
+                               "hull": hull, "baselines": None if baselines is None else list(baselines)}
     if budget is not None and free is not None:
         raise ValueError("search got both budget and free; give only one")
     if budget is not None or free is not None:

@@ -165,6 +165,15 @@ class SearchOptionsTest(Case):
         with self.assertRaisesRegex(ValueError, "give only one"):
             self.search(free="1MiB", budget="1MiB")
 
+    def test_options_on_the_hull_give_no_better_plans(self):
+        def points_of(front):
+            return [(point["predicted_peak_allocated_bytes"], point["predicted_step_time_ns"]) for point in front["points"]]
+
+        every, on_hull = (points_of(self.search(points=1000, hull=hull)) for hull in (False, True))
+        self.assertLess(len(on_hull), len(every))
+        for peak, time in on_hull:
+            self.assertTrue(any(other[0] <= peak and other[1] <= time for other in every))
+
     def test_plans_that_offload(self):
         def offloads(front):
             return any(op["treatment"] == "offload" for point in front["points"] for kind in point["plan"]["types"]

@@ -1,14 +1,13 @@
 """Tests which values a compiled graph saves if elementwise ops may be repeated in backward."""
 
-import dataclasses
 import unittest
 
 import rematch  # noqa: F401  loads the library
 import torch
 from rematch.compiled.capture import captured
-from rematch.compiled.fewest_saved import AIMS, Aim
-from rematch.compiled.graph_plans import GraphPlans
+from rematch.compiled.graph_plans import Aim, GraphPlans
 from rematch.compiled.op_costs import CPU, OpCosts
+from rematch.compiled.options import AIMS, nodes_of
 from stack import Layer, Stack, batch
 
 WIDTH = 128  # so large that a tensor with one value per row takes little memory in comparison
@@ -21,10 +20,18 @@ class FewestSavedTest(unittest.TestCase):
         model = Stack(lambda: Layer(WIDTH), num_layers=2, width=WIDTH)
         capture = captured("inductor", model, [model], lambda: model(batch(width=WIDTH)), {})
         (self.joint,) = capture.graphs.values()
-        self.plans = GraphPlans(self.joint, OpCosts(self.joint, CPU, fuses=True), fuses=True)
+        self.costs = OpCosts(self.joint, CPU, fuses=True)
+
+    def option(self, recomputed=(), aim=AIMS[0]):
+        (option,) = GraphPlans(self.joint, self.costs, fuses=True, aims=[aim]).options(recomputed)
+        return option
 
     def saved(self, recomputed=(), aim=AIMS[0]):
-        return self.plans.fewest_saved(recomputed, **dataclasses.asdict(aim))
+        """Returns the saved values without inputs."""
+        return [node for node in nodes_of(self.joint, self.option(recomputed, aim)) if node.op == "call_function"]
+
+    def saved_bytes(self, option):
+        return sum(map(self.joint.bytes_of, nodes_of(self.joint, option)))
 
     def ops_named(self, name):
         return [op for op in self.joint.forward if name in str(op.target)]
@@ -41,25 +48,24 @@ class FewestSavedTest(unittest.TestCase):
         self.assertLessEqual(self.inputs_of_gelu(), saved)
 
     def test_a_recomputed_matmul_is_not_saved(self):
-        fewer = self.saved(self.ops_named("addmm"))
-        self.assertFalse(set(fewer) & self.inputs_of_gelu())
-        bytes_of = self.joint.bytes_of
-        self.assertLess(sum(map(bytes_of, fewer)), sum(map(bytes_of, self.saved())))
+        matmuls = self.ops_named("addmm")
+        self.assertFalse(set(self.saved(matmuls)) & self.inputs_of_gelu())
+        self.assertLess(self.saved_bytes(self.option(matmuls)), self.saved_bytes(self.option()))
 
     def test_the_fastest_step_saves_what_takes_longer_to_recompute(self):
         """One byte of traffic takes 0.1 ns. Recomputing erf and the ops around it reads and writes the input of gelu and
         more, so saving a result of single precision is faster, unless its bytes have a price."""
-        costs = OpCosts(self.joint, CPU, fuses=True)
+        fewest, fastest = self.option(), self.option(aim=Aim(traffic_per_byte=0))
+        self.assertLess(self.saved_bytes(fewest), self.saved_bytes(fastest))
+        self.assertLess(fastest.added_ns, fewest.added_ns)
 
-        def added_ns(saved):
-            schedule = self.plans.schedule([*self.joint.inputs, *saved], by_layer=False)
-            added = sum(map(costs.time_ns, schedule.recomputed)) + sum(map(costs.saving_ns, schedule.saved))
-            self.assertEqual(added, self.plans.option([*self.joint.inputs, *saved]).added_ns)
-            return added
-        fewest, fastest = self.saved(), self.saved(aim=Aim(traffic_per_byte=0))
-        bytes_of = self.joint.bytes_of
-        self.assertLess(sum(map(bytes_of, fewest)), sum(map(bytes_of, fastest)))
-        self.assertLess(added_ns(fastest), added_ns(fewest))
+    def test_the_added_time_is_that_of_recomputed_and_of_saved_values(self):
+        for aim in AIMS:
+            option = self.option(aim=aim)
+            schedule = GraphPlans(self.joint, fuses=True).schedule(nodes_of(self.joint, option), by_layer=option.by_layer)
+            added = sum(map(self.costs.time_ns, schedule.recomputed)) + sum(map(self.costs.saving_ns, schedule.saved))
+            self.assertGreater(added, 0)
+            self.assertEqual(option.added_ns, added)
 
     def test_values_between_layers_are_not_computed_again(self):
         """Layer 1 reads the sum that layer 0 returns. This sum must be saved. Without a boundary between the layers,

@@ -6,7 +6,7 @@ import ctypes
 import dataclasses
 import json
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -14,7 +14,7 @@ from torch import fx
 
 from rematch._library import LIBRARY, call
 from rematch._private import gradients_die_in_graphs
-from rematch.compiled.joint_graph import JointGraph, Layer, is_op, is_tensor, is_view, op_of
+from rematch.compiled.joint_graph import JointGraph, Layer, is_op, is_symbolic_size, is_tensor, is_view, op_of
 from rematch.compiled.op_costs import OpCosts, can_overwrite, is_elementwise, is_reduction
 from rematch.compiled.temporaries import allocates, temporary_bytes
 
@@ -67,26 +67,38 @@ class Option:
     fuses: bool = False
 
 
+@dataclasses.dataclass(frozen=True)
+class Aim:
+    """The quantity that minimum cuts minimize to find the values which forward saves. Without `traffic_per_byte`: the
+    saved bytes, where the bytes of values inside kernels count `shift` sixteenths more, because such values are in memory
+    only if they are saved. With `traffic_per_byte`: the time of saving and of recomputing, plus the time of moving each
+    saved byte that many times."""
+
+    shift: int = 0
+    traffic_per_byte: int | None = None
+
+
 class GraphPlans:
     """Plans of one joint graph. Without `costs`, recomputing and saving take no time. `fuses` says whether the backend
-    fuses elementwise ops."""
+    fuses elementwise ops. `aims` are those of options()."""
 
-    def __init__(self, joint: JointGraph, costs: OpCosts | None = None, *, fuses: bool):
+    def __init__(self, joint: JointGraph, costs: OpCosts | None = None, *, fuses: bool, aims: Sequence[Aim] = ()):
         self._joint = joint
         self._fuses = fuses
-        self._handle = call("make_joint", json.dumps(_lists_of(joint, costs), separators=(",", ":")))
+        document = _lists_of(joint, costs) | {"aims": list(map(dataclasses.asdict, aims))}
+        self._handle = call("make_joint", json.dumps(document, separators=(",", ":")))
         weakref.finalize(self, LIBRARY.rematch_free_joint, self._handle)
 
-    def fewest_saved(self, recomputed: Iterable[fx.Node], *, shift: int, traffic_per_byte: int | None) -> list[fx.Node]:
-        """Returns the values to save, without inputs, if the `recomputed` ops and elementwise ops may run again. The
-        quantity that is minimized is that of class Aim."""
-        found = json.loads(call("fewest_saved", self._handle, *self._indices(recomputed), shift,
-                                -1 if traffic_per_byte is None else traffic_per_byte))
-        return [self._joint.nodes[index] for index in found]
+    def options(self, recomputed: Iterable[fx.Node]) -> list[Option]:
+        """Returns an option for each aim. `recomputed` are the ops that may run again in addition to elementwise ops.
+        Options have no name."""
+        return list(map(self._option, json.loads(call("joint_options", self._handle, *self._indices(recomputed), self._fuses))))
 
     def option(self, saved: Iterable[fx.Node]) -> Option:
         """Returns the option that saves those of these nodes that backward reads. It has no name."""
-        found = json.loads(call("joint_option", self._handle, *self._indices(saved), self._fuses))
+        return self._option(json.loads(call("joint_option", self._handle, *self._indices(saved), self._fuses)))
+
+    def _option(self, found: dict[str, Any]) -> Option:
         return Option("", tuple(found["saved"]), found["by_layer"], PhasePeaks(**found["peaks"]), found["added_ns"],
                       found["num_recomputed"], self._fuses)
 
@@ -137,7 +149,13 @@ def _lists_of(joint: JointGraph, costs: OpCosts | None) -> dict[str, Any]:
         "copied_inputs": indices(_copied_inputs(joint)), "tangents": indices(joint.tangents),
         "backward_seeds": indices(joint.backward_seeds), "backward_outputs": indices(joint.backward_outputs),
         "parameter_gradients": indices(joint.parameter_gradients), "frees_tangents": gradients_die_in_graphs(),
-        "bytes_per_second": costs.bytes_per_second if costs else 1.0}
+        "bytes_per_second": costs.bytes_per_second if costs else 1.0, "free": indices(_free_nodes(joint))}
+
+
+def _free_nodes(joint: JointGraph) -> list[fx.Node]:
+    """Returns the values that forward may save and that need no memory of their own: inputs and symbolic sizes."""
+    sizes = (node for node in joint.nodes if node.op == "call_function" and joint.is_forward(node) and is_symbolic_size(node))
+    return list(dict.fromkeys((*joint.inputs, *sizes)))
 
 
 def _copied_inputs(joint: JointGraph) -> set[fx.Node]:
