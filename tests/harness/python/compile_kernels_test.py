@@ -68,17 +68,17 @@ class KernelOrderTest(unittest.TestCase):
         self.assertLess(abs(max(ordered) - partitioner.chosen[0].peaks.step()), 0.01 * max(ordered))
 
     def test_the_budget_is_kept_if_kernels_need_more_than_predicted(self):
-        def too_low(plans, saved):
-            option = option_of(plans, saved)
+        def too_low(plans, found):
+            option = option_of(plans, found)
             peaks = option.peaks
             return dataclasses.replace(option, peaks=dataclasses.replace(peaks, forward=peaks.forward * 4 // 5,
                                                                          backward=peaks.backward * 4 // 5))
 
-        option_of = GraphPlans.option
+        option_of = GraphPlans._option
         torch._dynamo.reset()
         model, step, _ = model_of("stack")
         budget, said = int(2.9 * 2**20), io.StringIO()
-        with unittest.mock.patch.object(GraphPlans, "option", too_low), contextlib.redirect_stderr(said):
+        with unittest.mock.patch.object(GraphPlans, "_option", too_low), contextlib.redirect_stderr(said):
             rematch.compile(model, step, budget=budget, optimizer="none")
         first = rematch.compiled_plan_of(model)
         step().backward()
