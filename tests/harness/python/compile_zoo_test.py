@@ -16,7 +16,9 @@ RELEASES = sorted((path.name for path in (SCRIPT.parents[3] / "scripts" / "libto
 IS_DEEP = int(os.environ.get("REMATCH_SEEDS", "0")) >= 3000 and any(
     importlib.metadata.version("torch").startswith(f"{release}.") for release in (RELEASES[0], RELEASES[-1]))
 TRANSFORMERS, DIFFUSERS = ("llama", "vit", "qwen3", "mixtral", "gpt2", "bert"), ("wan", "flux", "ltx", "sd3")
-BUDGETS = (0.5, 0.65, 0.8, 1.0, 1.2)  # of the peak of the eager step; the smallest ones may be below what any plan needs
+# Budgets as shares of the peak of the eager step, without its batch. The smallest ones may be below what any plan needs. sd3 has
+# a large batch, which budgets count, so only the two largest fit.
+BUDGETS = (0.5, 0.65, 0.8, 1.0, 1.2, 1.4)
 LOSS_TOLERANCE, GRADIENT_TOLERANCE = 1e-6, 1e-5
 MIB = 2**20
 
