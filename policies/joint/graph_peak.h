@@ -23,7 +23,6 @@ struct GraphPeaks {
 
   // The peak of a step that calls the graph once.
   Bytes step() const { return std::max(forward, backward); }
-  bool operator==(const GraphPeaks&) const = default;
 };
 
 // Predicts the peaks of one schedule's orders of backward.

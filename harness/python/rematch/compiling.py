@@ -19,8 +19,8 @@ from rematch.tracing import constant_bytes_of, parameters_of
 
 if TYPE_CHECKING:
     from rematch.compiled.chosen import CompiledPlan
-    from rematch.compiled.joint_graph import JointGraph
     from rematch.compiled.graph_plans import Option
+    from rematch.compiled.joint_graph import JointGraph
     from rematch.compiled.partitioner import Partitioner
 
 Model = TypeVar("Model", bound=torch.nn.Module)
