@@ -20,16 +20,20 @@ using namespace rematch;
 using namespace rematch::c_call;
 
 struct RematchJoint {
-  RematchJoint(JointGraph joint, NodeIds free_nodes, std::vector<CutAim> cut_aims)
-      : graph(std::move(joint)), free(std::move(free_nodes)), aims(std::move(cut_aims)) {}
+  RematchJoint(JointGraph joint, Fusion of_backend, NodeIds free_nodes,
+               std::vector<CutAim> cut_aims)
+      : graph(std::move(joint)),
+        fusion(of_backend),
+        free(std::move(free_nodes)),
+        aims(std::move(cut_aims)) {}
 
   // Returns the option that saves nodes of `offered`. Different plans often save the same values,
   // so options are kept.
-  const GraphOption& option(NodeIds offered, Fusion fusion) {
-    auto known = options.find({offered, fusion});
+  const GraphOption& option(NodeIds offered) {
+    auto known = options.find(offered);
     if (known == options.end()) {
       GraphOption made = option_of(graph, offered, fusion);
-      known = options.emplace(std::pair(std::move(offered), fusion), std::move(made)).first;
+      known = options.emplace(std::move(offered), std::move(made)).first;
     }
     return known->second;
   }
@@ -43,16 +47,15 @@ struct RematchJoint {
   }
 
   const JointGraph graph;
+  const Fusion fusion;
   const NodeIds free;  // what forward may save without memory of its own
   const std::vector<CutAim> aims;
-  std::map<std::pair<NodeIds, Fusion>, GraphOption> options;
+  std::map<NodeIds, GraphOption> options;
   std::unique_ptr<FewestSaved> fewest_saved;  // made at the first use
 };
 
 namespace rematch::c_call {
 namespace {
-
-Fusion fusion_of(int fuses) { return fuses != 0 ? Fusion::kElementwise : Fusion::kNone; }
 
 NodeIds ids_at(const JointGraph& graph, const std::int32_t* indices, int count) {
   NodeIds ids;
@@ -108,37 +111,37 @@ RematchJoint* rematch_make_joint(const char* joint_json) {
     std::vector<CutAim> aims;
     for (const JsonField& aim : field.at("aims").elements()) aims.push_back(aim_of(aim));
     NodeIds free = node_ids_from_json(field.at("free"), graph.nodes.size());
-    return new RematchJoint(std::move(graph), std::move(free), std::move(aims));
+    const Fusion fusion = field.at("fuses").boolean() ? Fusion::kElementwise : Fusion::kNone;
+    return new RematchJoint(std::move(graph), fusion, std::move(free), std::move(aims));
   });
 }
 
 void rematch_free_joint(RematchJoint* joint) { delete joint; }
 
 const char* rematch_joint_options(RematchJoint* joint, const std::int32_t* recomputed,
-                                  int num_recomputed, int fuses) {
+                                  int num_recomputed) {
   return call_or<const char*>(nullptr, [&] {
     const NodeIds ops = ids_at(joint->graph, recomputed, num_recomputed);
     Json json = Json::array();
     for (const CutAim& aim : joint->aims) {
-      json.push_back(json_of(joint->option(joint->values(ops, aim), fusion_of(fuses))));
+      json.push_back(json_of(joint->option(joint->values(ops, aim))));
     }
     return as_text(json);
   });
 }
 
-const char* rematch_joint_option(RematchJoint* joint, const std::int32_t* offered, int num_offered,
-                                 int fuses) {
+const char* rematch_joint_option(RematchJoint* joint, const std::int32_t* offered,
+                                 int num_offered) {
   return call_or<const char*>(nullptr, [&] {
-    return as_text(
-        json_of(joint->option(ids_at(joint->graph, offered, num_offered), fusion_of(fuses))));
+    return as_text(json_of(joint->option(ids_at(joint->graph, offered, num_offered))));
   });
 }
 
 const char* rematch_joint_schedule(RematchJoint* joint, const std::int32_t* offered,
-                                   int num_offered, int by_layer, int fuses) {
+                                   int num_offered, int by_layer) {
   return call_or<const char*>(nullptr, [&] {
     const NodeIds ids = ids_at(joint->graph, offered, num_offered);
-    const GraphSchedule schedule = schedule_of(joint->graph, ids, fusion_of(fuses));
+    const GraphSchedule schedule = schedule_of(joint->graph, ids, joint->fusion);
     const bool is_grouped = by_layer != 0 && schedule.by_layer.has_value();
     return as_text({{"forward", json_of(schedule.forward)},
                     {"backward", json_of(is_grouped ? *schedule.by_layer : schedule.by_first_use)},

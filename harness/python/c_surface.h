@@ -149,23 +149,23 @@ REMATCH_PYTHON_EXPORT const char* rematch_combine(const char* traces_json, const
 REMATCH_PYTHON_EXPORT const char* rematch_search(const char* trace_json, const char* request_json);
 
 // Reads a compiled model's joint graph: see policies/joint/joint_graph.h. `joint_json` also has
-// `free`, the nodes that forward may save without memory of its own, and `aims`, a list of CutAims.
-// Nodes are given by index. If `fuses` is 1, the backend fuses elementwise ops.
+// `fuses`, whether the backend fuses elementwise ops, `free`, the nodes that forward may save
+// without memory of its own, and `aims`, a list of CutAims. Nodes are given by index.
 REMATCH_PYTHON_EXPORT RematchJoint* rematch_make_joint(const char* joint_json);
 REMATCH_PYTHON_EXPORT void rematch_free_joint(RematchJoint* joint);
 // Returns the plans that save the values of FewestSaved, one for each aim, as a JSON list of
 // GraphOptions.
 REMATCH_PYTHON_EXPORT const char* rematch_joint_options(RematchJoint* joint,
                                                         const std::int32_t* recomputed,
-                                                        int num_recomputed, int fuses);
+                                                        int num_recomputed);
 // Returns the plan that saves nodes of `offered`, as a JSON object: see GraphOption.
 REMATCH_PYTHON_EXPORT const char* rematch_joint_option(RematchJoint* joint,
-                                                       const std::int32_t* offered, int num_offered,
-                                                       int fuses);
+                                                       const std::int32_t* offered,
+                                                       int num_offered);
 // Returns the schedule of such a plan, as a JSON object: see GraphSchedule.
 REMATCH_PYTHON_EXPORT const char* rematch_joint_schedule(RematchJoint* joint,
                                                          const std::int32_t* offered,
-                                                         int num_offered, int by_layer, int fuses);
+                                                         int num_offered, int by_layer);
 // Returns a front as an HTML page.
 REMATCH_PYTHON_EXPORT const char* rematch_render_front(const char* name, const char* front_json);
 

@@ -100,8 +100,8 @@ def _declare(library: ctypes.PyDLL) -> None:
             ("predict", text, [text, text, text, text]),
             ("search", text, [text, text]), ("render_front", text, [text, text]),
             ("make_joint", handle, [text]), ("free_joint", None, [handle]),
-            ("joint_options", text, [handle, nodes, number, number]),
-            ("joint_option", text, [handle, nodes, number, number]), ("joint_schedule", text, [handle, nodes, number, number, number]),
+            ("joint_options", text, [handle, nodes, number]),
+            ("joint_option", text, [handle, nodes, number]), ("joint_schedule", text, [handle, nodes, number, number]),
             ("begin_op_times", handle, [text, number, text, text]), ("watch_part", number, [handle, number]),
             ("note_step", number, [handle, ctypes.c_int64, ctypes.c_int64]),
             ("finish_op_times", text, [handle]), ("free_op_times", None, [handle])]

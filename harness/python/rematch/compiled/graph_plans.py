@@ -85,18 +85,18 @@ class GraphPlans:
     def __init__(self, joint: JointGraph, costs: OpCosts | None = None, *, fuses: bool, aims: Sequence[Aim] = ()):
         self._joint = joint
         self._fuses = fuses
-        document = _lists_of(joint, costs) | {"aims": list(map(dataclasses.asdict, aims))}
+        document = _lists_of(joint, costs) | {"fuses": fuses, "aims": list(map(dataclasses.asdict, aims))}
         self._handle = call("make_joint", json.dumps(document, separators=(",", ":")))
         weakref.finalize(self, LIBRARY.rematch_free_joint, self._handle)
 
     def options(self, recomputed: Iterable[fx.Node]) -> list[Option]:
         """Returns an option for each aim. `recomputed` are the ops that may run again in addition to elementwise ops.
         Options have no name."""
-        return list(map(self._option, json.loads(call("joint_options", self._handle, *self._indices(recomputed), self._fuses))))
+        return list(map(self._option, json.loads(call("joint_options", self._handle, *self._indices(recomputed)))))
 
     def option(self, saved: Iterable[fx.Node]) -> Option:
         """Returns the option that saves those of these nodes that backward reads. It has no name."""
-        return self._option(json.loads(call("joint_option", self._handle, *self._indices(saved), self._fuses)))
+        return self._option(json.loads(call("joint_option", self._handle, *self._indices(saved))))
 
     def _option(self, found: dict[str, Any]) -> Option:
         return Option("", tuple(found["saved"]), found["by_layer"], PhasePeaks(**found["peaks"]), found["added_ns"],
@@ -104,7 +104,7 @@ class GraphPlans:
 
     def schedule(self, saved: Iterable[fx.Node], *, by_layer: bool) -> Schedule:
         """Returns the order of nodes in both graphs."""
-        found = json.loads(call("joint_schedule", self._handle, *self._indices(saved), by_layer, self._fuses))
+        found = json.loads(call("joint_schedule", self._handle, *self._indices(saved), by_layer))
         return Schedule(**{name: [self._joint.nodes[index] for index in indices] for name, indices in found.items()})
 
     def _indices(self, nodes: Iterable[fx.Node]) -> tuple[ctypes.Array[ctypes.c_int32], int]:
